@@ -1,0 +1,171 @@
+"""The tooling's command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+
+from . import demo, linktree, machine, parts, paths, venvs
+from .parts import Bench
+from .pythons import Python
+from .runner import Part, Runner, summary
+from .venvs import CORES, LANES, LINT, MAIN, Lane, LaneError
+
+STARTED = time.monotonic()
+TARGETS = (
+    "check",
+    "test",
+    "unit",
+    "lab-tests",
+    "torture",
+    "bench",
+    "demo",
+    "down",
+    "status",
+    "links",
+    "lane",
+    "format",
+)
+# What needs Go, disk and packages of the machine, by what it is for.
+FOR_CHECKS = ("check", "test")
+FOR_LAB = ("test", "lab-tests", "torture", "bench", "demo")
+# Lanes by target; every other target needs the main one alone.
+NEEDS: dict[str, tuple[str, ...]] = {"check": tuple(LANES), "test": tuple(LANES), "lab-tests": CORES, "torture": CORES}
+
+
+def say(text: str) -> None:
+    """One line to the reader, at once."""
+    print(text, flush=True)
+
+
+def tell(text: str) -> None:
+    """One line of preparation, with the seconds since the start."""
+    say(f"[{time.monotonic() - STARTED:4.0f} s] {text}")
+
+
+def bench_for(pythons: dict[str, Python], wanted: Sequence[str]) -> Bench:
+    """Makes the wanted lanes, the collections and the link tree. The main lane must be there, others may be missing."""
+    lanes: dict[str, Lane] = {}
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys((MAIN, *wanted)):
+        try:
+            venvs.choose(name, pythons)
+        except LaneError as error:
+            if name in (MAIN, LINT):
+                raise
+            missing[name] = str(error)
+            continue
+        lanes[name] = venvs.ensure(name, pythons, tell)
+    collections = linktree.ensure_collections(str(lanes[MAIN].python), tell)
+    linktree.link(collections)
+    if set(CORES) <= set(wanted):
+        venvs.write_index(lanes, missing)
+    return Bench(lanes, missing, collections)
+
+
+def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
+    """Runs parts and closes with the summary line."""
+    started = time.monotonic()
+    outcomes = Runner(say).run(chosen)
+    for name, why in bench.missing.items():
+        say(f"  note  {name} did not run: {why}")
+    say(summary(outcomes, time.monotonic() - started))
+    return 1 if any(outcome.counts.failed for outcome in outcomes) else 0
+
+
+def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
+    """The parts of a target; `only` narrows them by name."""
+    chosen: list[Part] = []
+    if target in ("check", "test"):
+        chosen += parts.check_parts(bench)
+    if target in ("unit", "test"):
+        chosen.append(parts.unit_part(bench))
+    if target in ("lab-tests", "test"):
+        chosen.append(parts.lab_part(bench))
+    if target == "torture":
+        chosen.append(parts.torture_part(bench))
+    if not only:
+        return chosen
+    unknown = set(only) - {part.name for part in chosen}
+    if unknown:
+        raise LaneError(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in chosen)}")
+    wanted = set(only)
+    for part in reversed(chosen):
+        if part.name in wanted:
+            wanted.update(part.needs)
+    return [part for part in chosen if part.name in wanted]
+
+
+def run_lane(core: str, command: Sequence[str], pythons: dict[str, Python]) -> int:
+    """Runs a command in the lane of an ansible-core line, with the link tree."""
+    name = core if core in LANES else f"core-{core}"
+    if name not in LANES:
+        raise LaneError(f"no lane {core}; there are {', '.join(LANES)}")
+    if not command:
+        raise LaneError(f'nothing to run; for example: make lane CORE={core} CMD="ansible-playbook --version"')
+    bench = bench_for(pythons, CORES if name in CORES else (name,))
+    if name not in bench.lanes:
+        raise LaneError(bench.missing[name])
+    environment = {**os.environ, **parts.environment(bench.lanes[name])}
+    return subprocess.run(list(command), cwd=paths.ROOT, env=environment).returncode
+
+
+def format_all(bench: Bench) -> int:
+    """Lays out Python and Go files, and repairs what ruff can repair safely."""
+    ruff = str(bench.main.bin / "ruff")
+    commands = [
+        [ruff, "check", "--fix", "--quiet", "."],
+        [ruff, "format", "--quiet", "."],
+        ["gofmt", "-w", "tests/lab/go"],
+    ]
+    return max(subprocess.run(command, cwd=paths.ROOT).returncode for command in commands if shutil.which(command[0]))
+
+
+def benchmark(bench: Bench, words: Sequence[str]) -> int:
+    """Prints the comparisons of tests/benchmark."""
+    command = [str(bench.main.python), "-m", "benchmark", *words]
+    return subprocess.run(command, cwd=paths.ROOT, env={**os.environ, **parts.environment(bench.main)}).returncode
+
+
+def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> int:
+    """Does what was asked for on a machine that has what it takes."""
+    if target == "lane":
+        return run_lane(words[0] if words else "", words[1:], pythons)
+    bench = bench_for(pythons, NEEDS.get(target, (MAIN,)))
+    if target == "demo":
+        return demo.up(bench, tell)
+    if target == "down":
+        return demo.down(bench)
+    if target == "status":
+        return demo.status(bench)
+    if target == "format":
+        return format_all(bench)
+    if target == "bench":
+        return benchmark(bench, words)
+    if target == "links":
+        return 0
+    return run_parts(bench, choose_parts(target, bench, words))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m ci", description="The repository's tooling; see `make help`.")
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="parts to run alone, or the command for `lane`")
+    options = parser.parse_args(arguments)
+    words = [word for word in options.words if word != "--"]
+    try:
+        pythons = machine.require(tell, checks=options.target in FOR_CHECKS, lab=options.target in FOR_LAB)
+        if pythons is None:
+            return 2
+        return dispatch(options.target, words, pythons)
+    except LaneError as error:
+        say(f"cannot go on: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130

@@ -1,0 +1,91 @@
+"""`make demo`: the lab, the playbook on it, and what to look at then."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from . import paths
+from .parts import Bench, environment
+from .venvs import Say
+
+LAB = "demo"
+
+
+def state() -> Path:
+    """The demo lab's folder."""
+    return paths.ROOT / ".lab" / LAB
+
+
+def lab(bench: Bench, *words: str) -> int:
+    """Runs the lab's own command line, its output unchanged."""
+    command = [str(bench.main.python), "-m", "lab", *words]
+    return subprocess.run(command, cwd=paths.ROOT, env={**os.environ, **environment(bench.main)}).returncode
+
+
+def up(bench: Bench, say: Say) -> int:
+    """Starts the lab (or finds it running), runs the playbook on it, and says how to go on."""
+    started = time.monotonic()
+    code = lab(bench, "up", "--name", LAB)
+    if code:
+        say(f"the lab did not start; its logs are in {paths.short(state() / 'logs')}, `make down` removes what is left")
+        return code
+    say(f"the lab is up after {time.monotonic() - started:.0f} s")
+    inventory = paths.short(state() / "inventory" / "ntlm-http.yml")
+    command = [str(bench.main.bin / "ansible-playbook"), "-i", inventory, "playbooks/enable-csi.yml"]
+    say(f"$ ansible-playbook {' '.join(command[1:])}")
+    playing = time.monotonic()
+    code = subprocess.run(
+        command, cwd=paths.ROOT, env={**os.environ, **environment(bench.main), "ANSIBLE_FORCE_COLOR": colour()}
+    ).returncode
+    say(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
+    if code:
+        say(f"the playbook failed; look around with the commands below, logs are in {paths.short(state() / 'logs')}")
+    explain(bench, say, inventory)
+    return code
+
+
+def colour() -> str:
+    """Colours where a person looks."""
+    return "1" if os.isatty(1) and not os.environ.get("NO_COLOR") else "0"
+
+
+def explain(bench: Bench, say: Say, inventory: str) -> None:
+    """How to look around, and how to stop."""
+    kubeconfig = paths.short(state() / "kubeconfig" / "admin.yaml")
+    lane = f"{paths.short(bench.main.bin)}"
+    lines = [
+        "",
+        "Look around:",
+        "  make status                                   what runs, where, and its logs",
+        f"  export KUBECONFIG={kubeconfig}",
+        "  kubectl get csinodes,pods -A -o wide          if you have kubectl",
+        f"  . {lane}/activate",
+        f"  ansible-playbook -i {inventory} playbooks/enable-csi.yml         again: changes nothing",
+        f"  ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info     what runs on the Windows hosts",
+        "Stop it:",
+        "  make down",
+    ]
+    for line in lines:
+        say(line)
+
+
+def down(bench: Bench) -> int:
+    """Stops the demo lab."""
+    return lab(bench, "down", "--name", LAB)
+
+
+def status(bench: Bench) -> int:
+    """Says what of the demo lab runs."""
+    return lab(bench, "status", "--name", LAB)
+
+
+def running() -> bool:
+    """Whether the demo lab's state says that it was started."""
+    try:
+        return bool(json.loads((state() / "lab.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,303 @@
+"""What `make check` and `make test` run, part by part. Each part stands alone and leaves its log under .work/logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import linktree, paths, sanity, tree
+from .runner import Counts, Part, PartFailed, Step
+from .venvs import CORES, LINT, MAIN, Lane
+
+EXPORT = paths.WORK / "export"
+DIST = paths.WORK / "dist"
+IMPORTER_CONFIG = """\
+[galaxy-importer]
+CHECK_REQUIRED_TAGS = True
+CHECK_CHANGELOG = True
+RUN_ANSIBLE_DOC = True
+RUN_ANSIBLE_LINT = True
+RUN_ANSIBLE_TEST = False
+RUN_FLAKE8 = False
+LOG_LEVEL_MAIN = INFO
+"""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the parts work with: the lanes of this machine, why others are missing, and the collections beside ours."""
+
+    lanes: dict[str, Lane]
+    missing: dict[str, str]
+    collections: Path
+
+    @property
+    def main(self) -> Lane:
+        """The lane that carries the tests and the type checker."""
+        return self.lanes[MAIN]
+
+    @property
+    def lint(self) -> Lane:
+        """The lane of the linters."""
+        return self.lanes[LINT]
+
+
+def environment(lane: Lane) -> dict[str, str]:
+    """What commands of a lane run under: its commands first, the link tree, and nothing written to the home folder."""
+    return {
+        "PATH": f"{lane.bin}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join((str(paths.LINKS), str(paths.ROOT / "tests"))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "ANSIBLE_CONFIG": str(paths.ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(paths.LINKS),
+        "ANSIBLE_HOME": str(paths.cache() / "ansible"),
+    }
+
+
+def lint_environment(bench: Bench) -> dict[str, str]:
+    """What linters run under: the exported tree as the only collections, and a HOME of their own."""
+    return {
+        **environment(bench.lint),
+        "PYTHONPATH": "",
+        "HOME": str(paths.WORK / "home"),
+        "ANSIBLE_CONFIG": os.devnull,
+        "ANSIBLE_COLLECTIONS_PATH": str(EXPORT),
+        "ANSIBLE_HOME": str(paths.WORK / "home" / ".ansible"),
+        "NO_COLOR": "1",
+    }
+
+
+def check_parts(bench: Bench) -> list[Part]:
+    """Everything that reads the code and runs no part of the product but its Go unit tests. The longest start first."""
+    own = EXPORT / tree.OWN
+
+    def export(step: Step) -> None:
+        step.say(f"exporting to {tree.export(EXPORT, bench.collections)}")
+
+    def ruff(step: Step) -> None:
+        command = [bench.main.bin / "ruff"]
+        formatted = step.run([*command, "format", "--check", "--quiet", "."], may_fail=True)
+        linted = step.run([*command, "check", "--quiet", "--output-format=concise", "."], may_fail=True)
+        if formatted or linted:
+            raise PartFailed("`make format` repairs the layout" if formatted else "")
+
+    def mypy(step: Step) -> None:
+        packages = ["ansible_collections.kubewin.csi.plugins"]
+        packages += [name for name in ("ci", "lab", "unit", "integration", "benchmark") if has_python(name)]
+        step.run(
+            [bench.main.bin / "mypy", *(word for name in packages for word in ("-p", name))],
+            env=environment(bench.main),
+        )
+
+    def ansible_lint(step: Step) -> None:
+        step.run([bench.lint.bin / "ansible-lint", "--offline", "--nocolor"], cwd=own, env=lint_environment(bench))
+
+    def docs(step: Step) -> None:
+        words = [
+            "lint-collection-docs",
+            "--plugin-docs",
+            "--validate-collection-refs=all",
+            "--disallow-unknown-collection-refs",
+        ]
+        step.run([bench.lint.bin / "antsibull-docs", *words, "."], cwd=own, env=lint_environment(bench))
+
+    def changelog(step: Step) -> None:
+        step.run([bench.lint.bin / "antsibull-changelog", "lint"], cwd=own, env=lint_environment(bench))
+
+    parts = [Part("export", export)]
+    parts += [sanity_part(name, bench) for name in CORES]
+    parts += [
+        Part("ansible-lint", ansible_lint, needs=("export",)),
+        Part("tarball", lambda step: tarball(step, bench), needs=("export",)),
+        Part("galaxy-importer", lambda step: importer(step, bench), needs=("tarball",)),
+        Part("mypy", mypy),
+        Part("go", go),
+        Part("antsibull-docs", docs, needs=("export",)),
+        Part("antsibull-changelog", changelog, needs=("export",)),
+        Part("ruff", ruff),
+    ]
+    return parts
+
+
+def has_python(name: str) -> bool:
+    """Whether a folder under tests/ holds Python yet."""
+    return any((paths.ROOT / "tests" / name).rglob("*.py"))
+
+
+def sanity_part(name: str, bench: Bench) -> Part:
+    """ansible-test sanity of one line; a line without a Python fails under CI and is named elsewhere."""
+
+    def work(step: Step) -> Counts | None:
+        if name not in bench.lanes:
+            return missing(bench.missing[name])
+        sanity.run(step, bench.lanes[name], bench.collections)
+        return None
+
+    return Part(name.replace("core", "sanity"), work)
+
+
+def missing(why: str) -> Counts:
+    """The verdict on a lane that cannot be made here."""
+    if os.environ.get("CI") == "true":
+        raise PartFailed(f"{why} (CI=true: every line is required)")
+    return Counts(skipped=1, note=why)
+
+
+def tarball(step: Step, bench: Bench) -> None:
+    """Builds the tarball from the export and in the checkout, leftovers and all; both must hold what they should."""
+    expected = tree.expected_files()
+    shutil.rmtree(DIST, ignore_errors=True)
+    problems = []
+    for place, folder in (("export", EXPORT / tree.OWN), ("checkout", paths.ROOT)):
+        target = DIST / place
+        command: list[str | Path] = [
+            bench.lint.bin / "ansible-galaxy",
+            "collection",
+            "build",
+            "--output-path",
+            target,
+            folder,
+        ]
+        step.run(command, cwd=folder, env=lint_environment(bench))
+        found = tree.files_in(next(target.glob("kubewin-csi-*.tar.gz")))
+        problems += [
+            f"{place}: {name} is packed; name it in galaxy.yml's build_ignore" for name in sorted(found - expected)
+        ]
+        problems += [
+            f"{place}: {name} is not packed; see build_ignore and {tree.__name__}" for name in sorted(expected - found)
+        ]
+    for problem in problems:
+        step.say(problem)
+    if problems:
+        raise PartFailed(f"{len(problems)} files differ from what a user should get")
+
+
+def importer(step: Step, bench: Bench) -> None:
+    """Galaxy's own import on the tarball; its warnings are failures here."""
+    config = DIST / "galaxy-importer.cfg"
+    config.write_text(IMPORTER_CONFIG, encoding="utf-8")
+    built = next((DIST / "export").glob("kubewin-csi-*.tar.gz"))
+    work = DIST / "import"
+    work.mkdir()
+    step.run(
+        [bench.lint.python, "-m", "galaxy_importer.main", built],
+        cwd=work,
+        env={**lint_environment(bench), "GALAXY_IMPORTER_CONFIG": str(config)},
+    )
+    # Its exit code is 0 whatever it thinks of the content.
+    complaints = [line for line in step.tail(10_000) if line.startswith(("WARNING:", "ERROR:"))]
+    if complaints:
+        raise PartFailed("\n        ".join(complaints[:20]))
+
+
+def go_environment() -> dict[str, str]:
+    """Go's caches inside ours; modules that the user has already are read from there instead of downloaded again."""
+    environment = {"GOWORK": "off", "CGO_ENABLED": "0"}
+    if "GOMODCACHE" not in os.environ:
+        asked = subprocess.run(
+            ["go", "env", "GOMODCACHE", "GOPROXY"], capture_output=True, text=True, check=True, cwd="/"
+        )
+        theirs, proxy = asked.stdout.splitlines()
+        environment["GOMODCACHE"] = str(paths.cache() / "go" / "pkg" / "mod")
+        environment["GOFLAGS"] = "-modcacherw"
+        if Path(theirs, "cache", "download").is_dir():
+            environment["GOPROXY"] = f"file://{theirs}/cache/download,{proxy}"
+    if "GOCACHE" not in os.environ:
+        environment["GOCACHE"] = str(paths.cache() / "go-build")
+    return environment
+
+
+def go(step: Step) -> Counts:
+    """gofmt over all Go files; vet and the unit tests of the Windows userland."""
+    files = [name for name in tree.listed() if name.endswith(".go")]
+    done = subprocess.run(["gofmt", "-l", *files], cwd=paths.ROOT, capture_output=True, text=True)
+    if done.stdout or done.returncode:
+        step.say(f"gofmt -l:\n{done.stdout}{done.stderr}")
+        raise PartFailed("`make format` repairs the layout")
+    winland = paths.ROOT / "tests" / "lab" / "go" / "winland"
+    environment = go_environment()
+    step.run(["go", "vet", "./..."], cwd=winland, env=environment)
+    # What is underneath on Windows builds only for Windows, and must not rot between two runs of the lab.
+    step.run(["go", "vet", "./..."], cwd=winland, env={**environment, "GOOS": "windows"})
+    code = step.run(["go", "test", "-json", "./..."], cwd=winland, env=environment, may_fail=True)
+    return go_counts(step, code)
+
+
+def go_counts(step: Step, code: int) -> Counts:
+    """Counts the tests in the log of `go test -json` and puts what failed at its end."""
+    actions: Counter[str] = Counter()
+    failed = []
+    output: dict[tuple[str, str], list[str]] = {}
+    for line in step.tail(10**9):
+        if not line.startswith("{"):
+            continue
+        event = json.loads(line)
+        name = (event.get("Package", event.get("ImportPath", "")), event.get("Test", ""))
+        if "Output" in event:
+            output.setdefault(name, []).append(event["Output"].rstrip("\n"))
+        elif event["Action"] in ("pass", "fail", "skip") and name[1]:
+            actions[event["Action"]] += 1
+        if event["Action"] in ("fail", "build-fail"):
+            failed.append(name)
+    for name in failed:
+        for line in output.get(name, []):
+            step.say(line)
+    if code:
+        raise PartFailed("go test failed", Counts(actions["pass"], max(1, actions["fail"]), actions["skip"]))
+    return Counts(1 + actions["pass"], 0, actions["skip"])
+
+
+def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
+    """Runs pytest in the main lane and counts what its JUnit report says."""
+    report = paths.WORK / "junit" / f"{step.name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    command: list[str | Path] = [
+        bench.main.python,
+        "-m",
+        "pytest",
+        f"--junitxml={report}",
+        "--color=no",
+        *extra,
+        *folders,
+    ]
+    code = step.run(command, env=environment(bench.main), may_fail=True)
+    if not report.exists():
+        raise PartFailed(f"pytest ended with {code} and without a report")
+    numbers: Counter[str] = Counter()
+    for suite in ET.parse(report).getroot().iter("testsuite"):
+        for name in ("tests", "failures", "errors", "skipped"):
+            numbers[name] += int(suite.get(name, "0"))
+    bad = numbers["failures"] + numbers["errors"]
+    counts = Counts(numbers["tests"] - bad - numbers["skipped"], bad, numbers["skipped"])
+    if code:
+        raise PartFailed(f"pytest ended with {code}", Counts(counts.passed, max(1, bad), counts.skipped))
+    if not counts.passed:
+        raise PartFailed("no test ran")
+    return counts
+
+
+def unit_part(bench: Bench) -> Part:
+    """The tests that need neither the lab nor the network."""
+    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture"))
+
+
+def lab_part(bench: Bench) -> Part:
+    """The tests that run on the lab; nothing else runs beside them, because they use the whole machine."""
+    return Part("lab", lambda step: pytest(step, bench, ["tests/integration"], "-v", "-m", "not torture"), alone=True)
+
+
+def torture_part(bench: Bench) -> Part:
+    """The tests that are longer than a landing may take."""
+    return Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), alone=True)
+
+
+def prepare(bench: Bench) -> None:
+    """What all parts rely on: the link tree."""
+    linktree.link(bench.collections)

@@ -1,0 +1,199 @@
+"""Runs named parts beside one another where they allow it, and says how each one ended and how long it took."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from . import paths
+
+HEARTBEAT_SECONDS = 20.0
+TAIL_LINES = 30
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a part counted. A part that is one check counts as one."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    note: str = ""
+
+
+class PartFailed(Exception):
+    """A part that did not pass; the message is what its log does not say already."""
+
+    def __init__(self, message: str = "", counts: Counts | None = None) -> None:
+        super().__init__(message)
+        self.counts = counts or Counts(failed=1)
+
+
+class Step:
+    """What a part works with: its log and a way to run commands into it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log = paths.LOGS / f"{name}.log"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.out: IO[str] = open(self.log, "w", encoding="utf-8")  # noqa: SIM115 - closed by close(), it outlives this call
+
+    def close(self) -> None:
+        """Closes the log."""
+        self.out.close()
+
+    def say(self, text: str) -> None:
+        """Writes a line to the log."""
+        self.out.write(text + "\n")
+        self.out.flush()
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        cwd: Path = paths.ROOT,
+        env: Mapping[str, str] | None = None,
+        may_fail: bool = False,
+    ) -> int:
+        """Runs a command into the log. `env` is added to the environment. PartFailed where it fails and may not."""
+        words = [str(word) for word in command]
+        self.say("$ " + " ".join(words))
+        code = subprocess.run(
+            words,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=self.out,
+            stderr=self.out,
+        ).returncode
+        if code and not may_fail:
+            raise PartFailed(f"{Path(words[0]).name} ended with {code}")
+        return code
+
+    def tail(self, lines: int = TAIL_LINES) -> list[str]:
+        """The last lines of the log."""
+        return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One named piece of work. `alone` keeps every other part away while it runs."""
+
+    name: str
+    work: Callable[[Step], Counts | None]
+    needs: tuple[str, ...] = ()
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a part ended."""
+
+    name: str
+    counts: Counts
+    seconds: float
+
+
+class Runner:
+    """Runs parts, at most one per CPU at a time, and reports."""
+
+    def __init__(self, say: Callable[[str], None], jobs: int = 0) -> None:
+        self.say = say
+        self.jobs = jobs or max(1, len(os.sched_getaffinity(0)))
+        self.running: dict[str, tuple[float, Step]] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        self.lock = threading.Lock()
+
+    def run(self, parts: Sequence[Part]) -> list[Outcome]:
+        """Runs all parts; one whose needs failed counts as failed without being started."""
+        started = time.monotonic()
+        names = {part.name for part in parts}
+        waiting = list(parts)
+        futures: dict[Future[None], Part] = {}
+        with ThreadPoolExecutor(max_workers=self.jobs) as pool:
+            while waiting or futures:
+                for part in list(waiting):
+                    needs = [self.outcomes.get(need) for need in part.needs if need in names]
+                    if not all(needs):
+                        continue
+                    busy = list(futures.values())
+                    if len(busy) >= self.jobs or any(other.alone for other in busy) or (part.alone and busy):
+                        break
+                    waiting.remove(part)
+                    broken = [outcome.name for outcome in needs if outcome and outcome.counts.failed]
+                    if broken:
+                        self.finish(
+                            Outcome(part.name, Counts(failed=1, note=f"needs {', '.join(broken)}"), 0.0), None, ""
+                        )
+                    else:
+                        futures[pool.submit(self.one, part)] = part
+                done, _ = wait(futures, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:
+                    futures.pop(future)
+                    future.result()
+                if futures and not done:
+                    self.heartbeat(time.monotonic() - started)
+        return [self.outcomes[part.name] for part in parts]
+
+    def one(self, part: Part) -> None:
+        """Runs one part to its end, whatever that is."""
+        started = time.monotonic()
+        step = Step(part.name)
+        message = ""
+        with self.lock:
+            self.running[part.name] = (started, step)
+        try:
+            counts = part.work(step) or Counts(passed=1)
+        except PartFailed as error:
+            counts, message = error.counts, str(error)
+        except Exception as error:
+            counts, message = Counts(failed=1), f"{type(error).__name__}: {error}"
+        finally:
+            step.close()
+        self.finish(Outcome(part.name, counts, time.monotonic() - started), step, message)
+
+    def finish(self, outcome: Outcome, step: Step | None, message: str) -> None:
+        """Records and reports how a part ended."""
+        counts = outcome.counts
+        text = "FAIL" if counts.failed else "ok"
+        numbers = [f"{counts.passed} passed"] if counts.passed > 1 or counts.failed > 1 else []
+        numbers += [f"{counts.failed} failed"] if counts.failed > 1 else []
+        numbers += [f"{counts.skipped} skipped"] if counts.skipped else []
+        numbers += [counts.note] if counts.note else []
+        lines = [f"  {text:4}  {outcome.name:22} {outcome.seconds:6.1f} s  {', '.join(numbers)}".rstrip()]
+        if counts.failed and step:
+            lines += [f"        {line}" for line in step.tail()]
+            lines += [f"        {message}"] if message else []
+            lines.append(f"        log: {paths.short(step.log)}")
+        with self.lock:
+            self.running.pop(outcome.name, None)
+            self.outcomes[outcome.name] = outcome
+            for line in lines:
+                self.say(line)
+
+    def heartbeat(self, elapsed: float) -> None:
+        """Says what is still running; for a single part also where it is."""
+        with self.lock:
+            busy = dict(self.running)
+        now = time.monotonic()
+        text = ", ".join(f"{name} {now - started:.0f} s" for name, (started, _) in busy.items())
+        last = ""
+        if len(busy) == 1:
+            tail = next(iter(busy.values()))[1].tail(1)
+            last = f"  {tail[0].strip()[-70:]}" if tail else ""
+        self.say(f"  ...   {elapsed:.0f} s, running: {text}{last}")
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """The closing line: `N passed, N failed[, N skipped] in N s`."""
+    passed = sum(outcome.counts.passed for outcome in outcomes)
+    failed = sum(outcome.counts.failed for outcome in outcomes)
+    skipped = sum(outcome.counts.skipped for outcome in outcomes)
+    return f"{passed} passed, {failed} failed{f', {skipped} skipped' if skipped else ''} in {seconds:.0f} s"

@@ -1,0 +1,93 @@
+"""ansible-test sanity without containers and without anything but the configured package index.
+
+ansible-test makes environments of its own under `$HOME/.ansible/test` and bootstraps pip in them with a script that it
+fetches from a host of its own. Each lane gets a HOME in the cache, where that script is already there as a shim, and
+where pip finds the caller's configuration, because ansible-test passes on no PIP_* variable.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+from . import paths, tree
+from .runner import PartFailed, Step
+from .venvs import Lane, locked
+
+SHIM = """\
+# Stands in for the hosted pip bootstrap script: the standard library's ensurepip, then pip from the configured index.
+# ensurepip runs as a process of its own because it leaves PIP_CONFIG_FILE=/dev/null behind.
+import os, subprocess, sys
+env = {k: v for k, v in os.environ.items() if k != "GET_PIP"}
+subprocess.check_call([sys.executable, "-m", "ensurepip", "--default-pip"], env=env, stdout=subprocess.DEVNULL)
+args = [a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel")]
+sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", "-q"] + args, env=env))
+"""
+
+
+def shim_names(lane: Lane) -> set[str]:
+    """The names under which this lane's ansible-test looks for the bootstrap script, one for each pip that it knows."""
+    code = "import ansible_test._internal.python_requirements as m; print(m.__file__)"
+    done = subprocess.run([str(lane.python), "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        raise PartFailed(f"{lane.name}: ansible-test cannot be loaded: {done.stderr.strip()[-500:]}")
+    text = Path(done.stdout.strip()).read_text(encoding="utf-8")
+    versions = set(re.findall(r"pip\s*=\s*'([0-9.]+)'", text))
+    if not versions:
+        raise PartFailed(f"{lane.name}: no pip version was found in {done.stdout.strip()}; see {__name__}.shim_names")
+    return {f"get_pip_{version.replace('.', '_')}.py" for version in versions}
+
+
+def pip_configuration(lane: Lane) -> str:
+    """pip's effective configuration (files and PIP_* variables alike) as the text of a pip.conf."""
+    done = subprocess.run([str(lane.python), "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
+    config = configparser.RawConfigParser()
+    # Later lines of the listing have precedence; the environment is last.
+    for line in done.stdout.splitlines():
+        name, _, value = line.partition("=")
+        section, _, option = name.rpartition(".")
+        section = "global" if section == ":env:" else section
+        if not option or option == "disable-pip-version-check":
+            continue
+        if not config.has_section(section):
+            config.add_section(section)
+        config.set(section, option, "".join(shlex.split(value)))
+    lines = ["# Written at run time from `pip config list`.", ""]
+    for section in config.sections():
+        lines += [f"[{section}]", *(f"{option} = {value}" for option, value in config.items(section)), ""]
+    return "\n".join(lines)
+
+
+def home(lane: Lane) -> Path:
+    """The lane's HOME for ansible-test, filled; its name follows the lane's, so new pins get a new one."""
+    place = paths.cache() / "ansible-test" / lane.folder.name
+    shims = place / ".ansible" / "test" / "cache"
+    shims.mkdir(parents=True, exist_ok=True)
+    for name in shim_names(lane):
+        (shims / name).write_text(SHIM, encoding="utf-8")
+    config = place / ".config" / "pip" / "pip.conf"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(pip_configuration(lane), encoding="utf-8")
+    config.chmod(0o600)
+    return place
+
+
+def run(step: Step, lane: Lane, collections: Path) -> None:
+    """All sanity tests of one ansible-core line on an export of the checkout."""
+    ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
+    if ignores:
+        raise PartFailed(f"{', '.join(ignores)}: nothing is ignored here; repair what the sanity test found")
+    own = tree.export(paths.WORK / "sanity" / lane.name, collections)
+    # Two runs in one HOME would build the same environments over one another.
+    with locked(paths.cache() / "ansible-test" / lane.folder.name):
+        environment = {
+            "HOME": str(home(lane)),
+            "PATH": f"{lane.bin}{os.pathsep}{os.environ['PATH']}",
+            "ANSIBLE_TEST_PREFER_PODMAN": "",
+            "PYTHONPATH": "",
+        }
+        step.run([lane.bin / "ansible-test", "sanity", "--local", "--color", "no"], cwd=own, env=environment)

@@ -1,0 +1,56 @@
+"""Exports what git knows, and what it would be told, into a tree of the shape that Ansible's own tools insist on.
+
+ansible-test refuses to start anywhere else and through a link, and `ansible-galaxy collection build` packs whatever
+lies in the folder, ignored or not. So they are given a copy.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+from . import paths
+
+OWN = Path("ansible_collections") / "kubewin" / "csi"
+# What a user of the collection gets, by path. tests/ci compares the built tarball with it, so that a new folder is
+# either named here or kept out by galaxy.yml.
+SHIPPED = re.compile(
+    r"(changelogs|docs|extensions|meta|playbooks|plugins|roles)/.+|tests/(config\.yml|sanity/.+)"
+    r"|(CHANGELOG\.rst|CONTRIBUTING\.md|COPYING|README\.md|SECURITY\.md|bindep\.txt|requirements\.(txt|yml))"
+)
+MADE_BY_GALAXY = {"MANIFEST.json", "FILES.json"}
+
+
+def listed() -> list[str]:
+    """The files of the checkout, committed or about to be; ignored ones are not among them."""
+    command = ["git", "ls-files", "-z", "-co", "--exclude-standard", "--deduplicate"]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    return sorted(name for name in done.stdout.split("\0") if name and (paths.ROOT / name).is_file())
+
+
+def export(target: Path, collections: Path) -> Path:
+    """Fills `target/ansible_collections` anew and returns our collection in it; kubernetes.core is a link beside it."""
+    shutil.rmtree(target, ignore_errors=True)
+    own = target / OWN
+    for name in listed():
+        place = own / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(paths.ROOT / name, place, follow_symlinks=False)
+    neighbour = target / "ansible_collections" / "kubernetes" / "core"
+    neighbour.parent.mkdir(parents=True)
+    neighbour.symlink_to(collections / "ansible_collections" / "kubernetes" / "core")
+    return own
+
+
+def expected_files() -> set[str]:
+    """What the tarball must hold."""
+    return {name for name in listed() if SHIPPED.fullmatch(name)} | MADE_BY_GALAXY
+
+
+def files_in(tarball: Path) -> set[str]:
+    """What a tarball holds."""
+    with tarfile.open(tarball) as archive:
+        return {member.name for member in archive if not member.isdir()}
