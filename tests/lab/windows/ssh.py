@@ -1,0 +1,163 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SSH server of one host, as Win32-OpenSSH behaves: commands only, no terminal, no file transfer.
+
+With the default shell a command runs as ``cmd.exe /c "<command>"`` without any escaping; exit codes travel as 32 bits
+and the client of the other side cuts them to 8. Closing a session kills what runs in it. Output is in the OEM
+code page.
+
+With ``shell="powershell"`` the server behaves like a host whose DefaultShell is Windows PowerShell as far as is needed
+to notice it: cmd's variables are not expanded, ``&`` and ``&&`` outside quotes are parser errors, PowerShell's own
+variable answers. Nothing else runs there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import asyncssh
+
+from lab.windows.agent import EXIT, STDOUT, AgentError, AsyncAgent, AsyncCommand, Request
+
+DefaultShell = Literal["cmd", "powershell"]
+_CHUNK = 64 * 1024
+
+
+class _Login(asyncssh.SSHServer):
+    """Password login; public keys are checked by asyncssh against the authorized keys of the listener."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._users = users
+
+    def password_auth_supported(self) -> bool:
+        return True
+
+    def validate_password(self, username: str, password: str) -> bool:
+        return self._users.get(username) == password
+
+
+class SshEndpoint:
+    """SSH before one host's agent. ``journal`` is shared with the host's other endpoints."""
+
+    def __init__(
+        self,
+        agent: AsyncAgent,
+        users: Mapping[str, str],
+        *,
+        host_key: Path,
+        authorized_keys: Path | None,
+        oem_codepage: int,
+        shell: DefaultShell,
+        journal: deque[dict[str, Any]],
+    ) -> None:
+        self._agent = agent
+        self._users = users
+        self._host_key = host_key
+        self._authorized_keys = authorized_keys
+        self._codepage = oem_codepage
+        self._shell = shell
+        self._journal = journal
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+
+    async def start(self, address: str, port: int) -> int:
+        self._acceptor = await asyncssh.listen(
+            address,
+            port,
+            server_factory=lambda: _Login(self._users),
+            server_host_keys=[str(self._host_key)],
+            authorized_client_keys=None if self._authorized_keys is None else str(self._authorized_keys),
+            process_factory=self._session,
+            encoding=None,
+            allow_pty=False,
+            server_version="OpenSSH_for_Windows_8.1",
+        )
+        return self._acceptor.get_port()
+
+    async def stop(self) -> None:
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.wait_closed()
+            self._acceptor = None
+
+    async def _session(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        command = process.command
+        if command is None:
+            process.stderr.write(b"the lab's SSH server runs commands, it has no interactive shell\r\n")
+            process.exit(1)
+            return
+        if self._shell == "powershell":
+            stdout, stderr, rc = _powershell(command)
+            process.stdout.write(stdout.encode(f"cp{self._codepage}", "replace"))
+            process.stderr.write(stderr.encode(f"cp{self._codepage}", "replace"))
+            process.exit(rc)
+            return
+        record: dict[str, Any] = {"shell": "ssh", "line": command, "stdin": 0, "rc": None}
+        self._journal.append(record)
+        try:
+            running = await self._agent.start(Request(f'"{command}"', codepage=self._codepage))
+            feeder = asyncio.create_task(self._feed(process, running, record))
+            try:
+                record["rc"] = await self._drain(process, running)
+                process.exit(record["rc"])
+            finally:
+                feeder.cancel()
+                # The session's job object: whatever still runs dies with the session.
+                running.terminate()
+                running.close()
+        except AgentError as error:
+            process.stderr.write(f"{error}\r\n".encode())
+            process.close()
+
+    async def _drain(self, process: asyncssh.SSHServerProcess[bytes], running: AsyncCommand) -> int:
+        closed = asyncio.create_task(process.channel.wait_closed())
+        try:
+            while True:
+                frame = asyncio.create_task(running.read())
+                await asyncio.wait({frame, closed}, return_when=asyncio.FIRST_COMPLETED)
+                if not frame.done():
+                    frame.cancel()
+                    raise AgentError("the client closed the session")
+                kind, data = frame.result()
+                if kind == EXIT:
+                    return int.from_bytes(data, "big")
+                stream = process.stdout if kind == STDOUT else process.stderr
+                stream.write(data)
+                await stream.drain()
+        finally:
+            closed.cancel()
+
+    async def _feed(
+        self, process: asyncssh.SSHServerProcess[bytes], running: AsyncCommand, record: dict[str, Any]
+    ) -> None:
+        try:
+            while data := await process.stdin.read(_CHUNK):
+                record["stdin"] += len(data)
+                await running.send(data)
+            await running.end_input()
+        except (ConnectionError, asyncssh.Error):
+            # The command ended before its input, or the client left: both end the session elsewhere.
+            pass
+
+
+def _powershell(command: str) -> tuple[str, str, int]:
+    """What Windows PowerShell 5.1 says to a line that was written for cmd: stdout, stderr, exit code."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", command)
+    for token, sentence in (
+        ("&&", "The token '&&' is not a valid statement separator in this version."),
+        ("||", "The token '||' is not a valid statement separator in this version."),
+        ("&", "The ampersand (&) character is not allowed. The & operator is reserved for future use;"),
+    ):
+        if token in bare and not bare.lstrip().startswith("&"):
+            return "", f"At line:1 char:{command.find(token) + 1}\r\n{sentence}\r\n    + FullyQualifiedErrorId\r\n", 1
+    words = command.split()
+    if words and words[0].lower() in ("echo", "write-output"):
+        said = [w.replace("$PSVersionTable.PSVersion.Major", "5").replace("$PSEdition", "Desktop") for w in words[1:]]
+        return "".join(f"{word}\r\n" for word in said), "", 0
+    name = words[0] if words else ""
+    return "", f"the lab's PowerShell stand-in runs nothing: {name}\r\n", 1

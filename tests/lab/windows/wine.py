@@ -1,0 +1,335 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Windows hosts on Wine: a prepared prefix in the cache, hard-link clones of it, boot, reboot, stop.
+
+What is prepared once is Wine's own part; our Windows userland is linked into each host when it is made, so that a new
+build of it is used at once. A host has its own prefix, its own wineserver, its own host name (UTS name space) and an
+environment of a few variables, so that nothing of the Linux machine shows in it but its clock and its processors.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.state import LabError
+from lab.windows.agent import Agent, AgentError
+from lab.windows.wine_registry import SERVER_2022, Identity, machine_values, render, user_values
+
+# Programs that winland is when started under their name. Wine has many of them too, so all are overridden.
+TOOLS = (
+    "cmd.exe sc.exe reg.exe certutil.exe icacls.exe curl.exe tar.exe tasklist.exe taskkill.exe where.exe find.exe"
+    " findstr.exe fsutil.exe hostname.exe whoami.exe more.com timeout.exe chcp.com wevtutil.exe ping.exe"
+).split()
+
+COMPILER = "x86_64-w64-mingw32-gcc"
+PACKAGES = "wine64 gcc-mingw-w64-x86-64-win32"
+_PLACES = ("/usr/lib/wine", "/usr/lib/x86_64-linux-gnu/wine", "/opt/wine-stable/bin", "/usr/bin")
+_SHIM = Path(__file__).with_name("bcryptprimitives.c")
+_BOOT_COUNT = "kubewin-boots"
+
+# Files that no program of a host writes: one inode serves the cache and all hosts.
+_SHARED_SUFFIXES = frozenset(
+    ".dll .exe .sys .drv .nls .ocx .ax .cpl .acm .tlb .com .mui .msstyles .ttf .fon .ds .vxd .cur .inf .winmd".split()
+)
+_LISTEN = re.compile(r"^LISTEN (\S+)", re.MULTILINE)
+
+
+class WineMissing(LabError):
+    """Wine, or what is needed to prepare it, is not installed or cannot run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wine:
+    """An installed Wine: its two programs, its version, and how a host gets a host name of its own."""
+
+    loader: Path
+    server: Path
+    version: str
+    unshare: tuple[str, ...]
+
+
+def find_wine() -> Wine:
+    """Look for all that is needed; WineMissing names what is not there and how to get it."""
+    place = next((Path(p) for p in _PLACES if Path(p, "wine64").exists() and Path(p, "wineserver64").exists()), None)
+    if place is None:
+        raise WineMissing(f"Wine was not found (wine64 and wineserver64 in {', '.join(_PLACES)}): apt install {PACKAGES}")
+    if shutil.which(COMPILER) is None:
+        raise WineMissing(f"{COMPILER} is not installed, Wine's missing library cannot be built: apt install {PACKAGES}")
+    unshare: tuple[str, ...] = ("unshare", "--uts")
+    if os.geteuid() != 0:
+        unshare = ("unshare", "--user", "--map-root-user", "--uts")
+    probe = subprocess.run([*unshare, "hostname", "probe"], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        raise WineMissing(f"{' '.join(unshare)} does not work here ({probe.stderr.strip()}), so hosts get no own names")
+    done = subprocess.run([place / "wine64", "--version"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise WineMissing(f"{place / 'wine64'} --version failed ({done.returncode}): {done.stderr.strip()}")
+    return Wine(place / "wine64", place / "wineserver64", done.stdout.strip(), unshare)
+
+
+def _environment(prefix: Path) -> dict[str, str]:
+    return {
+        # Wine links the user's folders to this one; it must not be anybody's real home.
+        "HOME": str(prefix.parent),
+        "USER": "Administrator",
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "WINEARCH": "win64",
+        "WINEDEBUG": "-all",
+        "WINEDLLOVERRIDES": "mscoree,mshtml,winemenubuilder.exe=",
+        "WINEPREFIX": str(prefix),
+    }
+
+
+def base_prefix(wine: Wine, cache: Path, report: Callable[[str], None] = lambda text: None) -> Path:
+    """The prepared prefix, made on first use (some seconds, 700 MB). ``cache`` is the lab's cache folder.
+
+    LabError when Wine or the compiler fails, with what they said.
+    """
+    digest = hashlib.sha256(f"{wine.version}\0{COMPILER}\0".encode() + _SHIM.read_bytes()).hexdigest()[:12]
+    result = cache / "wine" / digest / "prefix"
+    if result.is_dir():
+        return result
+    with _locked(cache / "wine" / f".{digest}.lock"):
+        if not result.is_dir():
+            report(f"preparing Windows hosts on {wine.version} (once)")
+            scratch = cache / "wine" / f".{digest}.{os.getpid()}"
+            shutil.rmtree(scratch, ignore_errors=True)
+            try:
+                _prepare(wine, scratch / "prefix")
+                result.parent.mkdir(parents=True, exist_ok=True)
+                (scratch / "prefix").rename(result)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+    return result
+
+
+def _prepare(wine: Wine, prefix: Path) -> None:
+    prefix.parent.mkdir(parents=True)
+    environment = _environment(prefix)
+    _run([wine.loader, "wineboot", "-i"], environment)
+    _run([wine.server, "-w"], environment)
+    system32 = prefix / "drive_c" / "windows" / "system32"
+    if not (system32 / "kernel32.dll").is_file():
+        raise LabError(f"Wine made a prefix without {system32 / 'kernel32.dll'}: {wine.version} may be incomplete")
+    shim = system32 / "bcryptprimitives.dll"
+    shim.unlink(missing_ok=True)
+    _run([COMPILER, "-shared", "-O2", "-s", "-o", shim, _SHIM, "-ladvapi32"], {"PATH": os.environ.get("PATH", "")})
+    # The rest of the machine is none of the host's business; a recursive delete must not find it either.
+    for link in prefix.rglob("*"):
+        if link.is_symlink() and link.name != "c:":
+            link.unlink()
+            if "users" in link.parts:
+                link.mkdir()
+    (prefix / "wineserver").unlink(missing_ok=True)
+    # A copied prefix would otherwise be "updated" for seconds at its first boot.
+    (prefix / ".update-timestamp").write_text("disable\n", encoding="ascii")
+
+
+def _run(command: Sequence[str | Path], environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [str(part) for part in command], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace").strip()
+        raise LabError(f"{' '.join(str(part) for part in command)} failed ({done.returncode}): {said}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def clone(source: Path, target: Path) -> None:
+    """Copy a prefix: shared files by hard link, every file that may be written with an inode of its own.
+
+    Across file systems everything is copied, which takes seconds and 700 MB.
+    """
+    same_device = os.stat(source).st_dev == os.stat(target.parent).st_dev
+    for folder, folders, files in os.walk(source):
+        here = target / Path(folder).relative_to(source)
+        here.mkdir()
+        for name in [n for n in folders if Path(folder, n).is_symlink()]:
+            (here / name).symlink_to(os.readlink(Path(folder, name)))
+        for name in files:
+            file = Path(folder, name)
+            if file.is_symlink():
+                (here / name).symlink_to(os.readlink(file))
+            elif same_device and file.suffix.lower() in _SHARED_SUFFIXES:
+                os.link(file, here / name)
+            else:
+                shutil.copy2(file, here / name)
+
+
+@dataclass(slots=True)
+class WineHost:
+    """One host. ``folder`` holds its prefix and log; ``address`` is the node's, not where its agent listens."""
+
+    wine: Wine
+    name: str
+    address: str
+    folder: Path
+    build: str = SERVER_2022
+    agent_address: str = ""
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def prefix(self) -> Path:
+        return self.folder / "prefix"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "agent.log"
+
+    @property
+    def agent(self) -> Agent:
+        return Agent(self.agent_address, self.name)
+
+    def create(self, base: Path, winland: Path) -> None:
+        """Make the host's prefix; ``winland`` is the userland built for Windows."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.prefix.exists():
+            raise LabError(f"host {self.name}: {self.prefix} exists already, remove it or choose another folder")
+        clone(base, self.prefix)
+        system32 = self.prefix / "drive_c" / "windows" / "system32"
+        program = system32 / "winland.exe"
+        shutil.copyfile(winland, program)
+        for tool in TOOLS:
+            # First unlinked: the file is shared with the cache and every other host.
+            (system32 / tool).unlink(missing_ok=True)
+            os.link(program, system32 / tool)
+        _append(self.prefix / "user.reg", render(user_values(TOOLS)))
+
+    def boot(self, timeout: float = 30.0) -> None:
+        """Start the host and wait for its agent. LabError with the log's end when it does not come up."""
+        if self._process is not None and self._process.poll() is None:
+            raise LabError(f"host {self.name} is up already")
+        _append(self.prefix / "system.reg", render(machine_values(self._identity())))
+        listen = self.agent_address or "127.0.0.1:0"
+        # One shell sets the name and becomes the agent, so that server and agent share the name space.
+        script = 'hostname "$1" && "$2" -p && exec "$3" "C:\\\\windows\\\\system32\\\\winland.exe" agent "$4"'
+        arguments = [self.name, str(self.wine.server), str(self.wine.loader), listen]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*self.wine.unshare, "sh", "-c", script, "sh", *arguments],
+                env=_environment(self.prefix),
+                cwd=self.prefix,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            said = self.log.read_text(encoding="utf-8", errors="replace")
+            listening = _LISTEN.search(said)
+            if listening is not None:
+                self.agent_address = listening.group(1)
+                return
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.01)
+        self.stop()
+        raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} ends with:\n{_tail(self.log)}")
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Switch the host off: every process in it ends at once."""
+        if (self.prefix / "system.reg").exists():
+            killer = subprocess.Popen([str(self.wine.server), "-k"], env=_environment(self.prefix), cwd=self.prefix)
+            try:
+                killer.wait(timeout)
+            except subprocess.TimeoutExpired:
+                killer.kill()
+                killer.wait()
+        if self._process is not None:
+            try:
+                self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                # The session was started by boot() and holds this host's agent alone.
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+            self._process = None
+
+    def reboot(self) -> None:
+        """Off and on again on the same agent address; services with automatic start come up by themselves."""
+        self.stop()
+        self.boot()
+
+    def remove(self) -> None:
+        """Stop the host and delete its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def set_language(self, language: str) -> None:
+        """``en`` or ``de``: of every text from now on."""
+        self.agent.control("set", lang=language)
+
+    def path(self, windows: str) -> Path:
+        """Where a file of the host is on this machine: ``C:\\x\\y`` (case as on disk)."""
+        drive, _colon, rest = windows.partition(":")
+        if drive.lower() != "c":
+            raise ValueError(f"{windows}: hosts have drive C: alone")
+        return self.prefix / "drive_c" / rest.replace("\\", "/").lstrip("/")
+
+    def _identity(self) -> Identity:
+        counter = self.folder / _BOOT_COUNT
+        boot_id = int(counter.read_text(encoding="ascii")) + 1 if counter.exists() else 1
+        counter.write_text(str(boot_id), encoding="ascii")
+        return Identity(self.name, self.address, boot_id, self.build)
+
+
+def boot_all(hosts: Iterable[WineHost]) -> None:
+    """Boot hosts in parallel; when one fails the others are stopped and its error is raised."""
+    waiting = list(hosts)
+    with ThreadPoolExecutor(max_workers=max(1, len(waiting))) as pool:
+        futures = [pool.submit(host.boot) for host in waiting]
+    try:
+        for future in futures:
+            future.result()
+    except LabError:
+        for host in waiting:
+            host.stop()
+        raise
+
+
+def wait_for_agent(agent: Agent, timeout: float = 30.0) -> None:
+    """Until the agent answers ``ping``; LabError when it does not."""
+    deadline = time.monotonic() + timeout
+    pause = threading.Event()
+    while True:
+        try:
+            agent.control("ping")
+            return
+        except (AgentError, OSError) as error:
+            if time.monotonic() > deadline:
+                raise LabError(f"agent of host {agent.host} does not answer within {timeout:g} s: {error}") from error
+            pause.wait(0.02)
+
+
+def _append(file: Path, text: str) -> None:
+    with file.open("a", encoding="ascii") as handle:
+        handle.write(text)
+
+
+def _tail(file: Path, size: int = 2000) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")[-size:] or "(nothing)"
