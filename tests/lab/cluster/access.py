@@ -1,0 +1,54 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The least-privilege service account that plays use in the lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from lab.cluster.api import Api, Object, kubeconfig
+from lab.state import REPOSITORY
+
+NAMESPACE = "kubewin"
+ACCOUNT = "kubewin"
+ROLE = "kubewin-csi"
+TOKEN_SECONDS = 7 * 86400
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+# What the collection ships comes first, so that its own documentation is what the lab proves.
+RULES = (REPOSITORY / "docs" / "rbac" / "kubewin.yaml", Path(__file__).with_name("rbac.yaml"))
+
+
+def cluster_roles() -> list[Object]:
+    """The ClusterRoles of the first rules file that exists."""
+    source = next(path for path in RULES if path.is_file())
+    documents = yaml.safe_load_all(source.read_text(encoding="utf-8"))
+    return [document for document in documents if document and document["kind"] == "ClusterRole"]
+
+
+def access(api: Api) -> None:
+    """Create the account and bind the collection's roles to it."""
+    api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
+    api.ensure(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
+    for role in cluster_roles():
+        api.ensure(f"{RBAC}/clusterroles", role)
+        name = role["metadata"]["name"]
+        api.ensure(
+            f"{RBAC}/clusterrolebindings",
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"{name}-lab"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+            },
+        )
+
+
+def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": TOKEN_SECONDS}}
+    made = api.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token", request)
+    return kubeconfig(server, ca, ACCOUNT, {"token": made["status"]["token"]})

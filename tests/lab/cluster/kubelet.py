@@ -1,0 +1,458 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stand-in for the kubelets of all nodes: node plugin pods, driver registration, exec and logs. One process.
+
+What it models of a Windows node: a plugin that starts, or starts again, opens the pipes it mounts. Without them its driver
+container crash-loops and it does not register. A plugin that runs does not notice when they go: it stays Ready, its
+registration stays. Every other pod belongs to KWOK.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from lab.cluster import plugin
+from lab.cluster.api import MERGE, STRATEGIC, Object
+from lab.cluster.hostlink import Hosts, HostUnreachable
+from lab.cluster.plugin import Phase, Plugin, Standing
+from lab.cluster.settings import Settings, Source
+from lab.cluster.streams import Exec, Logs
+from lab.state import LabState, Paths
+
+NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"
+RESTART_ANNOTATION = "lab/restart"
+RETRY = 0.2
+
+
+def say(text: str) -> None:
+    print(f"{plugin.stamp()} {text}", flush=True)
+
+
+class Refused(Exception):
+    """The API server answered with an error."""
+
+    def __init__(self, method: str, path: str, status: int, text: str) -> None:
+        super().__init__(f"{method} {path}: {status} {text[:300]}")
+        self.status = status
+
+
+class Cluster:
+    """asyncio client of the API server; retries nothing but connections that never came about."""
+
+    def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
+        self._session, self._server = session, server
+
+    async def call(self, method: str, path: str, body: Object | None = None, content_type: str = "application/json") -> Object:
+        headers = {"Content-Type": content_type} if body is not None else {}
+        content = json.dumps(body).encode() if body is not None else None
+        while True:
+            try:
+                async with self._session.request(method, self._server + path, data=content, headers=headers) as answer:
+                    text = await answer.text()
+                    if answer.status >= 300:
+                        raise Refused(method, path, answer.status, text)
+                    found: Object = json.loads(text)
+                    return found
+            except aiohttp.ClientConnectionError:
+                # The API server is away or restarting: a kubelet waits for it.
+                await asyncio.sleep(RETRY)
+
+    async def follow(self, path: str) -> AsyncIterator[tuple[str, Object]]:
+        """Events of a collection for ever: RESET before each fresh list, then ADDED, MODIFIED, DELETED."""
+        while True:
+            try:
+                listed = await self.call("GET", path)
+                yield "RESET", listed
+                for item in listed["items"]:
+                    yield "ADDED", item
+                version = listed["metadata"]["resourceVersion"]
+                url = f"{self._server}{path}?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
+                timeout = aiohttp.ClientTimeout(total=None, sock_read=600)
+                async with self._session.get(url, timeout=timeout) as answer:
+                    buffer = b""
+                    async for chunk in answer.content.iter_any():
+                        *lines, buffer = (buffer + chunk).split(b"\n")
+                        for line in lines:
+                            event = json.loads(line)
+                            if event["type"] == "ERROR":
+                                raise aiohttp.ClientPayloadError(str(event["object"]))
+                            if event["type"] != "BOOKMARK":
+                                yield event["type"], event["object"]
+            except (aiohttp.ClientError, asyncio.TimeoutError, Refused, ValueError) as error:
+                say(f"watch {path}: {type(error).__name__}: {error}")
+            await asyncio.sleep(RETRY)
+
+
+class Worker:
+    """One plugin pod on one node, from its scheduling to its deletion."""
+
+    def __init__(self, kubelet: Kubelet, pod: Object, found: Plugin) -> None:
+        self.plugin = found
+        self._kubelet = kubelet
+        self._restart = asyncio.Event()
+        self._asked = _asked_restart(pod)
+        self._path = f"/api/v1/namespaces/{found.namespace}/pods/{found.name}"
+        self._started = (pod.get("status") or {}).get("startTime") or plugin.stamp()
+        statuses = (pod.get("status") or {}).get("containerStatuses") or []
+        self._restarts: int = next((item["restartCount"] for item in statuses if item["name"] == found.driver), 0)
+        self._was_ready = bool(statuses) and all(item["ready"] for item in statuses)
+        self._crashed = False
+        self._ready: bool | None = None
+        self._turned = self._started
+        self._events: dict[str, Object] = {}
+        self.task = asyncio.create_task(self._guarded())
+
+    def observe(self, pod: Object) -> None:
+        """The pod changed: a new value of the restart annotation ends its driver container."""
+        asked = _asked_restart(pod)
+        if asked != self._asked:
+            self._asked = asked
+            self.restart()
+
+    def restart(self) -> None:
+        self._restart.set()
+
+    async def _guarded(self) -> None:
+        try:
+            await self._live()
+        except asyncio.CancelledError:
+            raise
+        except Refused as error:
+            # The pod went away between two steps: its deletion event follows.
+            say(f"{self.plugin.name}: {error}")
+
+    async def _live(self) -> None:
+        if self._was_ready:
+            await self._until_restart()
+        else:
+            await asyncio.sleep(self._settings.start_delay)
+            await self._pull()
+        while True:
+            try:
+                missing = await self._kubelet.missing_pipes(self.plugin)
+            except HostUnreachable as error:
+                say(f"{self.plugin.name}: {error}")
+                await asyncio.sleep(self._settings.restart_delay(0))
+                continue
+            self._restart.clear()
+            self._log(missing)
+            if missing:
+                await self._crash()
+            else:
+                await self._show(Phase.RUNNING)
+                await self._event("Normal", "Started", f"Started container {self.plugin.driver}")
+                await self._register()
+                await self._until_restart()
+
+    @property
+    def _settings(self) -> Settings:
+        return self._kubelet.settings.get()
+
+    async def _until_restart(self) -> None:
+        await self._restart.wait()
+        self._restarts += 1
+        self._crashed = True
+
+    async def _pull(self) -> None:
+        tried = 0
+        while bad := frozenset(image for _, image in self.plugin.containers if not self._settings.pullable(image)):
+            for name, image in self.plugin.containers:
+                log = self._kubelet.logs.of(self.plugin.namespace, self.plugin.name, name)
+                log.waiting = "trying and failing to pull image" if image in bad else "ContainerCreating"
+            await self._show(Phase.PULL_FAILED, bad_images=bad)
+            for image in sorted(bad):
+                await self._event("Warning", "Failed", f'Failed to pull image "{image}": rpc error: code = NotFound: {image}: not found')
+                await self._event("Normal", "BackOff", plugin.pull_message(image))
+            await asyncio.sleep(self._settings.restart_delay(tried))
+            tried += 1
+
+    def _log(self, missing: frozenset[str]) -> None:
+        where = (self.plugin.namespace, self.plugin.name)
+        self._kubelet.logs.start(*where, self.plugin.driver, plugin.driver_log(self.plugin, missing))
+        if self.plugin.registrar and not self._crashed:
+            self._kubelet.logs.start(*where, self.plugin.registrar, plugin.registrar_log(self.plugin, registered=False))
+
+    async def _crash(self) -> None:
+        delay = self._settings.restart_delay(self._restarts)
+        self._crashed = True
+        await self._show(Phase.CRASHED, backoff=delay)
+        message = (
+            f"Back-off restarting failed container {self.plugin.driver} in pod "
+            f"{self.plugin.name}_{self.plugin.namespace}({self.plugin.uid})"
+        )
+        await self._event("Warning", "BackOff", message)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._restart.wait(), delay)
+        self._restarts += 1
+
+    async def _register(self) -> None:
+        if not self.plugin.driver_name:
+            return
+        await asyncio.sleep(self._settings.registration_delay)
+        await self._kubelet.register(self.plugin)
+        lines = plugin.registrar_log(self.plugin, registered=True)[2:]
+        self._kubelet.logs.append(self.plugin.namespace, self.plugin.name, self.plugin.registrar, lines)
+
+    async def _show(self, phase: Phase, bad_images: frozenset[str] = frozenset(), backoff: float = 0.0) -> None:
+        now = plugin.stamp()
+        if self._ready is not (phase is Phase.RUNNING):
+            self._ready, self._turned = phase is Phase.RUNNING, now
+        standing = Standing(
+            phase, self._restarts, self._started, now, self._turned, bad_images, self._crashed, backoff
+        )
+        status = plugin.status(self.plugin, standing, self._kubelet.address(self.plugin.node))
+        body = {"metadata": {"uid": self.plugin.uid}, "status": status}
+        await self._kubelet.cluster.call("PATCH", f"{self._path}/status", body, STRATEGIC)
+        say(f"{self.plugin.namespace}/{self.plugin.name} on {self.plugin.node}: {phase.value}, {self._restarts} restarts")
+
+    async def _event(self, kind: str, reason: str, message: str) -> None:
+        now = plugin.stamp()
+        collection = f"/api/v1/namespaces/{self.plugin.namespace}/events"
+        known = self._events.get(reason + message)
+        if known is not None:
+            known["count"] += 1
+            known["lastTimestamp"] = now
+            body = {"count": known["count"], "lastTimestamp": now}
+            await self._kubelet.cluster.call("PATCH", f"{collection}/{known['metadata']['name']}", body, MERGE)
+            return
+        target = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": self.plugin.namespace,
+            "name": self.plugin.name,
+            "uid": self.plugin.uid,
+        }
+        self._events[reason + message] = await self._kubelet.cluster.call(
+            "POST",
+            collection,
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"generateName": f"{self.plugin.name}.", "namespace": self.plugin.namespace},
+                "involvedObject": target,
+                "type": kind,
+                "reason": reason,
+                "message": message,
+                "count": 1,
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "source": {"component": "kubelet", "host": self.plugin.node},
+                "reportingComponent": "kubelet",
+                "reportingInstance": self.plugin.node,
+            },
+        )
+
+
+def _asked_restart(pod: Object) -> str:
+    annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
+    return annotations.get(RESTART_ANNOTATION, "")
+
+
+class Kubelet:
+    """The nodes' kubelets: follows nodes and pods, and keeps a worker for each plugin pod."""
+
+    def __init__(self, place: Paths, cluster: Cluster, app: web.AppRunner, tls: ssl.SSLContext, port: int) -> None:
+        self.cluster = cluster
+        self.settings = Source(place.kubelet_settings)
+        self.hosts = Hosts(place)
+        self.logs = Logs()
+        self._app, self._tls, self._port = app, tls, port
+        self._nodes: dict[str, Object] = {}
+        self._sites: dict[str, web.TCPSite] = {}
+        self._workers: dict[str, Worker] = {}
+        self._pods: dict[tuple[str, str], str] = {}
+        self._owners: dict[tuple[str, str], str] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def address(self, node: str) -> str:
+        addresses = self._nodes.get(node, {}).get("status", {}).get("addresses") or []
+        return next((item["address"] for item in addresses if item["type"] == "InternalIP"), "127.0.0.1")
+
+    def node_of(self, namespace: str, pod: str) -> str | None:
+        return self._pods.get((namespace, pod))
+
+    async def missing_pipes(self, found: Plugin) -> frozenset[str]:
+        if not found.pipes:
+            return frozenset()
+        host = self.hosts.find(found.node)
+        if host is None:
+            return frozenset() if self.settings.get().pipes_without_host else found.pipes
+        return found.pipes - await self.hosts.pipes(host)
+
+    async def register(self, found: Plugin) -> None:
+        """Write what a kubelet writes when a driver registers: first the Node, then the CSINode."""
+        node = self._nodes.get(found.node)
+        if node is None:
+            return
+        driver = self.settings.get().driver(found.driver_name)
+        identity = driver.node_id.format(uuid=node["status"]["nodeInfo"]["systemUUID"], node=found.node)
+        async with self._lock(found.node):
+            self._owners[(found.node, found.driver_name)] = found.uid
+            annotations = (await self.cluster.call("GET", f"/api/v1/nodes/{found.node}"))["metadata"].get("annotations") or {}
+            ids = {**json.loads(annotations.get(NODE_ID_ANNOTATION, "{}")), found.driver_name: identity}
+            metadata = {"annotations": {NODE_ID_ANNOTATION: json.dumps(ids)}, "labels": dict(driver.topology)}
+            await self.cluster.call("PATCH", f"/api/v1/nodes/{found.node}", {"metadata": metadata}, MERGE)
+            entry: Object = {"name": found.driver_name, "nodeID": identity, "topologyKeys": sorted(driver.topology) or None}
+            if found.max_volumes is not None:
+                entry["allocatable"] = {"count": found.max_volumes}
+            path = f"/apis/storage.k8s.io/v1/csinodes/{found.node}"
+            drivers = (await self.cluster.call("GET", path))["spec"]["drivers"] or []
+            others = [item for item in drivers if item["name"] != found.driver_name]
+            mine = [item for item in drivers if item["name"] == found.driver_name]
+            if mine and {**mine[0], "topologyKeys": mine[0].get("topologyKeys")} != entry:
+                # An entry cannot be changed, only taken out and put in again.
+                await self.cluster.call("PATCH", path, {"spec": {"drivers": others}}, MERGE)
+            await self.cluster.call("PATCH", path, {"spec": {"drivers": [*others, entry]}}, MERGE)
+        say(f"{found.driver_name} registered on {found.node} as {identity}")
+
+    async def _unregister(self, found: Plugin) -> None:
+        """A registrar that ends removes its socket, and the kubelet then forgets the driver."""
+        if found.node in self.settings.get().stale:
+            return
+        async with self._lock(found.node):
+            if self._owners.get((found.node, found.driver_name)) != found.uid:
+                return
+            del self._owners[(found.node, found.driver_name)]
+            try:
+                path = f"/apis/storage.k8s.io/v1/csinodes/{found.node}"
+                drivers = (await self.cluster.call("GET", path))["spec"]["drivers"] or []
+                left = [item for item in drivers if item["name"] != found.driver_name]
+                await self.cluster.call("PATCH", path, {"spec": {"drivers": left}}, MERGE)
+                node = await self.cluster.call("GET", f"/api/v1/nodes/{found.node}")
+                ids = json.loads((node["metadata"].get("annotations") or {}).get(NODE_ID_ANNOTATION, "{}"))
+                ids.pop(found.driver_name, None)
+                metadata = {"annotations": {NODE_ID_ANNOTATION: json.dumps(ids) if ids else None}}
+                await self.cluster.call("PATCH", f"/api/v1/nodes/{found.node}", {"metadata": metadata}, MERGE)
+            except Refused as error:
+                if error.status != 404:
+                    raise
+                return
+        say(f"{found.driver_name} unregistered on {found.node}")
+
+    def _lock(self, node: str) -> asyncio.Lock:
+        return self._locks.setdefault(node, asyncio.Lock())
+
+    async def follow_nodes(self) -> None:
+        async for kind, node in self.cluster.follow("/api/v1/nodes"):
+            if kind == "RESET":
+                present = {item["metadata"]["name"] for item in node["items"]}
+                for name in [name for name in self._nodes if name not in present]:
+                    await self._forget_node(name)
+                continue
+            name = node["metadata"]["name"]
+            if kind == "DELETED":
+                await self._forget_node(name)
+                continue
+            before = self._nodes.get(name)
+            self._nodes[name] = node
+            await self._serve(name)
+            boot = node["status"]["nodeInfo"]["bootID"]
+            if before is not None and before["status"]["nodeInfo"]["bootID"] != boot:
+                say(f"{name} rebooted")
+                for worker in self._workers.values():
+                    if worker.plugin.node == name:
+                        worker.restart()
+
+    async def _forget_node(self, name: str) -> None:
+        self._nodes.pop(name, None)
+        site = self._sites.pop(name, None)
+        if site is not None:
+            await site.stop()
+
+    async def _serve(self, name: str) -> None:
+        """Answer at the node's own address; nodes beyond the certificate's addresses have no exec."""
+        address = self.address(name)
+        if name in self._sites or not address.startswith(("127.0.10.", "127.0.11.")):
+            return
+        site = web.TCPSite(self._app, address, self._port, ssl_context=self._tls)
+        self._sites[name] = site
+        try:
+            await site.start()
+        except OSError as error:
+            say(f"{name}: {address}:{self._port} cannot be served: {error}")
+            raise
+
+    async def follow_pods(self) -> None:
+        async for kind, pod in self.cluster.follow("/api/v1/pods"):
+            if kind == "RESET":
+                present = {item["metadata"]["uid"] for item in pod["items"]}
+                for uid in [uid for uid in self._workers if uid not in present]:
+                    self._drop(uid)
+                continue
+            metadata = pod["metadata"]
+            key, uid, node = (metadata["namespace"], metadata["name"]), metadata["uid"], pod["spec"].get("nodeName")
+            if kind == "DELETED" or metadata.get("deletionTimestamp"):
+                self._drop(uid)
+                if kind == "DELETED":
+                    self._pods.pop(key, None)
+                    self.logs.forget(*key)
+            elif node:
+                self._pods[key] = node
+                if uid in self._workers:
+                    self._workers[uid].observe(pod)
+                elif (found := plugin.read(pod)) is not None:
+                    self._workers[uid] = Worker(self, pod, found)
+
+    def _drop(self, uid: str) -> None:
+        worker = self._workers.pop(uid, None)
+        if worker is not None:
+            worker.task.cancel()
+            task = asyncio.create_task(self._unregister(worker.plugin))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def serve(place: Paths) -> None:
+    """Run until one of the watches ends, which means a fault."""
+    state = LabState.from_json(place.state.read_text(encoding="utf-8"))
+    client = ssl.create_default_context(cafile=str(place.pki / "ca.crt"))
+    client.load_cert_chain(place.pki / "kubelet-client.crt", place.pki / "kubelet-client.key")
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(place.pki / "ca.crt"))
+    server.load_cert_chain(place.pki / "kubelet.crt", place.pki / "kubelet.key")
+    server.verify_mode = ssl.CERT_REQUIRED
+    connector = aiohttp.TCPConnector(ssl=client, limit=32)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        app = web.Application(client_max_size=0)
+        runner = web.AppRunner(app, access_log=None)
+        kubelet = Kubelet(place, Cluster(session, state.server), runner, server, state.ports["kubelet"])
+        execute = Exec(kubelet.hosts, kubelet.settings, kubelet.node_of)
+        routes: list[tuple[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]] = [
+            ("/exec/{namespace}/{pod}/{container}", execute.handle),
+            ("/exec/{namespace}/{pod}/{uid}/{container}", execute.handle),
+            ("/containerLogs/{namespace}/{pod}/{container}", kubelet.logs.handle),
+            ("/healthz", _healthy),
+        ]
+        for path, handler in routes:
+            app.router.add_route("*", path, handler)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", state.ports["kubelet"], ssl_context=server).start()
+        await asyncio.gather(kubelet.follow_nodes(), kubelet.follow_pods())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab.cluster.kubelet", description=__doc__)
+    parser.add_argument("--directory", type=Path, required=True, help="the lab's folder")
+    options: Any = parser.parse_args(arguments)
+    asyncio.run(serve(Paths(options.directory)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kubelet stand-in is told from outside: `.lab/<name>/kubelet.json`, read again whenever it changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.state import write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A scripted answer to exec: the first whose pattern is found in "<container> <command words>" is given."""
+
+    pattern: str
+    rc: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """What a driver answers when it registers: node id (`{uuid}` and `{node}` are filled in) and topology."""
+
+    node_id: str = "{uuid}"
+    topology: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Delays in seconds; `backoff` is the wait before each restart, its last entry for all further ones.
+
+    `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with no host
+    behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration outlives its pod,
+    as when a registrar is killed before it can remove its socket.
+    """
+
+    start_delay: float = 0.15
+    registration_delay: float = 0.1
+    backoff: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    bad_images: tuple[str, ...] = ("*:nosuchtag",)
+    pipes_without_host: bool = False
+    stale: tuple[str, ...] = ()
+    drivers: Mapping[str, Driver] = field(default_factory=dict)
+    exec_answers: tuple[Answer, ...] = ()
+
+    def pullable(self, image: str) -> bool:
+        return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)
+
+    def driver(self, name: str) -> Driver:
+        return self.drivers.get(name, Driver())
+
+    def restart_delay(self, restarts: int) -> float:
+        return self.backoff[min(restarts, len(self.backoff) - 1)]
+
+    def answer(self, container: str, command: list[str]) -> Answer | None:
+        text = " ".join([container, *command])
+        return next((answer for answer in self.exec_answers if re.search(answer.pattern, text)), None)
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        raw: dict[str, Any] = json.loads(text)
+        for name in ("backoff", "bad_images", "stale"):
+            if name in raw:
+                raw[name] = tuple(raw[name])
+        raw["drivers"] = {name: Driver(**driver) for name, driver in raw.get("drivers", {}).items()}
+        raw["exec_answers"] = tuple(Answer(**answer) for answer in raw.get("exec_answers", ()))
+        return cls(**raw)
+
+    def write(self, path: Path) -> None:
+        """Make these the settings in force; the stand-in uses them from its next decision on."""
+        write_atomic(path, json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+
+
+class Source:
+    """Settings kept in step with their file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = (0, 0)
+        self._current = Settings()
+
+    def get(self) -> Settings:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return Settings()
+        if self._seen != (found.st_mtime_ns, found.st_ino):
+            self._current = Settings.from_json(self._path.read_text(encoding="utf-8"))
+            self._seen = (found.st_mtime_ns, found.st_ino)
+        return self._current
