@@ -112,8 +112,10 @@ class ConnectionAuth:
         try:
             raw = base64.b64decode(token)
             if self._context is None or self._context.complete:
-                protocol = "ntlm" if raw.startswith(b"NTLMSSP") else "negotiate"
-                self._context = spnego.server(protocol=protocol, options=spnego.NegotiateOptions.use_ntlm)
+                # Clients send bare NTLM or wrap it in SPNEGO, under either scheme's name.
+                bare = raw.startswith(b"NTLMSSP")
+                options = spnego.NegotiateOptions.use_ntlm if bare else spnego.NegotiateOptions.use_negotiate
+                self._context = spnego.server(protocol="ntlm" if bare else "negotiate", options=options)
                 self._user = ""
             out = self._context.step(raw)
         except (binascii.Error, ValueError, spnego.exceptions.SpnegoError):

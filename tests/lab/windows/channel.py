@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import (
     CommandTimeout,
     Completed,
@@ -19,9 +20,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import
 )
 
 from lab.windows.agent import EXIT, STDERR, STDOUT, Agent, AgentError, Request
-
-# The form in which winrm and ssh channels send a line. /s makes cmd strip exactly the outer quotes.
-WRAPPER = 'C:\\Windows\\System32\\cmd.exe /d /v:on /s /c "{}"'
 
 CutKind = Literal["request_lost", "reply_lost", "input_lost", "killed"]
 
@@ -67,7 +65,7 @@ class AgentChannel:
         if cut is not None and cut.kind == "input_lost":
             data = data[: len(data) // 2]
         deadline = time.monotonic() + timeout
-        request = Request(WRAPPER.format(line), stop_after=stop_after)
+        request = Request(commands.wrapped(line), stop_after=stop_after)
         try:
             with self.agent.start(request, timeout) as command:
                 command.send(data)

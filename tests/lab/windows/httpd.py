@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -101,19 +102,31 @@ class HttpServer:
             while (request := await _read(reader)) is not None:
                 self.meter.requests += 1
                 self.meter.bytes_in += request.wire
-                response = await handler(request)
+                response = await self._ask(handler, request)
                 if not await self._write(writer, request, response):
                     return
-        except DropConnection:
+        except (DropConnection, asyncio.CancelledError):
+            # Cancelled when the server stops: nobody waits for this task's result.
             pass
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             # The client went away; what it had started goes on.
             pass
         finally:
             self._writers.discard(writer)
-            writer.transport.abort() if not writer.is_closing() else None
+            if not writer.is_closing():
+                writer.transport.abort()
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
+
+    async def _ask(self, handler: Handler, request: HttpRequest) -> HttpResponse:
+        try:
+            return await handler(request)
+        except DropConnection:
+            raise
+        except Exception:
+            # A defect of the lab must be seen as one, not as a connection that breaks.
+            traceback.print_exc()
+            return HttpResponse(500, b"the lab's server failed, its log says why\n", content_type="text/plain")
 
     async def _write(self, writer: asyncio.StreamWriter, request: HttpRequest, response: HttpResponse) -> bool:
         """Send the answer; False when the connection must not be used again."""

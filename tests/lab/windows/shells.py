@@ -87,7 +87,7 @@ class RemoteCommand:
             raise soap.Fault(soap.BROKEN_PIPE, "The pipe is being closed. ") from None
 
     async def receive(self, timeout: float, size: int) -> tuple[list[tuple[str, bytes]], bool]:
-        """Output pieces of at most ``size`` bytes in all, and whether the command is done. Fault after ``timeout`` s."""
+        """Output of at most ``size`` bytes, and whether the command is done. Fault after ``timeout`` silent seconds."""
         if not await self._wait(lambda: bool(self._pieces), timeout):
             raise soap.timed_out()
         if self.rc is None:

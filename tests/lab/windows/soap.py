@@ -67,9 +67,9 @@ def timed_out() -> Fault:
 
 def shell_gone(shell_id: str) -> Fault:
     text = (
-        f"The request for the Windows Remote Shell with ShellId {shell_id} failed because the shell was not found on"
-        " the server. Possible causes are: the specified ShellId is incorrect or the shell no longer exists on the server."
-        " Provide the correct ShellId or create a new shell and retry the operation. "
+        f"The request for the Windows Remote Shell with ShellId {shell_id} failed because the shell was not found"
+        " on the server. Possible causes are: the specified ShellId is incorrect or the shell no longer exists on the"
+        " server. Provide the correct ShellId or create a new shell and retry the operation. "
     )
     return Fault(NOT_FOUND, text, "w:InvalidSelectors", sender=True)
 

@@ -27,6 +27,14 @@ from lab.windows.agent import EXIT, STDOUT, AgentError, AsyncAgent, AsyncCommand
 
 DefaultShell = Literal["cmd", "powershell"]
 _CHUNK = 64 * 1024
+_VARIABLES = {
+    "$PSEdition": "Desktop\r\n",
+    "$PSVersionTable.PSVersion.Major": "5\r\n",
+    "$PSVersionTable": (
+        "\r\nName                           Value\r\n----                           -----\r\n"
+        "PSVersion                      5.1.20348.2700\r\nPSEdition                      Desktop\r\n\r\n"
+    ),
+}
 
 
 class _Login(asyncssh.SSHServer):
@@ -157,7 +165,6 @@ def _powershell(command: str) -> tuple[str, str, int]:
             return "", f"At line:1 char:{command.find(token) + 1}\r\n{sentence}\r\n    + FullyQualifiedErrorId\r\n", 1
     words = command.split()
     if words and words[0].lower() in ("echo", "write-output"):
-        said = [w.replace("$PSVersionTable.PSVersion.Major", "5").replace("$PSEdition", "Desktop") for w in words[1:]]
-        return "".join(f"{word}\r\n" for word in said), "", 0
+        return "".join(_VARIABLES.get(word, f"{word}\r\n") for word in words[1:]), "", 0
     name = words[0] if words else ""
     return "", f"the lab's PowerShell stand-in runs nothing: {name}\r\n", 1

@@ -30,10 +30,28 @@ from lab.windows.agent import Agent, AgentError
 from lab.windows.wine_registry import SERVER_2022, Identity, machine_values, render, user_values
 
 # Programs that winland is when started under their name. Wine has many of them too, so all are overridden.
-TOOLS = (
-    "cmd.exe sc.exe reg.exe certutil.exe icacls.exe curl.exe tar.exe tasklist.exe taskkill.exe where.exe find.exe"
-    " findstr.exe fsutil.exe hostname.exe whoami.exe more.com timeout.exe chcp.com wevtutil.exe ping.exe"
-).split()
+TOOLS = [
+    "cmd.exe",
+    "sc.exe",
+    "reg.exe",
+    "certutil.exe",
+    "icacls.exe",
+    "curl.exe",
+    "tar.exe",
+    "tasklist.exe",
+    "taskkill.exe",
+    "where.exe",
+    "find.exe",
+    "findstr.exe",
+    "fsutil.exe",
+    "hostname.exe",
+    "whoami.exe",
+    "more.com",
+    "timeout.exe",
+    "chcp.com",
+    "wevtutil.exe",
+    "ping.exe",
+]
 
 COMPILER = "x86_64-w64-mingw32-gcc"
 PACKAGES = "wine64 gcc-mingw-w64-x86-64-win32"
@@ -43,7 +61,28 @@ _BOOT_COUNT = "kubewin-boots"
 
 # Files that no program of a host writes: one inode serves the cache and all hosts.
 _SHARED_SUFFIXES = frozenset(
-    ".dll .exe .sys .drv .nls .ocx .ax .cpl .acm .tlb .com .mui .msstyles .ttf .fon .ds .vxd .cur .inf .winmd".split()
+    [
+        ".dll",
+        ".exe",
+        ".sys",
+        ".drv",
+        ".nls",
+        ".ocx",
+        ".ax",
+        ".cpl",
+        ".acm",
+        ".tlb",
+        ".com",
+        ".mui",
+        ".msstyles",
+        ".ttf",
+        ".fon",
+        ".ds",
+        ".vxd",
+        ".cur",
+        ".inf",
+        ".winmd",
+    ]
 )
 _LISTEN = re.compile(r"^LISTEN (\S+)", re.MULTILINE)
 
@@ -66,9 +105,13 @@ def find_wine() -> Wine:
     """Look for all that is needed; WineMissing names what is not there and how to get it."""
     place = next((Path(p) for p in _PLACES if Path(p, "wine64").exists() and Path(p, "wineserver64").exists()), None)
     if place is None:
-        raise WineMissing(f"Wine was not found (wine64 and wineserver64 in {', '.join(_PLACES)}): apt install {PACKAGES}")
+        raise WineMissing(
+            f"Wine was not found (wine64 and wineserver64 in {', '.join(_PLACES)}): apt install {PACKAGES}"
+        )
     if shutil.which(COMPILER) is None:
-        raise WineMissing(f"{COMPILER} is not installed, Wine's missing library cannot be built: apt install {PACKAGES}")
+        raise WineMissing(
+            f"{COMPILER} is not installed, Wine's missing library cannot be built: apt install {PACKAGES}"
+        )
     unshare: tuple[str, ...] = ("unshare", "--uts")
     if os.geteuid() != 0:
         unshare = ("unshare", "--user", "--map-root-user", "--uts")
