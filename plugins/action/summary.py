@@ -1,0 +1,61 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
+
+display = Display()
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "hosts": {"type": "list", "elements": "dict", "default": []},
+    "rollouts": {"type": "dict", "default": {}},
+    "nodes_without_host": {"type": "list", "elements": "str", "default": []},
+    "output_dir": {"type": "path"},
+}
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller alone: it needs no connection and changes nothing."""
+
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
+        summary = summarize(options["hosts"], options["rollouts"], options["nodes_without_host"])
+        display.display("")
+        display.display(render_summary(summary))
+        result.update(changed=False, summary=summary, path=None)
+        if options["output_dir"]:
+            result["path"] = _write(options["output_dir"], summary)
+            display.display(f"written to {result['path']}")
+        else:
+            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
+            result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
+        return dict(result)
+
+
+def _write(folder: str, summary: dict[str, Any]) -> str:
+    path = os.path.join(folder, "enable-csi.json")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=folder, prefix=".enable-csi-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(summary, file, indent=2, sort_keys=True)
+        os.replace(part, path)
+    except OSError as error:
+        raise AnsibleActionFail(
+            f"cannot write the summary to {path}: {error.strerror}. "
+            "Set kubewin_output_dir to a folder that can be written, or leave it unset."
+        ) from error
+    return path

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Is a volume operation in flight on a Node? Pure: no I/O.
+
+csi-proxy serves one call after another with no memory of its own, so it may be stopped whenever no pod's volumes are
+being mounted, unmounted or resized. Running pods keep their mounts while it is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# A claim in one of these conditions still has work to do on the node that holds the volume
+# (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims).
+_RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
+
+
+def claims_of(pod: Mapping[str, Any]) -> list[str]:
+    """Names of the PersistentVolumeClaims that a core/v1 Pod uses, generic ephemeral ones included."""
+    found = []
+    for volume in (pod.get("spec") or {}).get("volumes") or []:
+        if "persistentVolumeClaim" in volume:
+            found.append(str(volume["persistentVolumeClaim"]["claimName"]))
+        elif "ephemeral" in volume:
+            found.append(f"{pod['metadata']['name']}-{volume['name']}")
+    return found
+
+
+def has_volume(pod: Mapping[str, Any]) -> bool:
+    """Whether the Pod has a volume that a CSI driver mounts."""
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    return bool(claims_of(pod)) or any("csi" in volume for volume in volumes)
+
+
+def busy_reasons(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why the Node's volumes are not at rest, empty when they are. pods: all of this Node; claims: those they use."""
+    reasons = []
+    for pod in pods:
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        if not has_volume(pod) or (
+            status.get("phase") in ("Succeeded", "Failed") and not metadata.get("deletionTimestamp")
+        ):
+            continue
+        name = f"pod {metadata['namespace']}/{metadata['name']}"
+        if metadata.get("deletionTimestamp"):
+            reasons.append(f"{name} is terminating and its volumes are being unmounted")
+        elif status.get("phase") == "Pending":
+            reasons.append(f"{name} is starting and its volumes are being mounted")
+    for claim in claims:
+        metadata = claim["metadata"]
+        conditions = (claim.get("status") or {}).get("conditions") or []
+        if any(entry.get("type") in _RESIZING and entry.get("status") == "True" for entry in conditions):
+            reasons.append(f"claim {metadata['namespace']}/{metadata['name']} is being resized")
+    return reasons

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Match Windows hosts to Nodes. Pure: no I/O.
+
+A change on the wrong machine is the worst thing this collection could do, so a host counts as a Node only when what the
+host says of itself (its names and addresses) and what the Node says of the machine agree on exactly one Node.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A Windows host as it reported itself.
+
+    inventory_name: its name in the inventory, for messages.
+    names: host name and DNS name as the machine reports them.
+    addresses: IPv4 and IPv6 addresses as the machine reports them.
+    claimed_node: the Node the user named for it (`kubewin_node_name`), verified like any other.
+    """
+
+    inventory_name: str
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    claimed_node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What matching needs of a Node: its name, its Hostname and DNS addresses, its IP addresses."""
+
+    name: str
+    host_names: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    @classmethod
+    def from_object(cls, node: Mapping[str, Any]) -> Node:
+        """Read a core/v1 Node (`status.addresses`: https://kubernetes.io/docs/reference/node/node-status/#addresses)."""
+        listed = (node.get("status") or {}).get("addresses") or []
+        by_type: dict[bool, list[str]] = {True: [], False: []}
+        for entry in listed:
+            by_type[str(entry["type"]).endswith("IP")].append(str(entry["address"]))
+        return cls(name=node["metadata"]["name"], host_names=tuple(by_type[False]), addresses=tuple(by_type[True]))
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Which Node each host is, and why the others are none.
+
+    matched: inventory name -> Node name. errors: inventory name -> what was found, what was expected, what to do.
+    nodes_without_host: Windows Nodes that no given host is.
+    """
+
+    matched: dict[str, str]
+    errors: dict[str, str]
+    nodes_without_host: tuple[str, ...]
+
+
+def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
+    """Match every host to exactly one Node by name and by address; a disagreement of the two is an error."""
+    known = list(nodes)
+    found: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for host in hosts:
+        result = _match_one(host, known)
+        if isinstance(result, Node):
+            found[host.inventory_name] = result.name
+        else:
+            errors[host.inventory_name] = result
+    for node_name in {name for name in found.values() if list(found.values()).count(name) > 1}:
+        twins = sorted(host for host, name in found.items() if name == node_name)
+        for host_name in twins:
+            del found[host_name]
+            errors[host_name] = (
+                f"hosts {', '.join(twins)} are all Node {node_name}; one host per Node is expected: "
+                "remove the duplicate from the inventory"
+            )
+    taken = set(found.values())
+    return Matching(found, errors, tuple(sorted(node.name for node in known if node.name not in taken)))
+
+
+def _match_one(host: Host, nodes: list[Node]) -> Node | str:
+    names = {_short(name) for name in host.names} | {name.lower() for name in host.names}
+    addresses = {_address(address) for address in host.addresses}
+    by_name = [n for n in nodes if names & {text.lower() for text in (n.name, *n.host_names)}]
+    by_address = [n for n in nodes if addresses & {_address(address) for address in n.addresses}]
+    told = f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}"
+    if host.claimed_node is not None:
+        named = [n for n in nodes if n.name == host.claimed_node]
+        if not named:
+            return (
+                f"kubewin_node_name of host {host.inventory_name} is {host.claimed_node}, "
+                f"and no Windows Node has that name; Windows Nodes are {_listed(n.name for n in nodes)}: correct the variable"
+            )
+        if named[0] not in by_name and named[0] not in by_address:
+            return (
+                f"{told}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}: "
+                "name or address must agree; correct kubewin_node_name or ansible_host"
+            )
+        if by_address and named[0] not in by_address:
+            return (
+                f"{told}, which are those of Node {_listed(n.name for n in by_address)} and not of {host.claimed_node} "
+                "(kubewin_node_name): correct kubewin_node_name or ansible_host"
+            )
+        return named[0]
+    both = [n for n in by_name if n in by_address]
+    if len(both) == 1:
+        return both[0]
+    candidates = both or by_name or by_address
+    if not candidates:
+        return (
+            f"{told}, and no Windows Node has either; Windows Nodes are {_listed(n.name for n in nodes)}: "
+            "check that the host belongs to this cluster, or set kubewin_node_name for it"
+        )
+    if len(candidates) > 1:
+        return (
+            f"{told}, which fits Nodes {_listed(n.name for n in candidates)}; exactly one is expected: "
+            "set kubewin_node_name for the host"
+        )
+    if by_name and by_address:
+        return (
+            f"{told}: the name is that of Node {_listed(n.name for n in by_name)} and the address that of "
+            f"{_listed(n.name for n in by_address)}; both must be one Node: set kubewin_node_name for the host"
+        )
+    node = candidates[0]
+    if by_name and addresses and node.addresses:
+        return (
+            f"{told}, but Node {node.name} has {_described(node)}: the name agrees and the address does not; "
+            "set kubewin_node_name for the host if it is the same machine behind address translation"
+        )
+    return node
+
+
+def _short(name: str) -> str:
+    return name.split(".", 1)[0].lower()
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text.split("%", 1)[0]))
+    except ValueError:
+        return text
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(values) or "none"
+
+
+def _described(node: Node) -> str:
+    return f"names {_listed((node.name, *node.host_names))} and addresses {_listed(node.addresses)}"

@@ -1,0 +1,182 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_info
+short_description: Match Windows hosts to the Nodes of a cluster
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Lists the Windows Nodes of a cluster and matches each given Windows host to exactly one of them, by the names and
+    addresses that the host reported of itself.
+  - A host that is no Node, or could be two, is an error of that host with what was found, expected and what to do.
+    The module itself does not fail on it, so that one message can name every host.
+  - Tells for the matched Nodes whether a volume operation is in flight, so that csi-proxy is not stopped under it.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+options:
+  hosts:
+    description: Windows hosts as they reported themselves, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.host).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the host in the inventory.
+        type: str
+        required: true
+      names:
+        description: Host name and DNS name as the machine reports them.
+        type: list
+        elements: str
+        default: []
+      addresses:
+        description: IP addresses as the machine reports them.
+        type: list
+        elements: str
+        default: []
+      node_name:
+        description: The Node this host is said to be. It is verified like any other.
+        type: str
+  activity:
+    description: Look for volume operations in flight on these Nodes. Costs a list of pods a Node, and a read a claim.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: kubewin.csi.csi_proxy_info
+  - module: kubewin.csi.node_rollout
+"""
+
+EXAMPLES = r"""
+- name: Which Node is this host?
+  kubewin.csi.node_info:
+    hosts:
+      - name: "{{ inventory_hostname }}"
+        names: ["{{ observed.csi_proxy.host.name }}"]
+        addresses: "{{ observed.csi_proxy.host.addresses }}"
+  delegate_to: localhost
+  register: nodes
+"""
+
+RETURN = r"""
+nodes:
+  description: Every Windows Node of the cluster, by name.
+  returned: success
+  type: dict
+  sample:
+    win-1:
+      ready: true
+      unschedulable: false
+      cordoned_by_us: false
+      labels: {kubernetes.io/os: windows}
+      boot_id: 1c0f
+      kubelet_version: v1.36.3
+      busy: []
+matched:
+  description: Node name by inventory name.
+  returned: success
+  type: dict
+  sample: {win-1.example.com: win-1}
+errors:
+  description: Why a host is no Node, by inventory name.
+  returned: success
+  type: dict
+  sample: {}
+nodes_without_host:
+  description: Windows Nodes that none of the given hosts is.
+  returned: success
+  type: list
+  elements: str
+  sample: [win-4]
+"""
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import busy_reasons, claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
+
+# Set together with the cordon, so that a run after a crash knows that the cordon is ours to lift.
+CORDON_ANNOTATION = "kubewin.io/cordoned"
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "hosts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "name": {"type": "str", "required": True},
+            "names": {"type": "list", "elements": "str", "default": []},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "node_name": {"type": "str"},
+        },
+    },
+    "activity": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def describe(node: dict[str, Any]) -> dict[str, Any]:
+    """The few facts of a core/v1 Node that the plays decide on."""
+    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    return {
+        "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
+        "unschedulable": bool(spec.get("unschedulable")),
+        "cordoned_by_us": CORDON_ANNOTATION in (metadata.get("annotations") or {}),
+        "labels": metadata.get("labels") or {},
+        "boot_id": info.get("bootID", ""),
+        "kubelet_version": info.get("kubeletVersion", ""),
+        "busy": [],
+    }
+
+
+def activity(client: Client, node: str) -> list[str]:
+    """Volume operations in flight on a Node."""
+    pods = client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
+    used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in claims_of(pod)})
+    claims = [client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace) for namespace, claim in used]
+    return busy_reasons(pods, [claim for claim in claims if claim is not None])
+
+
+def main() -> None:
+    ansible = module(ARGUMENT_SPEC)
+    try:
+        client = connect(ansible)
+        listed = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+        nodes = {node["metadata"]["name"]: describe(node) for node in listed}
+        hosts = [
+            Host(
+                inventory_name=host["name"],
+                names=tuple(name for name in host["names"] or () if name),
+                addresses=tuple(host["addresses"] or ()),
+                claimed_node=host["node_name"] or None,
+            )
+            for host in ansible.params["hosts"]
+        ]
+        matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
+        for name in ansible.params["activity"]:
+            if name in nodes:
+                nodes[name]["busy"] = activity(client, name)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    ansible.exit_json(
+        changed=False,
+        nodes=nodes,
+        matched=matching.matched,
+        errors=matching.errors,
+        nodes_without_host=list(matching.nodes_without_host),
+    )
+
+
+if __name__ == "__main__":
+    main()

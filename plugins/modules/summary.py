@@ -1,0 +1,70 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: summary
+short_description: Print what a run left on every Windows node
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Brings together what was seen on the Windows hosts and what the gate said of their Nodes, prints it as a table with a
+    verdict for each node, and returns it as data.
+  - Nodes that no host of the inventory is, and hosts that were left out, are listed with the reason.
+extends_documentation_fragment:
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+options:
+  hosts:
+    description:
+      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing) and
+        C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    type: list
+    elements: dict
+    default: []
+  rollouts:
+    description: RV(kubewin.csi.node_rollout#module:rollout) by driver.
+    type: dict
+    default: {}
+  nodes_without_host:
+    description: Windows Nodes that none of the hosts is.
+    type: list
+    elements: str
+    default: []
+  output_dir:
+    description:
+      - Folder on the controller to write C(enable-csi.json) to.
+      - Without it the summary goes out as the statistic C(kubewin_summary), as M(ansible.builtin.set_stats) would set it.
+    type: path
+seealso:
+  - module: kubewin.csi.csi_proxy_info
+  - module: kubewin.csi.node_rollout
+"""
+
+EXAMPLES = r"""
+- name: Print the summary
+  kubewin.csi.summary:
+    hosts: "{{ hosts_seen }}"
+    rollouts:
+      vsphere: "{{ gate.rollout }}"
+"""
+
+RETURN = r"""
+summary:
+  description: The verdict, a row for each node, and the findings of all hosts.
+  returned: success
+  type: dict
+  sample:
+    verdict: green
+    nodes:
+      - {node: win-1, host: win-1, csi_proxy: "1.3.0 running, serving", verdict: green, why: "vsphere registered, pod Ready"}
+    findings: []
+path:
+  description: The file written, or nothing.
+  returned: success
+  type: str
+  sample: /var/lib/kubewin/enable-csi.json
+"""

@@ -1,0 +1,111 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run left on every node, as data and as text. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.table import render_table
+
+# The worst verdict a node has with any of its drivers is the node's.
+_ORDER = ("red", "waiting", "unproven", "not judged", "green")
+
+
+def summarize(
+    hosts: Sequence[Mapping[str, Any]], rollouts: Mapping[str, Mapping[str, Any]], nodes_without_host: Iterable[str]
+) -> dict[str, Any]:
+    """Bring together what was seen on the hosts and what the gate said.
+
+    hosts: {name, node, left_out, csi_proxy} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
+    rollouts: by driver, RV(rollout) of node_rollout. Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}],
+    findings}; the verdict is green only when every node is.
+    """
+    rows = [_row(host, rollouts) for host in hosts]
+    rows += [
+        {
+            "node": name,
+            "host": None,
+            "csi_proxy": "not looked at",
+            "verdict": "not judged",
+            "why": "no host of the inventory is this Node, so it gets no plugin pod",
+        }
+        for name in nodes_without_host
+        if name not in {row["node"] for row in rows}
+    ]
+    if not rows:
+        # The platform brings csi-proxy, or the mode needs none: nobody looked at a host, and the gate says so.
+        rows = [
+            {"node": name, "host": None, "csi_proxy": "not looked at", "verdict": verdict, "why": why}
+            for name, (verdict, why) in _gate(rollouts).items()
+        ]
+    rows.sort(key=lambda row: (row["node"] is None, row["node"] or "", row["host"] or ""))
+    findings = [
+        {**finding, "host": host["name"]}
+        for host in hosts
+        if host.get("csi_proxy")
+        for finding in host["csi_proxy"].get("findings", [])
+    ]
+    return {"verdict": _worst(row["verdict"] for row in rows), "nodes": rows, "findings": findings}
+
+
+def render_summary(summary: Mapping[str, Any]) -> str:
+    """The closing text: a line a node, then what was noticed, then the verdict in words."""
+    nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
+    table = render_table(
+        ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
+        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in nodes],
+    )
+    lines = [table]
+    for finding in summary["findings"]:
+        lines.append("")
+        lines.append(f"{finding['severity']} {finding['id']} on {finding['host']}: {finding['message']}")
+        lines.append(f"  remedy: {finding['remedy']}")
+    green = sum(row["verdict"] == "green" for row in nodes)
+    lines += ["", f"{green} of {len(nodes)} Windows nodes can take CSI volumes now; verdict: {summary['verdict']}"]
+    return "\n".join(lines)
+
+
+def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    seen = host.get("csi_proxy")
+    node = host.get("node")
+    if host.get("left_out"):
+        verdict, why = "not judged", str(host["left_out"])
+    else:
+        verdict, why = _gate(rollouts).get(str(node), ("not judged", "the gate did not look at this Node"))
+    return {"node": node, "host": host["name"], "csi_proxy": _proxy(seen), "verdict": verdict, "why": why}
+
+
+def _proxy(seen: Mapping[str, Any] | None) -> str:
+    if not seen:
+        return "not looked at"
+    service, executable = seen.get("service"), seen.get("executable")
+    if not service:
+        return "absent"
+    release = (executable or {}).get("release") or "unknown release"
+    owner = seen.get("managed_by")
+    state = str(service.get("state", "")).lower()
+    pipes = "serving" if seen.get("serving") else f"{len(seen.get('missing_pipes') or [])} pipes missing"
+    return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
+
+
+def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
+    verdicts: dict[str, list[tuple[str, str]]] = {}
+    for driver, rollout in rollouts.items():
+        for node in rollout.get("nodes") or []:
+            lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
+            why = lacks or f"{driver} registered, pod Ready"
+            verdicts.setdefault(node["node"], []).append((node["verdict"], why))
+        for other in rollout.get("others") or []:
+            verdicts.setdefault(other["node"], []).append(("not judged", other["reason"]))
+    return {
+        name: (_worst(verdict for verdict, _why in found), "; ".join(dict.fromkeys(why for _verdict, why in found)))
+        for name, found in verdicts.items()
+    }
+
+
+def _worst(verdicts: Iterable[str]) -> str:
+    found = list(verdicts)
+    return min(found, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not judged")

@@ -1,0 +1,78 @@
+"""The closing summary says for every node what was seen and never calls green what nobody looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
+
+SERVING: dict[str, Any] = {
+    "managed_by": "kubewin",
+    "service": {"name": "csi-proxy", "state": "RUNNING"},
+    "executable": {"release": "1.3.0"},
+    "serving": True,
+    "missing_pipes": [],
+    "findings": [],
+}
+
+
+def host(name: str, csi_proxy: dict[str, Any] | None = SERVING, left_out: str | None = None) -> dict[str, Any]:
+    return {"name": f"{name}.example.com", "node": name, "csi_proxy": csi_proxy, "left_out": left_out}
+
+
+def gate(**verdicts: str) -> dict[str, Any]:
+    nodes = [
+        {
+            "node": name.replace("_", "-"),
+            "verdict": verdict,
+            "lacks": [] if verdict == "green" else [{"message": "the pipe is gone"}],
+        }
+        for name, verdict in verdicts.items()
+    ]
+    return {"nodes": nodes, "others": []}
+
+
+def test_every_node_green_makes_the_run_green() -> None:
+    summary = summarize([host("win-1"), host("win-2")], {"vsphere": gate(win_1="green", win_2="green")}, [])
+    assert summary["verdict"] == "green"
+    assert "2 of 2 Windows nodes can take CSI volumes now" in render_summary(summary)
+    assert "1.3.0 running, serving" in render_summary(summary)
+
+
+def test_the_worst_driver_decides_for_a_node() -> None:
+    summary = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": gate(win_1="red")}, [])
+    assert summary["nodes"][0]["verdict"] == "red"
+    assert "the pipe is gone" in summary["nodes"][0]["why"]
+
+
+def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_and_are_not_green() -> None:
+    summary = summarize(
+        [host("win-1"), host("win-2", None, "cannot be reached, left out by kubewin_skip_unreachable")],
+        {"vsphere": gate(win_1="green")},
+        ["win-4"],
+    )
+    rows = {row["node"]: row for row in summary["nodes"]}
+    assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
+    assert "no host of the inventory" in rows["win-4"]["why"]
+    assert summary["verdict"] == "not judged"
+
+
+def test_without_windows_hosts_the_gate_alone_speaks() -> None:
+    summary = summarize([], {"vsphere": gate(win_1="unproven")}, [])
+    assert [(row["node"], row["csi_proxy"], row["verdict"]) for row in summary["nodes"]] == [
+        ("win-1", "not looked at", "unproven")
+    ]
+
+
+def test_findings_keep_their_host_and_remedy() -> None:
+    finding = {
+        "id": "CSI-H04",
+        "severity": "warning",
+        "message": "defragsvc is disabled",
+        "remedy": "sc config defragsvc start= demand",
+    }
+    summary = summarize([host("win-1", {**SERVING, "findings": [finding]})], {"vsphere": gate(win_1="green")}, [])
+    text = render_summary(summary)
+    assert "warning CSI-H04 on win-1.example.com: defragsvc is disabled" in text
+    assert "remedy: sc config defragsvc start= demand" in text
+    assert max(map(len, text.splitlines())) <= 120
