@@ -11,8 +11,8 @@ short_description: Print what a run left on every Windows node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Brings together what was seen on the Windows hosts and what the gate said of their Nodes, prints it as a table with a
-    verdict for each node, and returns it as data.
+  - Brings together what was seen on the Windows hosts and what the gate said of their Nodes, prints it as a table
+    with a verdict for each node, and returns it as data.
   - Nodes that no host of the inventory is, and hosts that were left out, are listed with the reason.
 extends_documentation_fragment:
   - kubewin.csi.attributes
@@ -20,8 +20,8 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing) and
-        C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing)
+        and C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
     type: list
     elements: dict
     default: []
@@ -37,7 +37,7 @@ options:
   output_dir:
     description:
       - Folder on the controller to write C(enable-csi.json) to.
-      - Without it the summary goes out as the statistic C(kubewin_summary), as M(ansible.builtin.set_stats) would set it.
+      - Without it the summary is the statistic C(kubewin_summary), as M(ansible.builtin.set_stats) would set it.
     type: path
 seealso:
   - module: kubewin.csi.csi_proxy_info
@@ -60,7 +60,11 @@ summary:
   sample:
     verdict: green
     nodes:
-      - {node: win-1, host: win-1, csi_proxy: "1.3.0 running, serving", verdict: green, why: "vsphere registered, pod Ready"}
+      - node: win-1
+        host: win-1
+        csi_proxy: 1.3.0 running, serving
+        verdict: green
+        why: vsphere registered, pod Ready
     findings: []
 path:
   description: The file written, or nothing.

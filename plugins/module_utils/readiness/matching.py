@@ -96,7 +96,8 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
         if not named:
             return (
                 f"kubewin_node_name of host {host.inventory_name} is {host.claimed_node}, "
-                f"and no Windows Node has that name; Windows Nodes are {_listed(n.name for n in nodes)}: correct the variable"
+                f"and no Windows Node has that name; Windows Nodes are {_listed(n.name for n in nodes)}: "
+                "correct the variable"
             )
         if named[0] not in by_name and named[0] not in by_address:
             return (
