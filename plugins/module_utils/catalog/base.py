@@ -1,0 +1,194 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collection knows of a CSI driver's Windows node plugin: the shapes, without any driver's data.
+
+One file a driver below `drivers/` holds one `Driver`; `registry` names them. Everything here is immutable data, so that
+planning stays a pure function and the templates hold no numbers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+
+Mode = Literal["csi_proxy", "host_process"]
+MODES: tuple[Mode, ...] = ("csi_proxy", "host_process")
+
+# Roles of an image in a node plugin pod; a user's overrides are keyed by them.
+IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a driver and what differs from release to release.
+
+    version: without a leading v. images: by IMAGE_ROLES, "repository:tag". max_volumes: most volumes a node may take by
+    upstream's default, 0 when the release leaves that to Kubernetes.
+    """
+
+    version: str
+    images: Mapping[str, str]
+    max_volumes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A liveness probe's numbers, in seconds (failures: a count)."""
+
+    delay: int
+    timeout: int
+    period: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRule:
+    """One way to run the node plugin on Windows, and for which releases it exists.
+
+    first, last: the releases it exists for, both included; None is open. template: file below the role's
+    templates/drivers, None when this collection knows the mode but does not deploy it. why: one sentence, for refusals.
+    pipes: csi-proxy pipes the pod mounts, bare names. ports: by use, container ports. min_kubernetes: "1.20".
+    """
+
+    mode: Mode
+    why: str
+    first: str | None = None
+    last: str | None = None
+    template: str | None = None
+    pipes: tuple[str, ...] = ()
+    ports: Mapping[str, int] = field(default_factory=dict)
+    liveness: Probe | None = None
+    min_kubernetes: str = "1.20"
+    min_containerd: str | None = None
+    min_csi_proxy: str | None = None
+    advised_csi_proxy: str | None = None
+
+    def covers(self, version: Version) -> bool:
+        """Whether this mode exists in that release. A pre-release counts with the release it leads to."""
+        if self.first is not None and version.release < parse(self.first).release:
+            return False
+        return self.last is None or version.release <= parse(self.last).release
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The driver's Linux controller, which somebody else installs and whose version the node plugin has to match.
+
+    deployment, container: names upstream and in namespaces that are looked at in this order. pointer: where its
+    installation is described.
+    """
+
+    deployments: tuple[str, ...]
+    container: str
+    namespaces: tuple[str, ...]
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureStates:
+    """A ConfigMap of feature switches that the node plugin reads.
+
+    shipped: data upstream installs. required: switches that must be "true" in releases before the given one.
+    """
+
+    name: str
+    shipped: Mapping[str, str]
+    required_before: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One RBAC rule."""
+
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+    def as_object(self) -> dict[str, list[str]]:
+        """As rbac.authorization.k8s.io/v1 PolicyRule."""
+        return {"apiGroups": list(self.groups), "resources": list(self.resources), "verbs": list(self.verbs)}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """The StorageClass for Windows claims: upstream's example, with the file system Windows needs."""
+
+    name: str
+    parameters: Mapping[str, str]
+    binding_mode: str
+    allow_expansion: bool
+    reclaim_policy: str = "Delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One CSI driver.
+
+    key: its name in options and file names. name: its CSI name, which is also its plugin directory. daemonset,
+    namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
+    installation.
+    csi_driver: the spec fields of its CSIDriver object that the node plugin relies on. topology_prefix: what the
+    topology keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its images exist for.
+    wmic_below: csi-proxy releases before this one need wmic.exe for this driver, None when it never matters.
+    prerequisites: what has to be true outside of Kubernetes, for people.
+    """
+
+    key: str
+    title: str
+    name: str
+    namespace: str
+    daemonset: str
+    container: str
+    service_account: str
+    app_label: str
+    role_label: str | None
+    modes: tuple[ModeRule, ...]
+    releases: tuple[Release, ...]
+    default_version: str
+    controller: Controller
+    csi_driver: Mapping[str, bool | str]
+    cluster_rules: tuple[Rule, ...]
+    namespace_rules: tuple[Rule, ...]
+    storage_class: StorageClass
+    priority_class: str = "system-node-critical"
+    max_unavailable: str = "1"
+    feature_states: FeatureStates | None = None
+    topology_prefix: str | None = None
+    in_tree: str | None = None
+    windows_builds: tuple[str, ...] = ()
+    wmic_below: str | None = None
+    credentials: str = ""
+    prerequisites: tuple[str, ...] = ()
+
+    def release(self, version: Version) -> Release | None:
+        """The catalog's entry for a release, None when it is not known."""
+        return next((known for known in self.releases if parse(known.version) == version), None)
+
+    def mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
+        """The modes that exist in a release, in upstream's order of preference."""
+        return tuple(rule for rule in self.modes if rule.covers(version))
+
+    def rule(self, mode: str) -> ModeRule | None:
+        """What is known of a mode of this driver, None when it has no such mode."""
+        return next((rule for rule in self.modes if rule.mode == mode), None)
+
+    def nearest(self, version: Version, mode: str | None = None) -> tuple[str, Mode] | None:
+        """The known release closest to `version` that this collection can deploy, with its mode.
+
+        Given a mode, only releases in that mode count. None when there is no such release.
+        """
+        usable = [
+            (parse(known.version), rule.mode)
+            for known in self.releases
+            for rule in self.mode_rules(parse(known.version))
+            if rule.template is not None and mode in (None, rule.mode)
+        ]
+        if not usable:
+            return None
+        below = [pair for pair in usable if pair[0] <= version]
+        found = max(below, key=lambda pair: pair[0]) if below else min(usable, key=lambda pair: pair[0])
+        return str(found[0]), found[1]

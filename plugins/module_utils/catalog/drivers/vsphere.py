@@ -1,0 +1,119 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""vSphere: csi.vsphere.vmware.com.
+
+Source: manifests/vanilla/vsphere-csi-driver.yaml of https://github.com/kubernetes-sigs/vsphere-csi-driver at each tag.
+The images of 3.0 to 3.3 were published to a registry that has been emptied since (issues 3054 and 3123 there); the
+entries name the one that serves them now.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Controller,
+    Driver,
+    FeatureStates,
+    ModeRule,
+    Probe,
+    Release,
+    Rule,
+    StorageClass,
+)
+
+
+def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int = 59) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"registry.k8s.io/csi-vsphere/driver:v{version}",
+            "registrar": f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}",
+            "liveness_probe": f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}",
+        },
+        max_volumes=max_volumes,
+    )
+
+
+DRIVER = Driver(
+    key="vsphere",
+    title="vSphere",
+    name="csi.vsphere.vmware.com",
+    namespace="vmware-system-csi",
+    daemonset="vsphere-csi-node-windows",
+    container="vsphere-csi-node",
+    service_account="kubewin-vsphere-csi-node",
+    app_label="vsphere-csi-node-windows",
+    role_label="vsphere-csi-windows",
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="vSphere CSI talks to csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
+            last="3.4.99",
+            template="vsphere_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-system-v1alpha1"),
+            ports={"health": 9808},
+            liveness=Probe(delay=10, timeout=5, period=5, failures=3),
+            min_kubernetes="1.20",
+            min_csi_proxy="1.1.3",
+            advised_csi_proxy="1.3.0",
+        ),
+        ModeRule(
+            mode="host_process",
+            why=(
+                "vSphere CSI runs as a HostProcess container from 3.5.0 on, "
+                "which this release of kubewin.csi does not deploy yet"
+            ),
+            first="3.5.0",
+            ports={"health": 9808},
+            liveness=Probe(delay=10, timeout=5, period=5, failures=3),
+            min_kubernetes="1.26",
+            min_containerd="1.6",
+        ),
+    ),
+    releases=(
+        _release("3.0.3", "v2.7.0", "v2.9.0"),
+        _release("3.1.2", "v2.8.0", "v2.10.0"),
+        _release("3.2.0", "v2.10.0", "v2.12.0"),
+        _release("3.3.0", "v2.10.0", "v2.12.0"),
+        _release("3.3.1", "v2.10.0", "v2.12.0"),
+        _release("3.4.0", "v2.12.0", "v2.14.0"),
+        _release("3.5.0", "v2.13.0", "v2.15.0"),
+        _release("3.6.0", "v2.13.0", "v2.15.0"),
+        _release("3.7.3", "v2.13.0", "v2.15.0", max_volumes=0),
+    ),
+    default_version="3.4.0",
+    controller=Controller(
+        deployments=("vsphere-csi-controller", "vmware-vsphere-csi-driver-controller"),
+        container="vsphere-csi-controller",
+        namespaces=("vmware-system-csi", "openshift-cluster-csi-drivers", "kube-system"),
+        pointer="https://docs.vmware.com/en/VMware-vSphere-Container-Storage-Plug-in/",
+    ),
+    csi_driver={"attachRequired": True, "podInfoOnMount": False},
+    feature_states=FeatureStates(
+        name="internal-feature-states.csi.vsphere.vmware.com",
+        shipped={"trigger-csi-fullsync": "false", "pv-to-backingdiskobjectid-mapping": "false"},
+        required_before={"csi-windows-support": "3.2.0"},
+    ),
+    cluster_rules=(
+        Rule(groups=("cns.vmware.com",), resources=("csinodetopologies",), verbs=("create", "watch", "get", "patch")),
+        Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+    ),
+    namespace_rules=(Rule(groups=("",), resources=("configmaps",), verbs=("get", "list", "watch")),),
+    storage_class=StorageClass(
+        name="vsphere-csi-windows",
+        parameters={"csi.storage.k8s.io/fstype": "ntfs"},
+        binding_mode="WaitForFirstConsumer",
+        allow_expansion=True,
+    ),
+    topology_prefix="topology.csi.vmware.com/",
+    in_tree="kubernetes.io/vsphere-volume",
+    windows_builds=("17763", "19042", "20348"),
+    wmic_below="1.3.0",
+    credentials="none on the node; the controller has its own",
+    prerequisites=(
+        "the Linux controller and syncer of the same minor release are running",
+        "the vSphere cloud provider has given every node its provider id",
+        "virtual machines have hardware version 15 or later and disk.EnableUUID set to TRUE",
+        "the Windows template has set the SAN policy OnlineAll",
+    ),
+)

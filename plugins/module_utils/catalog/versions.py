@@ -1,0 +1,63 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Release numbers as drivers and Kubernetes write them: "v3.4.0", "3.4.1-rc.1", "v1.36.3+k3s1", "10.0.20348.2700"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<rest>[-+.].*)?\Z")
+
+# What distributors append to an upstream tag without changing the driver's release.
+_SUFFIXES = re.compile(
+    r"(-eksbuild\.\d+|-windows-hp|-build\d+|[-_](linux|windows)[-_]?amd64|-(1809|20H2|ltsc\d+)(-amd64)?)\Z"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """Three numbers and, for a pre-release, its text; a pre-release sorts before its release."""
+
+    release: tuple[int, int, int]
+    final: bool
+    pre: str
+
+    def __str__(self) -> str:
+        numbers = ".".join(str(number) for number in self.release)
+        return numbers if self.final else f"{numbers}-{self.pre}"
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """Major and minor."""
+        return self.release[0], self.release[1]
+
+
+def parse(text: str) -> Version:
+    """Read a release number; ValueError names the text and an example when it is none."""
+    match = _FORM.match(text.strip())
+    if match is None:
+        raise ValueError(f"'{text}' is not a release number; 3.4.0 is an example of one")
+    rest = match["rest"] or ""
+    pre = rest[1:] if rest.startswith("-") else ""
+    numbers = (int(match["major"]), int(match["minor"]), int(match["patch"] or 0))
+    return Version(release=numbers, final=not pre, pre=pre)
+
+
+def from_image(image: str) -> Version | None:
+    """The release an image reference names by its tag, None for a digest, no tag, or a tag that is no release.
+
+    Registry and path are not looked at, since mirrors change both.
+    """
+    name = image.rsplit("/", 1)[-1].split("@", 1)[0]
+    _, found, tag = name.partition(":")
+    if not found:
+        return None
+    shorter = _SUFFIXES.sub("", tag)
+    while shorter != tag:
+        tag, shorter = shorter, _SUFFIXES.sub("", shorter)
+    try:
+        return parse(tag)
+    except ValueError:
+        return None

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests to Kubernetes: the only place of the cluster side that talks.
+
+Authentication and TLS come from kubernetes.core, so that its options, K8S_AUTH_* and in-cluster use work here too; the
+requests go through the dynamic client's raw layer, which has had one shape since client 24.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import (
+    ClusterError,
+    Gone,
+    Unreachable,
+    describe,
+    failure,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import (
+    body_of,
+    brief,
+    is_connection,
+    retry_after,
+    status_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+
+FIELD_MANAGER = "kubewin.csi"
+
+# Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
+PAGE = 500
+
+_TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+
+# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later.
+_STARTUP_DOUBT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list's items, without their kind and apiVersion, and the resourceVersion to watch from."""
+
+    items: tuple[dict[str, Any], ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An object as the server returned it, and what it warned of."""
+
+    body: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+class Dynamic(Protocol):
+    """What is used of kubernetes.dynamic.DynamicClient."""
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        """One request; with serialize=False the urllib3 response, unread."""
+
+
+class Client:
+    """Reads and writes with patience: what is safe to repeat is repeated until retry_for seconds have passed.
+
+    Every request made here is safe to repeat: reads, watches, reviews, dry runs, and server-side applies.
+    """
+
+    def __init__(
+        self,
+        dynamic: Dynamic,
+        *,
+        retry_for: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._dynamic = dynamic
+        self.retry_for = retry_for
+        self._clock = clock
+        self._sleep = sleep
+        self._lost_at: float | None = None
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """One object, None when it does not exist."""
+        try:
+            return self._json("get", kind, namespace, name, "GET", kind.path(namespace, name)).body
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> Listing:
+        """All objects of a kind, in pages. A page that expired starts the list again, at most three times."""
+        for attempt in range(3):
+            try:
+                return self._list_once(kind, namespace, label_selector, field_selector)
+            except Gone:
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable: the loop returns or raises")
+
+    def _list_once(
+        self, kind: Kind, namespace: str | None, label_selector: str | None, field_selector: str | None
+    ) -> Listing:
+        items: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            page = self._json(
+                "list", kind, namespace, None, "GET", kind.path(namespace),
+                label_selector=label_selector, field_selector=field_selector, limit=PAGE, _continue=token,
+            ).body  # fmt: skip
+            items.extend(page.get("items") or [])
+            metadata = page.get("metadata") or {}
+            token = metadata.get("continue") or None
+            if token is None:
+                return Listing(items=tuple(items), resource_version=str(metadata.get("resourceVersion", "")))
+
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        """Server-side apply with our field manager.
+
+        A dry run goes through admission and validation and stores nothing.
+        """
+        kind = kinds.kind_of(definition)
+        metadata = definition["metadata"]
+        namespace = metadata.get("namespace")
+        # Strict: a field the server does not know is an error, not silently dropped.
+        query: dict[str, Any] = {
+            "query_params": [("fieldValidation", "Strict")],
+            "field_manager": FIELD_MANAGER,
+            "force_conflicts": "true" if force else "false",
+        }
+        if dry_run:
+            query["dry_run"] = "All"
+        return self._json(
+            "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
+            body=dict(definition), content_type="application/apply-patch+yaml", **query,
+        )  # fmt: skip
+
+    def allowed(
+        self, verb: str, kind: Kind, namespace: str | None = None, subresource: str = "", name: str = ""
+    ) -> bool:
+        """Whether this account may do that (SelfSubjectAccessReview; stores nothing)."""
+        attributes = {
+            "verb": verb,
+            "group": kind.group,
+            "resource": kind.plural,
+            "subresource": subresource,
+            "name": name,
+        }
+        if kind.namespaced and namespace:
+            attributes["namespace"] = namespace
+        review = {
+            "apiVersion": kinds.ACCESS_REVIEW.api_version,
+            "kind": kinds.ACCESS_REVIEW.kind,
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = self._json("create", kinds.ACCESS_REVIEW, None, None, "POST", kinds.ACCESS_REVIEW.path(), body=review)
+        return bool((answer.body.get("status") or {}).get("allowed"))
+
+    def version(self) -> str:
+        """The server's gitVersion, for example v1.36.3."""
+        return str(self._json("get", kinds.NODE, None, "version", "GET", "/version").body.get("gitVersion", ""))
+
+    def log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
+        """The last lines of a container's log.
+
+        Empty when there is none to be had: a log only explains, it decides nothing.
+        """
+        query = [("container", container), ("tailLines", str(tail)), ("previous", "true" if previous else "false")]
+        try:
+            response = self._once(
+                "GET", kinds.POD.path(namespace, pod) + "/log", query_params=query, _request_timeout=5
+            )
+            return bytes(response.data).decode("utf-8", "replace")
+        except Exception as error:
+            if status_of(error) is None and not is_connection(error):
+                raise
+            return ""
+
+    def watch(
+        self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,
+        label_selector: str | None = None, field_selector: str | None = None,
+    ) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
+        """Changes after resource_version as (type, object) until the server ends the stream.
+
+        Raises Gone when the start is no longer kept, and Unreachable when the stream breaks; both mean: list again.
+        """
+        try:
+            response = self._once(
+                "GET", kind.path(namespace),
+                label_selector=label_selector, field_selector=field_selector, resource_version=resource_version,
+                watch="true", timeout_seconds=max(1, int(seconds)), allow_watch_bookmarks="true",
+                _request_timeout=(5, seconds + 10),
+            )  # fmt: skip
+            rest = b""
+            for chunk in response.stream(amt=65536, decode_content=True):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if not line.strip():
+                        continue
+                    event = json.loads(line)
+                    body = event.get("object") or {}
+                    if event.get("type") == "ERROR":
+                        raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
+                    yield str(event.get("type")), body
+        except ClusterError:
+            raise
+        except Exception as error:
+            status = status_of(error)
+            if status is not None:
+                raise failure("watch", kind, namespace, None, status, body_of(error)) from error
+            if not is_connection(error):
+                raise
+            raise Unreachable(
+                f"the watch of {describe(kind, namespace, None)} broke: {brief(error)}", "unreachable"
+            ) from error
+
+    def _json(
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, **params: Any
+    ) -> Answer:
+        response = self._patiently(verb, kind, namespace, name, method, path, **params)
+        body = json.loads(response.data)
+        if not isinstance(body, dict):
+            raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the answer is no object", "api_error")
+        return Answer(body=body, warnings=_warnings(response.headers))
+
+    def _patiently(
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, **params: Any
+    ) -> Any:
+        started = self._clock()
+        pause = 0.2
+        while True:
+            try:
+                return self._once(method, path, **params)
+            except Exception as error:
+                status = status_of(error)
+                now = self._clock()
+                left = started + self.retry_for - now
+                if status is None:
+                    if not is_connection(error):
+                        raise
+                    self._lost_at = now
+                    if left <= 0:
+                        raise Unreachable(
+                            f"no answer from the API server for {self.retry_for:.0f} s ({verb} "
+                            f"{describe(kind, namespace, name)}): "
+                            f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right.",
+                            "unreachable",
+                        ) from error
+                elif not self._worth_another_try(status, now) or left <= 0:
+                    raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+                wait = retry_after(error)
+                if wait is not None and wait > left:
+                    raise failure(verb, kind, namespace, name, status or 0, body_of(error)) from error
+                self._sleep(min(wait if wait is not None else pause, max(left, 0.05)))
+                pause = min(pause * 2, 3.0)
+
+    def _worth_another_try(self, status: int, now: float) -> bool:
+        if status in _TRY_AGAIN:
+            return True
+        return status in (401, 403) and self._lost_at is not None and now - self._lost_at < _STARTUP_DOUBT
+
+    def _once(self, method: str, path: str, **params: Any) -> Any:
+        body = params.pop("body", None)
+        params.setdefault("_request_timeout", 30)
+        # A list of its own: the dynamic client appends to the one it is given.
+        params["query_params"] = list(params.get("query_params", []))
+        return self._dynamic.request(method, path, body=body, serialize=False, **params)
+
+
+def _warnings(headers: Any) -> tuple[str, ...]:
+    """Texts of Warning headers (RFC 7234: 299 - "text")."""
+    listed = headers.getlist("Warning") if hasattr(headers, "getlist") else []
+    return tuple(str(entry).split('"', 1)[-1].rstrip('"') for entry in listed)

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From module parameters to a Client: authentication is kubernetes.core's."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import (
+    ClusterError,
+    Unreachable,
+    status_message,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import body_of, brief, is_connection, status_of
+
+CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
+
+
+def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
+    """An AnsibleModule with the cluster options added.
+
+    It fails with kubernetes.core's words when the client is missing.
+    """
+    return AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
+
+
+def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
+    """A Client for the module's options. An API server that restarts just now is waited for.
+
+    Raises ClusterError: reason unreachable, unauthorized, or configuration (kubeconfig, context or certificates are
+    wrong).
+    """
+    patience = float(for_module.params["api_timeout"]) if retry_for is None else retry_for
+    started = time.monotonic()
+    while True:
+        try:
+            dynamic = get_api_client(for_module).client
+            _no_hidden_retries(dynamic)
+            return Client(dynamic, retry_for=patience)
+        except CoreException as error:
+            raise ClusterError(
+                f"no access to Kubernetes is configured: {error}. Set kubeconfig, K8S_AUTH_KUBECONFIG, or host and "
+                "api_key.",
+                "configuration",
+            ) from error
+        except Exception as error:
+            status = status_of(error)
+            left = started + patience - time.monotonic()
+            if status is None and not is_connection(error):
+                raise ClusterError(
+                    f"cannot make a client for Kubernetes: {type(error).__name__}: {error}", "configuration"
+                ) from error
+            if isinstance(error, FileNotFoundError):
+                raise ClusterError(f"cannot make a client for Kubernetes: {error}", "configuration") from error
+            if status is not None and status < 500 and status != 429:
+                message = status_message(body_of(error))[0]
+                raise ClusterError(
+                    f"the API server does not accept these credentials ({status} {message}). "
+                    f"Check token or certificate, its expiry and the context of the kubeconfig.",
+                    "unauthorized",
+                    status,
+                ) from error
+            if left <= 0:
+                raise Unreachable(
+                    f"no answer from the API server for {patience:.0f} s: {brief(error)}. "
+                    f"Check that it runs and that host, proxy and CA certificate are right.",
+                    "unreachable",
+                ) from error
+            time.sleep(min(0.5, left))
+
+
+def _no_hidden_retries(dynamic: Any) -> None:
+    """Keep urllib3 from sleeping through Retry-After itself.
+
+    It knows nothing of our timeouts and would wait for hours.
+    """
+    pools = dynamic.client.rest_client.pool_manager
+    pools.connection_pool_kw["retries"] = False
+    # Discovery has opened a pool already; pools made from now on take the setting.
+    pools.clear()

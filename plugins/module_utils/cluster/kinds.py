@@ -1,0 +1,78 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds this collection reads and writes, and where the API serves them.
+
+Written down instead of discovered: discovery costs requests in every task, and its cache on disk can be stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind.
+
+    Api_version ("v1", "apps/v1"), kind, plural (its name in paths and RBAC) and whether it has a namespace.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def group(self) -> str:
+        """API group, "" for the core one."""
+        return self.api_version.rpartition("/")[0]
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """URL path of one object, or of the collection; without a namespace that of all namespaces."""
+        parts = ["apis", self.api_version] if self.group else ["api", self.api_version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        return "/" + "/".join(parts)
+
+
+NODE = Kind("v1", "Node", "nodes", False)
+NAMESPACE = Kind("v1", "Namespace", "namespaces", False)
+POD = Kind("v1", "Pod", "pods", True)
+EVENT = Kind("v1", "Event", "events", True)
+PERSISTENT_VOLUME_CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", True)
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps", True)
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts", True)
+DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets", True)
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments", True)
+CSI_NODE = Kind("storage.k8s.io/v1", "CSINode", "csinodes", False)
+CSI_DRIVER = Kind("storage.k8s.io/v1", "CSIDriver", "csidrivers", False)
+STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", False)
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", False)
+CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", False)
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", True)
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True)
+ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+
+_KNOWN = {
+    (kind.api_version, kind.kind): kind
+    for kind in (
+        NODE, NAMESPACE, POD, EVENT, CONFIG_MAP, SERVICE_ACCOUNT, DAEMON_SET, DEPLOYMENT, CSI_NODE, CSI_DRIVER,
+        STORAGE_CLASS, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING,
+    )
+}  # fmt: skip
+
+
+def kind_of(definition: Mapping[str, Any]) -> Kind:
+    """The kind of an object; ValueError when it has none or one this collection does not write."""
+    key = (str(definition.get("apiVersion")), str(definition.get("kind")))
+    try:
+        return _KNOWN[key]
+    except KeyError:
+        known = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KNOWN.values()))
+        raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}; known are {known}") from None

@@ -1,0 +1,39 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is in the way of a deployment, or worth knowing before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["blocker", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    Id is stable (CSI-D01); object is what it is about; remedy is what helps, a command where one exists.
+    """
+
+    id: str
+    severity: Severity
+    object: str
+    message: str
+    remedy: str
+
+    def as_dict(self) -> dict[str, str]:
+        """For a module's result."""
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "object": self.object,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+    def line(self) -> str:
+        """For people."""
+        return f"{self.severity} {self.id} {self.object}: {self.message} -> {self.remedy}"

@@ -1,0 +1,163 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of one driver's Windows node plugin: a pure function of wishes and snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.values import values
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    MANAGED_BY,
+    MANAGER,
+    ControllerSeen,
+    Snapshot,
+    Wanted,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be deployed, and what is in the way. values: what the templates read, empty when refused."""
+
+    driver: Driver
+    namespace: str
+    version: Version | None
+    rule: ModeRule | None
+    source: str
+    findings: tuple[Finding, ...]
+    values: dict[str, Any]
+    nodes: tuple[str, ...]
+
+    @property
+    def deployable(self) -> bool:
+        """Whether nothing is in the way."""
+        return self.rule is not None and not any(finding.severity == "blocker" for finding in self.findings)
+
+    @property
+    def refusal(self) -> str:
+        """All blockers in one text, empty when there is none."""
+        blockers = [finding for finding in self.findings if finding.severity == "blocker"]
+        return "\n".join(
+            f"{finding.object}: {finding.message}. {finding.remedy[:1].upper()}{finding.remedy[1:]}."
+            for finding in blockers
+        )
+
+    def summary(self) -> list[str]:
+        """The plan for people, a line an item."""
+        lines = [f"{self.driver.title}: {self.driver.name}"]
+        if self.rule is not None and self.version is not None:
+            lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
+        if self.values:
+            made = " (will be created)" if self.values["create_namespace"] else ""
+            lines.append(
+                f"namespace {self.namespace}{made}, DaemonSet {self.values['daemonset']}, ServiceAccount "
+                f"{self.values['service_account']}"
+            )
+            lines += [f"image {role}: {image}" for role, image in self.values["images"].items()]
+            if self.values["pipes"]:
+                lines.append("needs pipes: " + ", ".join(self.values["pipes"]))
+            lines.append(
+                "goes to nodes with: "
+                + ", ".join(f"{key}={value}" for key, value in self.values["node_selector"].items())
+            )
+        lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
+        lines += [finding.line() for finding in self.findings]
+        lines.append("nothing is in the way" if self.deployable else "refused: see the blockers above")
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {
+            "driver": self.driver.key,
+            "title": self.driver.title,
+            "csi_driver": self.driver.name,
+            "mode": self.rule.mode if self.rule else None,
+            "version": str(self.version) if self.version else None,
+            "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
+            "namespace": self.namespace,
+            "daemonset": self.driver.daemonset,
+            "pipes": list(self.rule.pipes) if self.rule else [],
+            "deployable": self.deployable,
+            "refusal": self.refusal,
+            "summary": self.summary(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "nodes": list(self.nodes),
+            "values": self.values,
+        }
+
+
+def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
+    """Decide release, mode and namespace, say what is in the way, and collect what the templates need."""
+    controller = snapshot.controllers[0] if snapshot.controllers else None
+    namespace = home(driver, wanted, snapshot)
+    kubernetes = parse(snapshot.kubernetes)
+    choice = choose(driver, wanted, controller, kubernetes)
+    findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
+    rendered: dict[str, Any] = {}
+    if choice.rule is not None and choice.version is not None:
+        live = snapshot.namespaces.get(namespace)
+        ours = live is not None and ((live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER)
+        rendered = values(
+            driver, wanted, choice.rule, choice.version, namespace, kubernetes,
+            create_namespace=live is None or ours,
+            create_csi_driver=wanted.create_cluster_objects and _absent_or_ours(snapshot.csi_driver),
+            create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
+        )  # fmt: skip
+    return Plan(
+        driver=driver,
+        namespace=namespace,
+        version=choice.version,
+        rule=choice.rule,
+        source=choice.source,
+        findings=tuple(findings),
+        values=rendered,
+        nodes=tuple(node.name for node in snapshot.nodes),
+    )
+
+
+def home(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> str:
+    """The namespace: the one asked for, else where the controller is, else upstream's."""
+    if wanted.namespace:
+        return wanted.namespace
+    return snapshot.controllers[0].namespace if snapshot.controllers else driver.namespace
+
+
+def _access(snapshot: Snapshot) -> list[Finding]:
+    if not snapshot.missing_access:
+        return []
+    rules = "; ".join(snapshot.missing_access)
+    remedy = (
+        f"add to the ClusterRole of this account: {rules} (all that is needed: "
+        "roles/csi_driver/files/kubewin-rbac.yaml)"
+    )
+    return [Finding("CSI-D60", "blocker", "this account", "it is not allowed everything that is needed", remedy)]
+
+
+def _around(
+    driver: Driver,
+    wanted: Wanted,
+    snapshot: Snapshot,
+    controller: ControllerSeen | None,
+    choice: Choice,
+    namespace: str,
+) -> list[Finding]:
+    found = [*surroundings.namespace_findings(snapshot, namespace)]
+    found += surroundings.controller_findings(driver, wanted, snapshot, controller)
+    if choice.version is not None:
+        found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
+    found += surroundings.provider_findings(driver, snapshot, namespace)
+    if choice.rule is not None:
+        found += surroundings.node_findings(driver, wanted, choice.rule, snapshot)
+    return found
+
+
+def _absent_or_ours(live: Any) -> bool:
+    return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER

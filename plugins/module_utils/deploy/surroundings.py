@@ -1,0 +1,189 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is around a deployment and must be as the driver needs it.
+
+Namespace, objects of the controller, other providers. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    MANAGED_BY,
+    MANAGER,
+    PROVEN_LABEL,
+    PROVEN_VALUE,
+    ControllerSeen,
+    Snapshot,
+    Wanted,
+)
+
+PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """The namespace must let privileged pods in: every mode needs hostPath volumes or HostProcess."""
+    found = snapshot.namespaces.get(namespace)
+    if found is None:
+        return
+    subject = f"Namespace {namespace}"
+    if (found.get("status") or {}).get("phase") == "Terminating":
+        yield Finding(
+            "CSI-D11", "blocker", subject, "it is being deleted", "wait until it is gone, or choose another namespace"
+        )
+    labels = found["metadata"].get("labels") or {}
+    level = labels.get(PSA_ENFORCE)
+    ours = labels.get(MANAGED_BY) == MANAGER
+    command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
+    if level is not None and level != "privileged" and not ours:
+        message = f"label {PSA_ENFORCE} is {level}, so pods with host paths are refused there; expected privileged"
+        yield Finding("CSI-D10", "blocker", subject, message, command)
+
+
+def controller_findings(
+    driver: Driver, wanted: Wanted, snapshot: Snapshot, controller: ControllerSeen | None
+) -> Iterator[Finding]:
+    """The Linux controller belongs to the driver's own installation: it is looked at, never changed."""
+    names = " or ".join(driver.controller.deployments)
+    if controller is None:
+        looked = ", ".join(
+            dict.fromkeys(
+                [*filter(None, [wanted.controller_namespace, wanted.namespace]), *driver.controller.namespaces]
+            )
+        )
+        severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
+        message = f"no Deployment {names} in {looked}: without it no volume is provisioned or attached"
+        yield Finding(
+            "CSI-D30",
+            severity,
+            f"{driver.title} controller",
+            message,
+            f"install the driver first: {driver.controller.pointer}",
+        )
+        return
+    subject = f"Deployment {controller.namespace}/{controller.name}"
+    if controller.available < 1:
+        message = f"{controller.available} of {controller.desired} replicas are available"
+        remedy = f"kubectl -n {controller.namespace} describe deployment {controller.name}"
+        yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
+    if from_image(controller.image) is None:
+        message = f"its release cannot be read from image {controller.image}"
+        yield Finding(
+            "CSI-D32", "warning", subject, message, "compare it with the version below by hand, or set version"
+        )
+
+
+def object_findings(
+    driver: Driver, wanted: Wanted, snapshot: Snapshot, version: Version, namespace: str
+) -> Iterator[Finding]:
+    """CSIDriver and feature-state map: somebody else's, checked only, unless their creation was asked for."""
+    create = "or set create_cluster_objects to have it created"
+    if snapshot.csi_driver is None:
+        if not wanted.create_cluster_objects:
+            remedy = f"install the driver first: {driver.controller.pointer}, {create}"
+            yield Finding("CSI-D20", "blocker", f"CSIDriver {driver.name}", "it does not exist", remedy)
+    else:
+        spec = snapshot.csi_driver.get("spec") or {}
+        for key, expected in driver.csi_driver.items():
+            # Absent means the API's default, which the server always fills in; only a different value is a finding.
+            if key in spec and spec[key] != expected:
+                message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
+                severity: Severity = "blocker" if key == "attachRequired" else "note"
+                remedy = "compare it with the driver's own manifest; this collection never changes it"
+                yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
+    states = driver.feature_states
+    if states is None:
+        return
+    data = snapshot.feature_states.get(namespace)
+    subject = f"ConfigMap {namespace}/{states.name}"
+    if data is None:
+        if not wanted.create_cluster_objects:
+            remedy = (
+                f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
+                f"{create}"
+            )
+            yield Finding(
+                "CSI-D22", "blocker", subject, "it does not exist and the node plugin reads it at start", remedy
+            )
+        return
+    for key, fixed_in in states.required_before.items():
+        if version.release < parse(fixed_in).release and data.get(key) != "true":
+            message = (
+                f"{key} is {data.get(key, 'not set')}, and releases before {fixed_in} refuse to start on Windows "
+                "without it"
+            )
+            yield Finding(
+                "CSI-D23", "blocker", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later'
+            )
+
+
+def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """Two node plugins of one driver on a node take each other's registration away."""
+    for seen in snapshot.daemon_sets:
+        same = (seen.namespace, seen.name) == (namespace, driver.daemonset)
+        if same and seen.managed_by == MANAGER:
+            continue
+        if not same and not seen.serves_on_windows(driver.name):
+            continue
+        who = f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection"
+        subject = f"DaemonSet {seen.namespace}/{seen.name}"
+        if same:
+            message = f"it has the name ours would have and is {who}"
+            remedy = (
+                f"kubectl -n {seen.namespace} delete daemonset {seen.name} (volumes stay mounted), or choose another "
+                "namespace"
+            )
+            yield Finding("CSI-D41", "blocker", subject, message, remedy)
+        else:
+            message = f"it already provides {driver.name} on Windows nodes and is {who}"
+            remedy = (
+                f"keep it and leave this driver out, or remove it: kubectl -n {seen.namespace} delete daemonset "
+                f"{seen.name}"
+            )
+            yield Finding("CSI-D40", "blocker", subject, message, remedy)
+
+
+def node_findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
+    if not snapshot.nodes:
+        message = "no Node has the label kubernetes.io/os=windows"
+        yield Finding(
+            "CSI-D50",
+            "warning",
+            "Nodes",
+            message,
+            "the gate will fail for want of a node, unless allow_zero_nodes is set",
+        )
+        return
+    unknown = [node for node in snapshot.nodes if node.build and node.build not in driver.windows_builds]
+    for build in dict.fromkeys(node.build for node in unknown):
+        names = ", ".join(node.name for node in unknown if node.build == build)
+        message = (
+            f"Windows build {build} has no image of {driver.title}; images exist for {', '.join(driver.windows_builds)}"
+        )
+        remedy = (
+            "a containerd that carries containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
+            "keep those nodes out"
+        )
+        yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
+    if rule.mode == "csi_proxy" and driver.wmic_below is not None:
+        message = (
+            f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
+            "longer brings"
+        )
+        yield Finding("CSI-D52", "note", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
+    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
+        without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
+        if without:
+            message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
+            remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
+            yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,177 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a deployment is planned from: the user's wishes and a snapshot of the cluster.
+
+No logic beyond reading objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PROVEN_LABEL = "kubewin.io/csi-proxy"
+PROVEN_VALUE = "proven"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "kubewin.csi"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The user's wishes; None or empty takes upstream's default.
+
+    version: "3.4.0". mode: auto, csi_proxy or host_process. csi_proxy_managed: this collection installs csi-proxy, so
+    the DaemonSet goes only where its pipes were proven. images: by role, whole references. image_mirror: replaces the
+    registry host of every image. image_digests: by role, "sha256:...". resources: by container role, requests and
+    limits. storage_class: {create, name, parameters, reclaim_policy, binding_mode, default}.
+    """
+
+    mode: str = "auto"
+    version: str | None = None
+    namespace: str | None = None
+    controller_namespace: str | None = None
+    service_account: str | None = None
+    create_cluster_objects: bool = False
+    allow_version_skew: bool = False
+    csi_proxy_managed: bool = True
+    images: Mapping[str, str] = field(default_factory=dict)
+    image_mirror: str | None = None
+    image_digests: Mapping[str, str] = field(default_factory=dict)
+    image_pull_policy: str | None = None
+    image_pull_secrets: tuple[str, ...] = ()
+    kubelet_dir: str = "C:\\var\\lib\\kubelet"
+    tolerations: tuple[Mapping[str, Any], ...] | None = None
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    max_unavailable: str | None = None
+    log_level: str | None = None
+    storage_class: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSeen:
+    """The driver's Linux controller as its Deployment shows it."""
+
+    namespace: str
+    name: str
+    image: str
+    desired: int
+    available: int
+
+    @classmethod
+    def from_object(cls, deployment: Mapping[str, Any], container: str) -> ControllerSeen:
+        """Read an apps/v1 Deployment; the image is that of the named container, else of the first one."""
+        spec, status = deployment["spec"], deployment.get("status") or {}
+        containers = spec["template"]["spec"]["containers"]
+        image = next((entry["image"] for entry in containers if entry["name"] == container), containers[0]["image"])
+        return cls(
+            namespace=deployment["metadata"]["namespace"],
+            name=deployment["metadata"]["name"],
+            image=str(image),
+            desired=int(spec.get("replicas", 1)),
+            available=int(status.get("availableReplicas") or 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetSeen:
+    """A DaemonSet, as far as it may serve a driver on Windows.
+
+    host_paths: what its pods mount from the host. words: what its containers are told, which is where HostProcess
+    forms name their directories. Both in lower case with single backslashes.
+    """
+
+    namespace: str
+    name: str
+    managed_by: str
+    node_selector: Mapping[str, str]
+    host_paths: tuple[str, ...]
+    selector: Mapping[str, Any]
+    words: str
+
+    @classmethod
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
+        """Read an apps/v1 DaemonSet."""
+        metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
+        paths = [str((volume.get("hostPath") or {}).get("path", "")) for volume in pod.get("volumes") or []]
+        # HostProcess forms mount nothing: there the plugin directory is only named in environment and arguments.
+        words = [str(entry.get("value", "")) for part in pod["containers"] for entry in part.get("env") or []]
+        words += [
+            str(word)
+            for part in pod["containers"]
+            for word in [*(part.get("args") or []), *(part.get("command") or [])]
+        ]
+        return cls(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
+            node_selector=dict(pod.get("nodeSelector") or {}),
+            host_paths=tuple(_slashes(path) for path in paths if path),
+            selector=daemon_set["spec"].get("selector") or {},
+            words=" ".join(_slashes(word) for word in words),
+        )
+
+    def serves_on_windows(self, driver: str) -> bool:
+        """Whether it looks like a node plugin of that driver for Windows nodes."""
+        directory = f"\\plugins\\{driver}"
+        mentions = any(directory in path for path in self.host_paths) or directory in self.words
+        windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
+        return mentions and (self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths)
+
+
+def _slashes(path: str) -> str:
+    single = path.lower().replace("/", "\\")
+    while "\\\\" in single[1:]:
+        single = single[0] + single[1:].replace("\\\\", "\\")
+    return single
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A Windows Node. build: "20348". container_runtime: "containerd://1.7.20"."""
+
+    name: str
+    build: str
+    kubelet: str
+    container_runtime: str
+    ready: bool
+    labels: Mapping[str, str]
+
+    @classmethod
+    def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
+        """Read a core/v1 Node."""
+        labels = node["metadata"].get("labels") or {}
+        status = node.get("status") or {}
+        info = status.get("nodeInfo") or {}
+        build = str(labels.get("node.kubernetes.io/windows-build", "") or info.get("kernelVersion", ""))
+        parts = build.split(".")
+        conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
+        return cls(
+            name=node["metadata"]["name"],
+            build=parts[2] if len(parts) > 2 else "",
+            kubelet=str(info.get("kubeletVersion", "")),
+            container_runtime=str(info.get("containerRuntimeVersion", "")),
+            ready=conditions.get("Ready") == "True",
+            labels=dict(labels),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster as it was looked at.
+
+    kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
+    config_maps: data of feature-state maps by namespace. missing_access: rules this account lacks, as text.
+    """
+
+    kubernetes: str
+    nodes: tuple[NodeSeen, ...]
+    controllers: tuple[ControllerSeen, ...]
+    daemon_sets: tuple[DaemonSetSeen, ...]
+    namespaces: Mapping[str, Mapping[str, Any] | None]
+    csi_driver: Mapping[str, Any] | None
+    feature_states: Mapping[str, Mapping[str, str] | None]
+    storage_class: Mapping[str, Any] | None
+    missing_access: tuple[str, ...] = ()

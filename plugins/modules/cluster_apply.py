@@ -1,0 +1,164 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_apply
+short_description: Apply only those Kubernetes objects that differ
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Applies objects server-side with the field manager C(kubewin.csi).
+  - Every object is read and dry-run first, so what the server would refuse is refused before the first change, and only
+    objects that the dry run would change are written. A second run sends no write.
+  - Objects in a namespace that the same task creates are planned from their text in check mode, since the server
+  cannot look at them yet, and marked so.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  definition:
+    description: The objects, as YAML text with any number of documents, or as a list of dictionaries.
+    type: raw
+    required: true
+  only_existing:
+    description:
+      - Change objects that exist and never create one, for labels on Nodes.
+      - An object that was deleted meanwhile is not brought back.
+    type: bool
+    default: false
+  force_conflicts:
+    description: Take over fields that another manager owns. Without it such a conflict names that manager and fails.
+    type: bool
+    default: false
+seealso:
+  - module: kubernetes.core.k8s
+    description: Applies anything, and sends its write every time.
+"""
+
+EXAMPLES = r"""
+- name: Mark a Node whose pipes were proven
+  kubewin.csi.cluster_apply:
+    definition:
+      - apiVersion: v1
+        kind: Node
+        metadata:
+          name: win-1
+          labels:
+            kubewin.io/csi-proxy: proven
+    only_existing: true
+"""
+
+RETURN = r"""
+objects:
+  description: Every object and what was, or in check mode would be, done with it.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: Its kind.
+      type: str
+    namespace:
+      description: Its namespace, null for cluster-wide kinds.
+      type: str
+    name:
+      description: Its name.
+      type: str
+    action:
+      description: One of V(none), V(create), V(update).
+      type: str
+    validated:
+      description: Whether the server looked at it. False only in check mode, for objects of a namespace still to be
+      created. type: bool
+  sample: [{kind: Node, namespace: null, name: win-1, action: update, validated: true}]
+reason:
+  description:
+    - Why the task failed, as a word that does not change. One of V(forbidden), V(conflict), V(invalid), V(not_found),
+      V(admission_refused), V(unauthorized), V(unreachable), V(too_many_requests), V(configuration), V(api_error).
+  returned: failure
+  type: str
+  sample: forbidden
+"""
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    HAS_YAML = False
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "definition": {"type": "raw", "required": True},
+    "only_existing": {"type": "bool", "default": False},
+    "force_conflicts": {"type": "bool", "default": False},
+}
+
+
+def documents(given: Any) -> list[dict[str, Any]]:
+    """The objects of the option; ClusterError names what is none."""
+    try:
+        listed = list(yaml.safe_load_all(given)) if isinstance(given, str) else given
+    except yaml.YAMLError as error:
+        raise ClusterError(f"the definition is no YAML: {error}", "invalid") from error
+    found: list[dict[str, Any]] = []
+    for item in [listed] if isinstance(listed, dict) else listed or []:
+        if item is None:
+            continue
+        if not isinstance(item, dict) or not isinstance((item.get("metadata") or {}).get("name"), str):
+            raise ClusterError(
+                f"expected objects with kind, apiVersion and metadata.name, found: {str(item)[:200]}", "invalid"
+            )
+        try:
+            kinds.kind_of(item)
+        except ValueError as error:
+            raise ClusterError(str(error), "invalid") from error
+        found.append(item)
+    if not found:
+        raise ClusterError("the definition holds no object", "invalid")
+    return found
+
+
+def as_text(diff: dict[str, Any]) -> dict[str, Any]:
+    """A diff of YAML texts, which people read more easily than JSON."""
+    sides = {side: yaml.safe_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
+    return {**diff, **sides}
+
+
+def main() -> None:
+    """Plan or apply."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    try:
+        wanted = documents(params["definition"])
+        applier = Applier(connect(ansible), only_existing=params["only_existing"], force=params["force_conflicts"])
+        outcome = applier.plan(wanted) if ansible.check_mode else applier.apply(wanted)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    for warning in outcome.warnings:
+        ansible.warn(warning)
+    ansible.exit_json(
+        changed=outcome.changed,
+        objects=[change.as_dict() for change in outcome.changes],
+        diff=[as_text(change.diff()) for change in outcome.changes if change.action != "none"],
+    )
+
+
+if __name__ == "__main__":
+    main()

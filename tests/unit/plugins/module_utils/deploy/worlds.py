@@ -1,0 +1,50 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster that is ready for the vSphere node plugin, to be spoilt by tests in one place each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import ControllerSeen, NodeSeen, Snapshot
+
+VSPHERE = DRIVERS["vsphere"]
+HOME = "vmware-system-csi"
+
+
+def node(name: str = "win-1", build: str = "20348", **labels: str) -> NodeSeen:
+    """A Windows node whose csi-proxy was proven."""
+    return NodeSeen(
+        name=name,
+        build=build,
+        kubelet="v1.36.3",
+        container_runtime="containerd://1.7.20",
+        ready=True,
+        labels={"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven", **labels},
+    )
+
+
+def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -> ControllerSeen:
+    """The Linux controller."""
+    image = tag if "/" in tag else f"registry.k8s.io/csi-vsphere/driver:{tag}"
+    return ControllerSeen(
+        namespace=namespace, name="vsphere-csi-controller", image=image, desired=1, available=available
+    )
+
+
+def snapshot(**spoilt: Any) -> Snapshot:
+    """A snapshot with some fields replaced."""
+    fields: dict[str, Any] = {
+        "kubernetes": "v1.36.3",
+        "nodes": (node("win-1"), node("win-2")),
+        "controllers": (controller(),),
+        "daemon_sets": (),
+        "namespaces": {HOME: {"metadata": {"name": HOME, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}},
+        "csi_driver": {
+            "metadata": {"name": VSPHERE.name},
+            "spec": {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "ReadWriteOnceWithFSType"},
+        },
+        "feature_states": {HOME: {"trigger-csi-fullsync": "false"}},
+        "storage_class": None,
+    }
+    return Snapshot(**{**fields, **spoilt})
