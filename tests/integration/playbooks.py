@@ -1,0 +1,130 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real ansible-playbook runs, under any ansible-core line, read by their results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLBACKS = Path(__file__).resolve().parent / "callback"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished run: its exit code, its screen, and an event per task and host (see callback/record.py)."""
+
+    code: int
+    screen: str
+    events: tuple[dict[str, Any], ...]
+
+    def results(self, task: str, event: str = "ok") -> dict[str, dict[str, Any]]:
+        """Result by host of the task whose name ends so."""
+        return {
+            found["host"]: found["result"]
+            for found in self.events
+            if found["event"] == event and found["task"].endswith(task)
+        }
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """Every failed or unreachable result."""
+        return [event for event in self.events if event["event"] in ("failed", "unreachable")]
+
+    @property
+    def changed(self) -> list[tuple[str, str]]:
+        """(task, host) of everything that changed or would change."""
+        return [(event["task"], event["host"]) for event in self.events if event.get("changed")]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The closing summary as data."""
+        for event in self.events:
+            if event["event"] == "ok" and event["action"].endswith("summary"):
+                found: dict[str, Any] = event["result"]["summary"]
+                return found
+        raise AssertionError(f"the run printed no summary:\n{self.screen}")
+
+    def plays(self) -> list[str]:
+        """Names of the plays that were begun, in order."""
+        return [event["play"] for event in self.events if event["event"] == "play"]
+
+
+def lane(core: str | None = None) -> tuple[str, dict[str, str]]:
+    """ansible-playbook of an ansible-core line ("2.16"), or of the line that runs the tests; and its environment."""
+    python = Path(sys.executable)
+    if core is not None:
+        index = json.loads((ROOT / ".work" / "lanes.json").read_text(encoding="utf-8"))
+        python = Path(index["lanes"][f"core-{core}"]["python"])
+    environment = {
+        **os.environ,
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+        "ANSIBLE_CALLBACKS_ENABLED": "record",
+    }
+    # The interpreter's own packages are those of its lane; ours reach it through the collections path.
+    environment.pop("PYTHONPATH", None)
+    return str(python.parent / "ansible-playbook"), environment
+
+
+def start(
+    playbook: str,
+    inventory: str | Path,
+    *arguments: str,
+    record: Path,
+    core: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[str]:
+    """Start a run in the background; `finish` collects it."""
+    command, environment = lane(core)
+    extra: Sequence[str] = ["-e", json.dumps(variables)] if variables else []
+    return subprocess.Popen(
+        [command, "-i", str(inventory), playbook, *extra, *arguments],
+        cwd=ROOT,
+        env={**environment, "KUBEWIN_RECORD": str(record), **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], record: Path, timeout: float = 300) -> Run:
+    """Wait for a run and read what it did."""
+    try:
+        screen, _nothing = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        screen, _nothing = process.communicate()
+        raise AssertionError(f"the run did not end within {timeout:.0f} s:\n{screen[-6000:]}") from None
+    return Run(process.returncode, screen, read(record))
+
+
+def read(record: Path) -> tuple[dict[str, Any], ...]:
+    """The events so far, also of a run that still goes on or was killed."""
+    if not record.exists():
+        return ()
+    lines = record.read_text(encoding="utf-8").splitlines()
+    return tuple(json.loads(line) for line in lines if line.endswith("}"))
+
+
+def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float = 300, **how: Any) -> Run:
+    """Run a playbook to its end. Keywords as of `start`."""
+    with tempfile.TemporaryDirectory(prefix="kubewin-run-") as folder:
+        record = Path(folder) / "record.jsonl"
+        return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
