@@ -101,12 +101,15 @@ class ConnectionAuth:
 
     def _check_basic(self, token: str, locked_out: bool) -> Accepted | Challenge:
         try:
-            user, _colon, password = base64.b64decode(token).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+            raw = base64.b64decode(token)
+        except binascii.Error:
             return self._refuse()
-        if locked_out or self._users.get(user) != password:
-            return self._refuse()
-        return Accepted(user)
+        # The header's charset was never settled: clients send UTF-8 or Latin-1.
+        for encoding in ("utf-8", "latin-1"):
+            user, _colon, password = raw.decode(encoding, "replace").partition(":")
+            if not locked_out and self._users.get(user) == password:
+                return Accepted(user)
+        return self._refuse()
 
     def _step(self, scheme: str, token: str, locked_out: bool) -> Accepted | Challenge:
         try:

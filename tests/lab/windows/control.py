@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -88,16 +89,18 @@ class FrontProcess:
         path = folder / "front-config.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps(to_json(config)), encoding="utf-8")
-        log = (folder / "front.log").open("ab")
+        self.log = folder / "front.log"
+        log = self.log.open("ab")
         command = [sys.executable, "-m", "lab.windows.front", "--config", str(path)]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
         ready = Path(config.ready_file)
         deadline = time.monotonic() + timeout
         while not ready.exists():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                text = (folder / "front.log").read_text(encoding="utf-8", errors="replace")
+                text = self.log.read_text(encoding="utf-8", errors="replace")
                 raise ControlError(f"the front did not come up within {timeout:g} s:\n{text}")
             time.sleep(0.02)
         self.state = json.loads(ready.read_text(encoding="utf-8"))

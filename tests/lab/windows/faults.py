@@ -30,6 +30,7 @@ class Rule:
     expression ``match``; the first ``skip`` of them pass, the next ``times`` (None: all) are hit.
 
     The command line of Send, Receive and Signal is that of their command; Create and Delete have an empty one.
+    With ``for_good`` the host is cut off from then on: nobody gets an answer until the rules are cleared.
     """
 
     effect: str
@@ -39,6 +40,7 @@ class Rule:
     times: int | None = 1
     after_steps: int = 0
     delay_ms: int = 0
+    for_good: bool = False
     hits: int = 0
 
     def __post_init__(self) -> None:
@@ -64,6 +66,7 @@ class FaultTable:
     def __init__(self) -> None:
         self._rules: list[Rule] = []
         self.locked_out = False
+        self.cut_off = False
 
     def add(self, rule: Rule) -> None:
         self._rules.append(rule)
@@ -71,6 +74,7 @@ class FaultTable:
     def clear(self) -> None:
         self._rules.clear()
         self.locked_out = False
+        self.cut_off = False
 
     def describe(self) -> list[dict[str, Any]]:
         return [asdict(rule) for rule in self._rules]
@@ -88,5 +92,7 @@ class FaultTable:
             rule.hits += 1
             if rule.effect == "unauthorized":
                 self.locked_out = True
+            if rule.for_good:
+                self.cut_off = True
             return rule
         return None

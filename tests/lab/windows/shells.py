@@ -219,7 +219,10 @@ class ShellTable:
         )
         if console:
             # Nobody sits at this console, so a program that reads from it finds the end at once.
-            await process.end_input()
+            try:
+                await process.end_input()
+            except ConnectionError as error:
+                raise AgentError(f"the host went down as a command was started: {error}") from error
         record: dict[str, Any] = {"time": time.time(), "shell": shell.id, "line": line, "stdin": 0, "rc": None}
         self._journal.append(record)
         command = RemoteCommand(command_id, line, process, console=console, record=record)

@@ -123,7 +123,7 @@ class Endpoint:
         return handle
 
     async def _handle(self, request: HttpRequest, auth: ConnectionAuth, client: str, secure: bool) -> HttpResponse:
-        if self.settings.down:
+        if self.settings.down or self.faults.cut_off:
             raise DropConnection
         if request.method != "POST" or request.target.partition("?")[0] != "/wsman":
             return HttpResponse(405 if request.target == "/wsman" else 404)
