@@ -64,7 +64,7 @@ def bench_for(pythons: dict[str, Python], wanted: Sequence[str]) -> Bench:
     linktree.link(collections)
     if set(CORES) <= set(wanted):
         venvs.write_index(lanes, missing)
-    return Bench(lanes, missing, collections)
+    return Bench(pythons, lanes, missing, collections)
 
 
 def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
@@ -111,7 +111,7 @@ def run_lane(core: str, command: Sequence[str], pythons: dict[str, Python]) -> i
     if name not in bench.lanes:
         raise LaneError(bench.missing[name])
     environment = {**os.environ, **parts.environment(bench.lanes[name])}
-    return subprocess.run(list(command), cwd=paths.ROOT, env=environment).returncode
+    return subprocess.run(list(command), check=False, cwd=paths.ROOT, env=environment).returncode
 
 
 def format_all(bench: Bench) -> int:
@@ -122,13 +122,19 @@ def format_all(bench: Bench) -> int:
         [ruff, "format", "--quiet", "."],
         ["gofmt", "-w", "tests/lab/go"],
     ]
-    return max(subprocess.run(command, cwd=paths.ROOT).returncode for command in commands if shutil.which(command[0]))
+    return max(
+        subprocess.run(command, check=False, cwd=paths.ROOT).returncode
+        for command in commands
+        if shutil.which(command[0])
+    )
 
 
 def benchmark(bench: Bench, words: Sequence[str]) -> int:
     """Prints the comparisons of tests/benchmark."""
     command = [str(bench.main.python), "-m", "benchmark", *words]
-    return subprocess.run(command, cwd=paths.ROOT, env={**os.environ, **parts.environment(bench.main)}).returncode
+    return subprocess.run(
+        command, check=False, cwd=paths.ROOT, env={**os.environ, **parts.environment(bench.main)}
+    ).returncode
 
 
 def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> int:

@@ -23,7 +23,9 @@ def state() -> Path:
 def lab(bench: Bench, *words: str) -> int:
     """Runs the lab's own command line, its output unchanged."""
     command = [str(bench.main.python), "-m", "lab", *words]
-    return subprocess.run(command, cwd=paths.ROOT, env={**os.environ, **environment(bench.main)}).returncode
+    return subprocess.run(
+        command, check=False, cwd=paths.ROOT, env={**os.environ, **environment(bench.main)}
+    ).returncode
 
 
 def up(bench: Bench, say: Say) -> int:
@@ -39,7 +41,10 @@ def up(bench: Bench, say: Say) -> int:
     say(f"$ ansible-playbook {' '.join(command[1:])}")
     playing = time.monotonic()
     code = subprocess.run(
-        command, cwd=paths.ROOT, env={**os.environ, **environment(bench.main), "ANSIBLE_FORCE_COLOR": colour()}
+        command,
+        check=False,
+        cwd=paths.ROOT,
+        env={**os.environ, **environment(bench.main), "ANSIBLE_FORCE_COLOR": colour()},
     ).returncode
     say(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
     if code:

@@ -62,6 +62,7 @@ def probe_go() -> str | None:
         # Without GOTOOLCHAIN=local an old Go would fetch a new one just to say its version.
         done = subprocess.run(
             ["go", "version"],
+            check=False,
             capture_output=True,
             text=True,
             timeout=10,
@@ -144,7 +145,9 @@ def install(packages: list[str], say: Say) -> str | None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with open(log, "w", encoding="utf-8") as out:
         for command in (["apt-get", "update"], line.split()):
-            code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=environment).returncode
+            code = subprocess.run(
+                command, check=False, stdout=out, stderr=subprocess.STDOUT, env=environment
+            ).returncode
     if code:
         return f"`{line}` failed; see {paths.short(log)}"
     return None

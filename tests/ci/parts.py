@@ -8,13 +8,17 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import linktree, paths, sanity, tree
+from .pythons import Python
 from .runner import Counts, Part, PartFailed, Step
 from .venvs import CORES, LINT, MAIN, Lane
 
+# Tests that need no lab, that start single parts of it, and that start the whole.
+TEST_FOLDERS = ("unit", "lab_tests", "integration")
 EXPORT = paths.WORK / "export"
 DIST = paths.WORK / "dist"
 IMPORTER_CONFIG = """\
@@ -31,8 +35,9 @@ LOG_LEVEL_MAIN = INFO
 
 @dataclass(frozen=True)
 class Bench:
-    """What the parts work with: the lanes of this machine, why others are missing, and the collections beside ours."""
+    """What parts work with: this machine's Pythons and lanes, why lanes are missing, the collections beside ours."""
 
+    pythons: Mapping[str, Python]
     lanes: dict[str, Lane]
     missing: dict[str, str]
     collections: Path
@@ -61,14 +66,18 @@ def environment(lane: Lane) -> dict[str, str]:
 
 
 def lint_environment(bench: Bench) -> dict[str, str]:
-    """What linters run under: the exported tree as the only collections, and a HOME of their own."""
+    """What linters run under: the exported tree as the only collections, and a HOME and settings of their own."""
+    home = paths.WORK / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    config = home / "ansible.cfg"
+    config.touch()
     return {
         **environment(bench.lint),
         "PYTHONPATH": "",
-        "HOME": str(paths.WORK / "home"),
-        "ANSIBLE_CONFIG": os.devnull,
+        "HOME": str(home),
+        "ANSIBLE_CONFIG": str(config),
         "ANSIBLE_COLLECTIONS_PATH": str(EXPORT),
-        "ANSIBLE_HOME": str(paths.WORK / "home" / ".ansible"),
+        "ANSIBLE_HOME": str(home / ".ansible"),
         "NO_COLOR": "1",
     }
 
@@ -89,7 +98,7 @@ def check_parts(bench: Bench) -> list[Part]:
 
     def mypy(step: Step) -> None:
         packages = ["ansible_collections.kubewin.csi.plugins"]
-        packages += [name for name in ("ci", "lab", "unit", "integration", "benchmark") if has_python(name)]
+        packages += [name for name in ("ci", "lab", *TEST_FOLDERS, "benchmark") if has_python(name)]
         step.run(
             [bench.main.bin / "mypy", *(word for name in packages for word in ("-p", name))],
             env=environment(bench.main),
@@ -136,7 +145,7 @@ def sanity_part(name: str, bench: Bench) -> Part:
     def work(step: Step) -> Counts | None:
         if name not in bench.lanes:
             return missing(bench.missing[name])
-        sanity.run(step, bench.lanes[name], bench.collections)
+        sanity.run(step, bench.lanes[name], bench.collections, bench.pythons)
         return None
 
     return Part(name.replace("core", "sanity"), work)
@@ -151,7 +160,6 @@ def missing(why: str) -> Counts:
 
 def tarball(step: Step, bench: Bench) -> None:
     """Builds the tarball from the export and in the checkout, leftovers and all; both must hold what they should."""
-    expected = tree.expected_files()
     shutil.rmtree(DIST, ignore_errors=True)
     problems = []
     for place, folder in (("export", EXPORT / tree.OWN), ("checkout", paths.ROOT)):
@@ -165,6 +173,7 @@ def tarball(step: Step, bench: Bench) -> None:
             folder,
         ]
         step.run(command, cwd=folder, env=lint_environment(bench))
+        expected = tree.expected_files(folder)
         found = tree.files_in(next(target.glob("kubewin-csi-*.tar.gz")))
         problems += [
             f"{place}: {name} is packed; name it in galaxy.yml's build_ignore" for name in sorted(found - expected)
@@ -216,7 +225,7 @@ def go_environment() -> dict[str, str]:
 def go(step: Step) -> Counts:
     """gofmt over all Go files; vet and the unit tests of the Windows userland."""
     files = [name for name in tree.listed() if name.endswith(".go")]
-    done = subprocess.run(["gofmt", "-l", *files], cwd=paths.ROOT, capture_output=True, text=True)
+    done = subprocess.run(["gofmt", "-l", *files], check=False, cwd=paths.ROOT, capture_output=True, text=True)
     if done.stdout or done.returncode:
         step.say(f"gofmt -l:\n{done.stdout}{done.stderr}")
         raise PartFailed("`make format` repairs the layout")
@@ -290,7 +299,8 @@ def unit_part(bench: Bench) -> Part:
 
 def lab_part(bench: Bench) -> Part:
     """The tests that run on the lab; nothing else runs beside them, because they use the whole machine."""
-    return Part("lab", lambda step: pytest(step, bench, ["tests/integration"], "-v", "-m", "not torture"), alone=True)
+    folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
+    return Part("lab", lambda step: pytest(step, bench, folders, "-v", "-m", "not torture"), alone=True)
 
 
 def torture_part(bench: Bench) -> Part:

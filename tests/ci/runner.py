@@ -67,6 +67,7 @@ class Step:
         self.say("$ " + " ".join(words))
         code = subprocess.run(
             words,
+            check=False,
             cwd=cwd,
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
@@ -134,7 +135,7 @@ class Runner:
                         )
                     else:
                         futures[pool.submit(self.one, part)] = part
-                done, _ = wait(futures, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED)
+                done = wait(futures, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED).done
                 for future in done:
                     futures.pop(future)
                     future.result()
@@ -183,7 +184,7 @@ class Runner:
         with self.lock:
             busy = dict(self.running)
         now = time.monotonic()
-        text = ", ".join(f"{name} {now - started:.0f} s" for name, (started, _) in busy.items())
+        text = ", ".join(f"{name} {now - entry[0]:.0f} s" for name, entry in busy.items())
         last = ""
         if len(busy) == 1:
             tail = next(iter(busy.values()))[1].tail(1)

@@ -11,10 +11,13 @@ import configparser
 import os
 import re
 import shlex
+import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import paths, tree
+from .pythons import Python
 from .runner import PartFailed, Step
 from .venvs import Lane, locked
 
@@ -32,7 +35,7 @@ sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", "-q"] + args, 
 def shim_names(lane: Lane) -> set[str]:
     """The names under which this lane's ansible-test looks for the bootstrap script, one for each pip that it knows."""
     code = "import ansible_test._internal.python_requirements as m; print(m.__file__)"
-    done = subprocess.run([str(lane.python), "-c", code], capture_output=True, text=True)
+    done = subprocess.run([str(lane.python), "-c", code], check=False, capture_output=True, text=True)
     if done.returncode:
         raise PartFailed(f"{lane.name}: ansible-test cannot be loaded: {done.stderr.strip()[-500:]}")
     text = Path(done.stdout.strip()).read_text(encoding="utf-8")
@@ -48,10 +51,10 @@ def pip_configuration(lane: Lane) -> str:
     config = configparser.RawConfigParser()
     # Later lines of the listing have precedence; the environment is last.
     for line in done.stdout.splitlines():
-        name, _, value = line.partition("=")
-        section, _, option = name.rpartition(".")
+        name, value = line.split("=", 1)
+        section, option = name.rsplit(".", 1)
         section = "global" if section == ":env:" else section
-        if not option or option == "disable-pip-version-check":
+        if option == "disable-pip-version-check":
             continue
         if not config.has_section(section):
             config.add_section(section)
@@ -76,18 +79,28 @@ def home(lane: Lane) -> Path:
     return place
 
 
-def run(step: Step, lane: Lane, collections: Path) -> None:
+def search_path(lane: Lane, pythons: Mapping[str, Python], links: Path) -> str:
+    """A PATH on which `python3.X` is a Python of that line or nothing: a shim that starts none ends ansible-test."""
+    shutil.rmtree(links, ignore_errors=True)
+    links.mkdir(parents=True)
+    for minor, python in pythons.items():
+        (links / f"python{minor}").symlink_to(python.path)
+    folders = [folder for folder in os.environ["PATH"].split(os.pathsep) if Path(folder).name != "shims"]
+    return os.pathsep.join([str(lane.bin), str(links), *folders])
+
+
+def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]) -> None:
     """All sanity tests of one ansible-core line on an export of the checkout."""
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
         raise PartFailed(f"{', '.join(ignores)}: nothing is ignored here; repair what the sanity test found")
-    own = tree.export(paths.WORK / "sanity" / lane.name, collections)
+    work = paths.WORK / "sanity" / lane.name
+    own = tree.export(work, collections)
     # Two runs in one HOME would build the same environments over one another.
     with locked(paths.cache() / "ansible-test" / lane.folder.name):
         environment = {
             "HOME": str(home(lane)),
-            "PATH": f"{lane.bin}{os.pathsep}{os.environ['PATH']}",
-            "ANSIBLE_TEST_PREFER_PODMAN": "",
+            "PATH": search_path(lane, pythons, work / "bin"),
             "PYTHONPATH": "",
         }
         step.run([lane.bin / "ansible-test", "sanity", "--local", "--color", "no"], cwd=own, env=environment)

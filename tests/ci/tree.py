@@ -24,11 +24,11 @@ SHIPPED = re.compile(
 MADE_BY_GALAXY = {"MANIFEST.json", "FILES.json"}
 
 
-def listed() -> list[str]:
+def listed(checkout: Path = paths.ROOT) -> list[str]:
     """The files of the checkout, committed or about to be; ignored ones are not among them."""
     command = ["git", "ls-files", "-z", "-co", "--exclude-standard", "--deduplicate"]
-    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
-    return sorted(name for name in done.stdout.split("\0") if name and (paths.ROOT / name).is_file())
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
+    return sorted(name for name in done.stdout.split("\0") if name and (checkout / name).is_file())
 
 
 def export(target: Path, collections: Path) -> Path:
@@ -42,12 +42,15 @@ def export(target: Path, collections: Path) -> Path:
     neighbour = target / "ansible_collections" / "kubernetes" / "core"
     neighbour.parent.mkdir(parents=True)
     neighbour.symlink_to(collections / "ansible_collections" / "kubernetes" / "core")
+    # The export lies in an ignored folder of the checkout's repository, where ansible-test would take every file for
+    # ignored. As a repository of its own it is taken as a whole.
+    subprocess.run(["git", "init", "-q", "-b", "main", str(own)], check=True, capture_output=True)
     return own
 
 
-def expected_files() -> set[str]:
-    """What the tarball must hold."""
-    return {name for name in listed() if SHIPPED.fullmatch(name)} | MADE_BY_GALAXY
+def expected_files(checkout: Path) -> set[str]:
+    """What the tarball of a checkout must hold."""
+    return {name for name in listed(checkout) if SHIPPED.fullmatch(name)} | MADE_BY_GALAXY
 
 
 def files_in(tarball: Path) -> set[str]:

@@ -61,12 +61,9 @@ class Lane:
 
 def requirement_files(name: str) -> list[Path]:
     """The requirement file of a lane and those that it includes with `-r`."""
-    files = [paths.REQUIREMENTS / f"{name}.txt"]
-    for file in files:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if line.startswith("-r "):
-                files.append(file.parent / line[3:].strip())
-    return files
+    file = paths.REQUIREMENTS / f"{name}.txt"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return [file, *(file.parent / line[3:].strip() for line in lines if line.startswith("-r "))]
 
 
 def choose(name: str, pythons: dict[str, Python]) -> Python:
@@ -127,7 +124,9 @@ def build(name: str, python: Python, target: Path) -> None:
     ]
     with open(log, "w", encoding="utf-8") as out:
         for command in commands:
-            if subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=pip_environment()).returncode:
+            if subprocess.run(
+                command, check=False, stdout=out, stderr=subprocess.STDOUT, env=pip_environment()
+            ).returncode:
                 out.flush()
                 tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:])
                 raise LaneError(f"lane {name}: `{' '.join(command)}` failed; {paths.short(log)} ends with\n{tail}")
