@@ -23,10 +23,11 @@ from lab.windows import agent as protocol
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Pieces as (seconds to wait, stream, bytes), then the exit code."""
+    """Pieces as (seconds to wait, stream, bytes), then the exit code; ``reads_input``: after the end of its input."""
 
     pieces: tuple[tuple[float, int, bytes], ...] = ()
     rc: int = 0
+    reads_input: bool = False
 
 
 @dataclass(slots=True)
@@ -93,7 +94,9 @@ class StubAgent:
         def say(stream: int, data: bytes) -> None:
             connection.sendall(protocol.frame(stream, data))
 
-        line = _inner(request["line"])
+        line = request["line"]
+        if line not in self.scripts:
+            line = _inner(line)
         word, _blank, rest = line.partition(" ")
         if request["stop_after"] is not None:
             return protocol.KILLED
@@ -114,6 +117,8 @@ class StubAgent:
         elif word == "hang":
             inbox.terminated.wait(30)
         elif line in self.scripts:
+            if self.scripts[line].reads_input:
+                list(inbox.input())
             for pause, stream, data in self.scripts[line].pieces:
                 inbox.terminated.wait(pause)
                 say(stream, data)

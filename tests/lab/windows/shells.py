@@ -20,6 +20,9 @@ from lab.windows.agent import EXIT, STDOUT, AgentError, AsyncAgent, AsyncCommand
 # Windows gathers what a program writes within a moment into one answer.
 GATHER_SECONDS = 0.05
 
+# How long a host without cmd.exe in between may take to say that there is no such program.
+START_SECONDS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -117,6 +120,11 @@ class RemoteCommand:
                 return False
         return True
 
+    async def not_found(self) -> bool:
+        """Whether the host had no such program: without cmd.exe that is known at once, and is no exit code."""
+        await self._wait(lambda: bool(self._pieces), START_SECONDS)
+        return self.rc == soap.PROGRAM_NOT_FOUND
+
     def kill(self) -> None:
         """Terminate the process; its exit still arrives from the agent."""
         if self.rc is None and not self.lost:
@@ -195,7 +203,10 @@ class ShellTable:
         return shell
 
     def command(self, shell_id: str, command_id: str) -> RemoteCommand:
-        command = self.find(shell_id).commands.get(command_id)
+        shell = self.find(shell_id)
+        if not command_id:
+            raise soap.invalid_parameter()
+        command = shell.commands.get(command_id)
         if command is None:
             raise soap.command_gone()
         return command

@@ -42,17 +42,33 @@ BUSY = 170
 INVALID_PARAMETER = 87
 PROGRAM_NOT_FOUND = 2147942402
 
+_INVALID_SELECTORS = (
+    "The WS-Management service cannot process the request because the request contained invalid selectors for the"
+    " resource. "
+)
+_FAULT_DETAILS = {"w:InvalidSelectors": "UnexpectedSelectors", "w:InvalidParameter": "InvalidValue"}
 _DECLARATIONS = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$")
 
 
 class Fault(Exception):
-    """A WS-Management fault: the number clients act on, the SOAP subcode, and the sentence for people."""
+    """A WS-Management fault: the number clients act on, the SOAP subcode, and the sentence for people.
+
+    ``reason`` is SOAP's own sentence where it differs; ``provider`` marks what the shell's plugin said.
+    """
 
     def __init__(
-        self, code: int, text: str, subcode: str = "w:InternalError", *, sender: bool = False, provider: bool = False
+        self,
+        code: int,
+        text: str,
+        subcode: str = "w:InternalError",
+        *,
+        reason: str = "",
+        sender: bool = False,
+        provider: bool = False,
     ) -> None:
         super().__init__(text)
+        self.reason = reason or text
         self.code = code
         self.text = text
         self.subcode = subcode
@@ -71,7 +87,7 @@ def shell_gone(shell_id: str) -> Fault:
         " on the server. Possible causes are: the specified ShellId is incorrect or the shell no longer exists on the"
         " server. Provide the correct ShellId or create a new shell and retry the operation. "
     )
-    return Fault(NOT_FOUND, text, "w:InvalidSelectors", sender=True)
+    return Fault(NOT_FOUND, text, "w:InvalidSelectors", reason=_INVALID_SELECTORS, sender=True)
 
 
 def command_gone() -> Fault:
@@ -79,7 +95,15 @@ def command_gone() -> Fault:
         "The Windows Remote Shell received a request to perform an operation on a command identifier that does not"
         " exist. Either the command has completed execution or the client specified an invalid command identifier. "
     )
-    return Fault(NOT_FOUND, text, "w:InvalidSelectors", sender=True)
+    return Fault(NOT_FOUND, text, "w:InvalidSelectors", reason=_INVALID_SELECTORS, sender=True)
+
+
+def invalid_parameter() -> Fault:
+    return Fault(INVALID_PARAMETER, "The parameter is incorrect. ", "w:InvalidParameter", sender=True, provider=True)
+
+
+def program_not_found() -> Fault:
+    return Fault(PROGRAM_NOT_FOUND, "The system cannot find the file specified. ", provider=True)
 
 
 def too_many_operations(limit: int) -> Fault:
@@ -180,22 +204,35 @@ def fault(error: Fault, machine: str, relates_to: str) -> bytes:
         path = "%systemroot%\\system32\\winrscmd.dll"
         inner = f'<f:ProviderFault provider="Shell cmd plugin" path="{path}">{text}</f:ProviderFault>'
     detail = ""
-    if error.subcode == "w:InvalidSelectors":
-        detail = (
-            "<w:FaultDetail>http://schemas.dmtf.org/wbem/wsman/1/wsman/faultDetail/UnexpectedSelectors</w:FaultDetail>"
-        )
+    if error.subcode in _FAULT_DETAILS:
+        kind = _FAULT_DETAILS[error.subcode]
+        detail = f"<w:FaultDetail>http://schemas.dmtf.org/wbem/wsman/1/wsman/faultDetail/{kind}</w:FaultDetail>"
     body = (
         f"<s:Fault><s:Code><s:Value>s:{'Sender' if error.sender else 'Receiver'}</s:Value>"
         f"<s:Subcode><s:Value>{error.subcode}</s:Value></s:Subcode></s:Code>"
-        f'<s:Reason><s:Text xml:lang="en-US">{text}</s:Text></s:Reason><s:Detail>{detail}'
+        f'<s:Reason><s:Text xml:lang="en-US">{escape(error.reason)}</s:Text></s:Reason><s:Detail>{detail}'
         f'<f:WSManFault xmlns:f="http://schemas.microsoft.com/wbem/wsman/1/wsmanfault" Code="{error.code}"'
         f" Machine={quoteattr(machine)}><f:Message>{inner}</f:Message></f:WSManFault></s:Detail></s:Fault>"
     )
     return envelope(FAULT_ACTION, relates_to, body)
 
 
-def created(message: Message, shell_id: str, owner: str, client: str, idle: float) -> bytes:
-    """Answer to Create."""
+def created(
+    message: Message,
+    shell_id: str,
+    owner: str,
+    client: str,
+    idle: float,
+    environment: Mapping[str, str],
+    directory: str,
+) -> bytes:
+    """Answer to Create: the shell as it was made, with what the client asked for."""
+    asked = ""
+    if environment:
+        variables = (f"<rsp:Variable Name={quoteattr(n)}>{escape(v)}</rsp:Variable>" for n, v in environment.items())
+        asked = f"<rsp:Environment>{''.join(variables)}</rsp:Environment>"
+    if directory:
+        asked += f"<rsp:WorkingDirectory>{escape(directory)}</rsp:WorkingDirectory>"
     streams = "<rsp:InputStreams>stdin</rsp:InputStreams><rsp:OutputStreams>stdout stderr</rsp:OutputStreams>"
     return answer(
         message,
@@ -205,7 +242,7 @@ def created(message: Message, shell_id: str, owner: str, client: str, idle: floa
         "</x:ResourceCreated>"
         f'<rsp:Shell xmlns:rsp="{SHELL}"><rsp:ShellId>{shell_id}</rsp:ShellId>'
         f"<rsp:ResourceUri>{CMD_RESOURCE}</rsp:ResourceUri><rsp:Owner>{escape(owner)}</rsp:Owner>"
-        f"<rsp:ClientIP>{client}</rsp:ClientIP><rsp:IdleTimeOut>PT{idle:.3f}S</rsp:IdleTimeOut>{streams}"
+        f"<rsp:ClientIP>{client}</rsp:ClientIP>{asked}<rsp:IdleTimeOut>PT{idle:.3f}S</rsp:IdleTimeOut>{streams}"
         "<rsp:ShellRunTime>P0DT0H0M0S</rsp:ShellRunTime><rsp:ShellInactivity>P0DT0H0M0S</rsp:ShellInactivity>"
         "</rsp:Shell>",
     )

@@ -225,7 +225,9 @@ class Endpoint:
             case "Create":
                 shell = self.shells.create(message, user)
                 self.counts["shells"] += 1
-                return soap.created(message, shell.id, user, client, shell.idle_seconds)
+                return soap.created(
+                    message, shell.id, user, client, shell.idle_seconds, shell.environment, shell.directory
+                )
             case "Command":
                 return await self._command(message, rule)
             case "Send":
@@ -257,6 +259,8 @@ class Endpoint:
             stop_after=rule.after_steps if rule is not None and rule.effect == "killed" else None,
         )
         self.counts["commands"] += 1
+        if not through_cmd and await command.not_found():
+            raise soap.program_not_found()
         return soap.answer(
             message, f"<rsp:CommandResponse><rsp:CommandId>{command.id}</rsp:CommandId></rsp:CommandResponse>"
         )
