@@ -9,10 +9,12 @@ requests go through the dynamic client's raw layer, which has had one shape sinc
 
 from __future__ import annotations
 
+import email.utils
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -85,6 +87,11 @@ class Client:
         self._clock = clock
         self._sleep = sleep
         self._lost_at: float | None = None
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        """The API server's clock, as its answers showed it; ages of its objects must not be counted with ours."""
+        return datetime.now(timezone.utc) + self._ahead
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         """One object, None when it does not exist."""
@@ -232,6 +239,7 @@ class Client:
         self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, **params: Any
     ) -> Answer:
         response = self._patiently(verb, kind, namespace, name, method, path, **params)
+        self._note_clock(response.headers)
         body = json.loads(response.data)
         if not isinstance(body, dict):
             raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the answer is no object", "api_error")
@@ -267,6 +275,17 @@ class Client:
                     raise failure(verb, kind, namespace, name, status or 0, body_of(error)) from error
                 self._sleep(min(wait if wait is not None else pause, max(left, 0.05)))
                 pause = min(pause * 2, 3.0)
+
+    def _note_clock(self, headers: Any) -> None:
+        date = headers.get("Date") if hasattr(headers, "get") else None
+        try:
+            told = email.utils.parsedate_to_datetime(date) if date else None
+        except (TypeError, ValueError):
+            told = None
+        if told is not None and told.tzinfo is not None:
+            difference = told - datetime.now(timezone.utc)
+            # The header has whole seconds: less than that is no difference.
+            self._ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 
     def _worth_another_try(self, status: int, now: float) -> bool:
         if status in _TRY_AGAIN:

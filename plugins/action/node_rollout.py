@@ -1,0 +1,73 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate's waiting: calls the module of the same name window by window and says what changed meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
+
+display = Display()
+
+# A window ends earlier when a node's verdict changes; this is how long nothing may be said.
+WINDOW = 30
+
+
+class ActionModule(ActionBase):
+    """Waits with progress; the judgement is the module's."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the last window's judgement; failed with a reason unless the gate passed."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        timeout = self._number(arguments.get("timeout", 600))
+        started = time.monotonic()
+        known: dict[str, str] = {}
+        last: dict[str, Any] | None = None
+        while True:
+            left = timeout - (time.monotonic() - started)
+            seen = self._window(arguments, known, min(WINDOW, max(1, int(left))), task_vars)
+            waited = time.monotonic() - started
+            if seen.get("failed"):
+                result.update(seen)
+                return result
+            if "rollout" in seen:
+                last = seen["rollout"]
+                for line in progress(last, known, int(waited), int(timeout)):
+                    display.display(line)
+                known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
+            else:
+                display.display(f"  {int(waited)} s: {seen['unreachable_api']}")
+            settled = last is not None and "rollout" in seen and last["settled"]
+            if settled or waited >= timeout or self._task.check_mode:
+                break
+        unreachable = seen.get("unreachable_api", "")
+        result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
+        return result
+
+    def _window(
+        self, arguments: dict[str, Any], known: dict[str, str], seconds: int, task_vars: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        given = {**arguments, "window": seconds, "known": known}
+        seen: dict[str, Any] = self._execute_module(
+            module_name="kubewin.csi.node_rollout", module_args=given, task_vars=task_vars
+        )
+        seen.pop("invocation", None)
+        return seen
+
+    @staticmethod
+    def _number(given: Any) -> float:
+        """The timeout, also as text of a variable; what is no number is left for the module to refuse."""
+        try:
+            return float(given)
+        except (TypeError, ValueError):
+            return 0.0

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One window of watching a rollout: until the gate is settled, a node's verdict changed, or the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import View
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+
+# Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
+COALESCE = 2.0
+
+# How long a pod is Ready changes a verdict although nothing happens.
+_LOOK_AGAIN = 1.0
+
+
+def run(view: View, rules: Rules, known: Mapping[str, str], seconds: float) -> Judgement:
+    """Watch and judge. known: node verdicts' fingerprints as the caller last saw them; seconds 0 looks once."""
+    view.load()
+    judgement = judge(view.picture(), rules)
+    if seconds > 0 and not judgement.settled:
+        judgement = _watch(view, rules, known, seconds)
+    if judgement.verdict in ("waiting", "red"):
+        view.explain()
+        judgement = judge(view.picture(), rules)
+    return judgement
+
+
+def _watch(view: View, rules: Rules, known: Mapping[str, str], seconds: float) -> Judgement:
+    ends = time.monotonic() + seconds
+    view.watch(seconds)
+    changed_at: float | None = None
+    while True:
+        judgement = judge(view.picture(), rules)
+        now = time.monotonic()
+        if changed_at is None and fingerprints(judgement) != dict(known):
+            changed_at = now
+        until = ends if changed_at is None else min(ends, changed_at + COALESCE)
+        if judgement.settled or now >= until:
+            return judgement
+        view.wait(min(_LOOK_AGAIN, until - now))
+
+
+def fingerprints(judgement: Judgement) -> dict[str, str]:
+    """What identifies each node's verdict."""
+    return {node.node: node.fingerprint for node in judgement.nodes}

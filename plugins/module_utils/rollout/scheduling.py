@@ -1,0 +1,89 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a DaemonSet puts pods, and why not somewhere else: node selector, required node affinity and taints. Pure.
+
+The rules are the scheduler's and the DaemonSet controller's:
+https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#how-daemon-pods-are-scheduled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
+
+# What the DaemonSet controller lets every one of its pods tolerate.
+_ALWAYS_TOLERATED = {
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+}
+_HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+def why_not(daemon_set: DaemonSetFacts, node: NodeFacts) -> str | None:
+    """Why a DaemonSet puts no pod on a node, None when it does."""
+    spec = daemon_set.pod_spec
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        if node.labels.get(key) != value:
+            found = f"is {node.labels[key]}" if key in node.labels else "is missing"
+            return f"label {key} {found}, expected {value}"
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is not None:
+        terms = required.get("nodeSelectorTerms") or []
+        if not any(_term_matches(term, node) for term in terms):
+            return "the DaemonSet's node affinity does not match its labels"
+    for taint in node.taints:
+        if not _tolerated(taint, daemon_set):
+            shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+            return f"taint {shown}:{taint.effect} is not tolerated"
+    return None
+
+
+def _term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    by_field = {"metadata.name": node.name}
+    return all(_holds(one, node.labels) for one in expressions) and all(_holds(one, by_field) for one in fields)
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, operator, values = str(expression.get("key")), expression.get("operator"), expression.get("values") or []
+    value = labels.get(key)
+    if operator == "In":
+        return value in values
+    if operator == "NotIn":
+        return value not in values
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
+        try:
+            left, right = int(value), int(values[0])
+        except ValueError:
+            return False
+        return left > right if operator == "Gt" else left < right
+    return False
+
+
+def _tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
+    if taint.effect == "PreferNoSchedule" or (taint.key, taint.effect) in _ALWAYS_TOLERATED:
+        return True
+    if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
+        return True
+    for toleration in daemon_set.pod_spec.get("tolerations") or []:
+        effect, key = toleration.get("effect") or "", toleration.get("key") or ""
+        if effect not in ("", taint.effect) or key not in ("", taint.key):
+            continue
+        exists = toleration.get("operator") == "Exists"
+        if exists or (key and (toleration.get("value") or "") == taint.value):
+            return True
+    return False

@@ -1,0 +1,263 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_rollout
+short_description: Wait until a CSI driver works on every Windows node it should be on
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - The gate after a deployment or repair. It expects the driver on every Windows node that the DaemonSet goes to by its
+    node selector, affinity and tolerations.
+  - A node is green when the driver is in its CSINode with the node id that the Node's annotation says, its topology
+    labels are there, its plugin pod is Ready, stable and not from before the last boot, no second provider serves the
+    driver, and the host was seen serving every pipe that the pod mounts.
+  - Without facts from the host a node is C(registered, unproven) and never green, since a running plugin pod stays
+    Ready when csi-proxy dies.
+  - It watches, and prints a line for each node whose verdict changes while it waits.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+attributes:
+  check_mode:
+    support: full
+    details: In check mode it looks once, does not wait and does not fail on what it sees.
+options:
+  driver:
+    description: The driver.
+    type: str
+    required: true
+    choices: [vsphere]
+  namespace:
+    description: Namespace of the DaemonSet. Without it ours is looked for.
+    type: str
+  daemonset:
+    description: Name of the DaemonSet. Without it upstream's.
+    type: str
+  hosts:
+    description: What was seen on the hosts, for example made from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      node:
+        description: Name of the Node.
+        type: str
+        required: true
+      observed_at:
+        description: When it was seen, RFC 3339.
+        type: str
+      serving:
+        description: Whether csi-proxy serves. Not given means that the host could not be looked at.
+        type: bool
+      release:
+        description: Release of csi-proxy.
+        type: str
+      state:
+        description: State of the service.
+        type: str
+      reason:
+        description: Why it does not serve, or why nobody could look.
+        type: str
+      missing_pipes:
+        description: Required pipes that are not there, bare names.
+        type: list
+        elements: str
+      pipes:
+        description: All pipes that are there. With them every pipe the pod mounts is checked.
+        type: list
+        elements: str
+      boot_time:
+        description: When the host booted, RFC 3339.
+        type: str
+  nodes:
+    description: Judge only these Nodes and report the others. Without it every expected Node is judged.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Seconds to wait for all nodes.
+    type: int
+    default: 600
+  accept_unproven:
+    description: Pass when nodes are registered but nobody looked at their hosts. It is said all the same.
+    type: bool
+    default: false
+  allow_zero_nodes:
+    description: Pass when there is no node to judge.
+    type: bool
+    default: false
+  host_facts_max_age:
+    description: Seconds after which facts from a host count as nobody having looked.
+    type: int
+    default: 3600
+  stable_for:
+    description:
+      - Seconds a plugin pod must have been Ready when it restarted lately, or when its entry in the CSINode may be of a
+        pod before it.
+    type: int
+    default: 10
+  window:
+    description: Seconds of one look; the action sets it. Without the action the module looks once for that long.
+    type: int
+    default: 0
+  known:
+    description: Verdicts that were already reported; the action sets it.
+    type: dict
+    default: {}
+seealso:
+  - module: kubewin.csi.driver_info
+  - module: kubewin.csi.csi_proxy_info
+"""
+
+EXAMPLES = r"""
+- name: Wait until vSphere storage works on every Windows node
+  kubewin.csi.node_rollout:
+    driver: vsphere
+    hosts:
+      - node: win-1
+        observed_at: "2026-11-20T23:00:00Z"
+        serving: true
+        release: 1.3.0
+        pipes:
+          - csi-proxy-disk-v1
+          - csi-proxy-filesystem-v1
+          - csi-proxy-system-v1alpha1
+          - csi-proxy-volume-v1
+    timeout: 900
+"""
+
+RETURN = r"""
+rollout:
+  description: The judgement.
+  returned: always, except when the API server could not be asked
+  type: dict
+  contains:
+    verdict:
+      description: As bad as the worst node; one of V(green), V(unproven), V(waiting), V(red).
+      type: str
+    settled:
+      description: Whether waiting longer would change nothing.
+      type: bool
+    daemonset:
+      description: Namespace, name and counts of the DaemonSet, null when there is none.
+      type: dict
+    nodes:
+      description: The judged nodes, each with C(node), C(verdict), C(pod), C(lacks) and C(notes).
+      type: list
+      elements: dict
+    others:
+      description: Windows nodes that were not judged, each with C(node) and C(reason).
+      type: list
+      elements: dict
+    trouble:
+      description: What is wrong with the whole, each with C(id), C(verdict), C(message) and C(remedy).
+      type: list
+      elements: dict
+    table:
+      description: All of it for people.
+      type: str
+reason:
+  description:
+    - Why the task failed, as a word that does not change. One of V(gate_red), V(gate_timeout), V(gate_unproven),
+      V(no_nodes), V(forbidden), V(unreachable), V(unauthorized), V(configuration), V(too_many_requests), V(api_error).
+  returned: failure
+  type: str
+  sample: gate_timeout
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View, find_namespace
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_window import run
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "driver": {"type": "str", "required": True, "choices": sorted(DRIVERS)},
+    "namespace": {"type": "str"},
+    "daemonset": {"type": "str"},
+    "hosts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "node": {"type": "str", "required": True},
+            "observed_at": {"type": "str"},
+            "serving": {"type": "bool"},
+            "release": {"type": "str"},
+            "state": {"type": "str"},
+            "reason": {"type": "str"},
+            "missing_pipes": {"type": "list", "elements": "str"},
+            "pipes": {"type": "list", "elements": "str"},
+            "boot_time": {"type": "str"},
+        },
+    },
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "timeout": {"type": "int", "default": 600},
+    "accept_unproven": {"type": "bool", "default": False},
+    "allow_zero_nodes": {"type": "bool", "default": False},
+    "host_facts_max_age": {"type": "int", "default": 3600},
+    "stable_for": {"type": "int", "default": 10},
+    "window": {"type": "int", "default": 0},
+    "known": {"type": "dict", "default": {}},
+}
+
+
+def report(judgement: Judgement, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
+    """The judgement as a result."""
+    counts = None
+    if daemon_set is not None:
+        facts = asdict(daemon_set)
+        counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
+    return {
+        "verdict": judgement.verdict,
+        "settled": judgement.settled,
+        "daemonset": counts,
+        "nodes": [node.as_dict() for node in judgement.nodes],
+        "others": [{"node": name, "reason": reason} for name, reason in judgement.others],
+        "trouble": [lack.as_dict() for lack in judgement.trouble],
+    }
+
+
+def main() -> None:
+    """Look once, or watch for one window. The action around it decides how often, and what the verdict means."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    driver = DRIVERS[params["driver"]]
+    window = 0 if ansible.check_mode else params["window"]
+    patience = min(float(params["api_timeout"]), float(window)) if window else None
+    try:
+        client = connect(ansible, retry_for=patience)
+        name = params["daemonset"] or driver.daemonset
+        namespace = params["namespace"] or find_namespace(client, driver.name, name, driver.namespace)
+        target = Target(driver.name, namespace, name, driver.app_label, driver.container)
+        view = View(client, target, [HostFacts.from_option(host) for host in params["hosts"]])
+        rules = Rules(
+            only=frozenset(params["nodes"]),
+            allow_zero_nodes=params["allow_zero_nodes"],
+            host_facts_max_age=float(params["host_facts_max_age"]),
+            stable_for=float(params["stable_for"]),
+        )
+        judgement = run(view, rules, params["known"], float(window))
+    except Unreachable as error:
+        # Not a failure of the gate: an API server may restart while nodes come up. The action decides when it was too
+        # long.
+        ansible.exit_json(changed=False, unreachable_api=str(error))
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    ansible.exit_json(changed=False, rollout=report(judgement, view.picture().daemon_set))
+
+
+if __name__ == "__main__":
+    main()

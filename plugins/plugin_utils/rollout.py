@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gate says while it waits and when it ends. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.table import render_table
+
+_TRUE = frozenset({"yes", "on", "true", "1", "y", "t"})
+
+
+def progress(rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, timeout: int) -> Iterator[str]:
+    """Lines for nodes whose verdict is another one than known, or one line that nothing changed."""
+    nodes = rollout["nodes"]
+    green = sum(node["verdict"] == "green" for node in nodes)
+    head = f"  {waited} s of {timeout}: {green} of {len(nodes)} nodes green"
+    changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
+    gone = [name for name in known if name not in {node["node"] for node in nodes}]
+    if not changed and not gone:
+        waiting = ", ".join(node["node"] for node in nodes if node["verdict"] != "green")
+        yield head + (f"; still waiting for {waiting}" if waiting else "")
+        return
+    yield head
+    for node in changed:
+        yield f"    {node['node']}: {node['verdict']}{_why(node)}"
+    for name in gone:
+        yield f"    {name}: no longer expected (the Node is gone or was relabelled)"
+
+
+def table(rollout: Mapping[str, Any]) -> str:
+    """Every node with what it lacks and what helps."""
+    rows = []
+    for node in rollout["nodes"]:
+        lacks = node["lacks"] or [{"message": "; ".join(node["notes"]) or "-", "remedy": ""}]
+        for index, lack in enumerate(lacks):
+            text = lack["message"] + (f" -> {lack['remedy']}" if lack["remedy"] else "")
+            rows.append([node["node"] if index == 0 else "", node["verdict"] if index == 0 else "", text])
+    rows += [["-", lack["verdict"], f"{lack['message']} -> {lack['remedy']}"] for lack in rollout["trouble"]]
+    rows += [[other["node"], "not judged", other["reason"]] for other in rollout["others"]]
+    return render_table(["node", "verdict", "lacks"], rows)
+
+
+def ended(
+    rollout: dict[str, Any] | None, arguments: Mapping[str, Any], timeout: int, unreachable: str, *, check_mode: bool
+) -> dict[str, Any]:
+    """The task's result: passed, or failed with a reason and the table."""
+    if rollout is None:
+        return {
+            "failed": True,
+            "reason": "unreachable",
+            "msg": f"the gate could not look at anything for {timeout} s: {unreachable}",
+        }
+    text = table(rollout)
+    result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
+    verdict = rollout["verdict"]
+    if verdict == "green":
+        result["msg"] = f"{len(rollout['nodes'])} nodes are green"
+        return result
+    if verdict == "unproven" and _is_true(arguments.get("accept_unproven")):
+        result["msg"] = f"accepted although nobody looked at every host:\n{text}"
+        return result
+    if check_mode:
+        result["msg"] = f"would not pass yet:\n{text}"
+        return result
+    result.update(failed=True, reason=_reason(rollout), msg=f"{_headline(rollout, timeout, unreachable)}\n{text}")
+    return result
+
+
+def _reason(rollout: Mapping[str, Any]) -> str:
+    if any(lack["id"] == "CSI-G01" for lack in rollout["trouble"]):
+        return "no_nodes"
+    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(rollout["verdict"], "gate_red")
+
+
+def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str:
+    bad = [node["node"] for node in rollout["nodes"] if node["verdict"] != "green"]
+    names = ", ".join(bad)
+    reason = _reason(rollout)
+    if reason == "no_nodes":
+        return "the gate has no node to judge"
+    if reason == "gate_timeout":
+        last = f" (last answer of the API server: {unreachable})" if unreachable else ""
+        return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
+    if reason == "gate_unproven":
+        return f"these nodes are registered, but nobody proved their hosts: {names}"
+    return f"waiting would not help: {names or 'see below'}"
+
+
+def _why(node: Mapping[str, Any]) -> str:
+    reasons = [lack["message"] for lack in node["lacks"]] + list(node["notes"])
+    return f" ({'; '.join(reasons)})" if reasons else ""
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or str(value).lower() in _TRUE
