@@ -1,0 +1,3 @@
+module kubewin.invalid/lab/winland
+
+go 1.26.0
