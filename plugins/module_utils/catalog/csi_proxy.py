@@ -1,0 +1,116 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known about the releases of csi-proxy: flags, API groups, pipes, the floor and the recommendation.
+
+Source: ``cmd/csi-proxy/main.go``, ``pkg/server/*/api_group_generated.go`` and the vendored klog of each tag of
+https://github.com/kubernetes-csi/csi-proxy. A new release is one entry in ``RELEASES``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+FLOOR = "1.1.3"
+"""Lowest release that may be installed: the first one with the fix of CVE-2023-3893."""
+
+RECOMMENDED = "1.3.0"
+
+PIPE_PREFIX = "csi-proxy-"
+
+SERVICE_NAMES = ("csi-proxy", "csiproxy")
+"""Names under which installers register the service: the first is ours, the second the upstream README's."""
+
+_KLOG_FLAGS = frozenset(
+    {
+        "add_dir_header",
+        "alsologtostderr",
+        "log_backtrace_at",
+        "log_dir",
+        "log_file",
+        "log_file_max_size",
+        "logtostderr",
+        "one_output",
+        "skip_headers",
+        "skip_log_headers",
+        "stderrthreshold",
+        "v",
+        "vmodule",
+    }
+)
+_FLAGS_1_1 = _KLOG_FLAGS | {"windows-service", "kubelet-path", "working-dir"}
+_FLAGS_1_2 = _FLAGS_1_1 | {"require-privacy"}
+_FLAGS_1_3 = _FLAGS_1_2 | {"metrics-bind-address"}
+
+_GROUPS_1_1: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("disk", ("v1", "v1alpha1", "v1beta1", "v1beta2", "v1beta3")),
+    ("filesystem", ("v1", "v1alpha1", "v1beta1", "v1beta2", "v2alpha1")),
+    ("iscsi", ("v1alpha1", "v1alpha2")),
+    ("smb", ("v1", "v1alpha1", "v1beta1", "v1beta2")),
+    ("system", ("v1alpha1",)),
+    ("volume", ("v1", "v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v2alpha1")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One csi-proxy release: its flags and the API groups that it serves, each with its versions."""
+
+    version: str
+    flags: frozenset[str]
+    api_groups: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def pipes(self) -> tuple[str, ...]:
+        """Bare names of every pipe that this release opens, sorted."""
+        return tuple(
+            sorted(f"{PIPE_PREFIX}{group}-{version}" for group, versions in self.api_groups for version in versions)
+        )
+
+
+RELEASES: tuple[Release, ...] = (
+    Release("1.1.3", _FLAGS_1_1, _GROUPS_1_1),
+    Release("1.2.0", _FLAGS_1_2, _GROUPS_1_1),
+    Release("1.2.1", _FLAGS_1_2, _GROUPS_1_1),
+    Release("1.3.0", _FLAGS_1_3, _GROUPS_1_1),
+)
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+.][0-9A-Za-z.+-]*)?")
+
+
+def parse_version(text: str) -> tuple[int, int, int] | None:
+    """The three numbers of ``1.3.0``, ``v1.3.0`` or ``1.3.0-build.2``; None for anything else."""
+    match = _VERSION.fullmatch(text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def find(version: str) -> Release | None:
+    """The catalog's entry that describes ``version``.
+
+    A build suffix is ignored. A release that is newer than every known one is described by the newest of its own
+    major version, because flags and groups were only ever added within version 1.
+    """
+    wanted = parse_version(version)
+    if wanted is None:
+        return None
+    best: Release | None = None
+    for release in RELEASES:
+        known = parse_version(release.version)
+        if known is not None and known[0] == wanted[0] and known <= wanted:
+            best = release
+    return best
+
+
+def is_below(version: str, other: str) -> bool:
+    """Whether ``version`` is an older release than ``other``; False when either is not a version."""
+    left, right = parse_version(version), parse_version(other)
+    return left is not None and right is not None and left < right
+
+
+def group_of(pipe: str) -> tuple[str, str] | None:
+    """``("disk", "v1")`` of ``csi-proxy-disk-v1``; None for a name that is not one of csi-proxy's pipes."""
+    if not pipe.startswith(PIPE_PREFIX):
+        return None
+    group, dash, version = pipe[len(PIPE_PREFIX) :].rpartition("-")
+    return (group, version) if dash and group and re.fullmatch(r"v\d\w*", version) else None

@@ -1,0 +1,415 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a plan's steps. Every line is guarded by the node lock; one line commits; whatever ends the run early undoes it.
+
+The old release runs until the new one is staged and verified. Then ``sc config binPath=`` commits, and only after that
+the service is stopped and started. Command line and PID of the old one are recorded first, so that a run that finds the
+swap unproven knows what to finish, and to what to return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program, tolerated
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    ChannelError,
+    NodeError,
+    Surprise,
+    meaning_of,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
+
+LabelledSteps = list[tuple[str, Command]]
+
+
+def parameters_key(name: str) -> str:
+    return rf"{model.SERVICES_KEY}\{name}\Parameters"
+
+
+def set_value(key: str, name: str, value: str | int) -> Command:
+    kind, data = ("REG_DWORD", str(value)) if isinstance(value, int) else ("REG_SZ", value)
+    return _silent(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
+
+
+def _silent(command: Command) -> Command:
+    return Command(f"{command.text} >nul", command.builtin)
+
+
+class Applier:
+    """One run's attempt at one plan. Create anew for each plan."""
+
+    def __init__(
+        self,
+        node: Node,
+        desired: Desired,
+        lock: NodeLock,
+        limits: Limits,
+        report: Report,
+        observe: Callable[[], Snapshot],
+    ) -> None:
+        self.node = node
+        self.desired = desired
+        self.lock = lock
+        self.limits = limits
+        self.report = report
+        self.control = Control(node, lock, limits, report)
+        self._observe = observe
+        self._touched = False
+        """whether the swap has begun: from then on an early end undoes it"""
+        self.committed = False
+        """whether this run set (or tried to set) another command line"""
+        self._proven_pid = 0
+
+    def apply(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+        """Carry out ``to_do``, made for ``snapshot``. Raises Surprise when the node changed meanwhile, else NodeError."""
+        try:
+            self._prepare(to_do, snapshot)
+            if self.desired.state == "absent":
+                self._remove(to_do, snapshot)
+            else:
+                self._swap(to_do, snapshot)
+            self._finish(to_do, snapshot)
+        except BaseException as error:
+            # BaseException: Ansible's task timeout and Ctrl-C must not leave the node between two releases either.
+            self._undo(error, snapshot)
+            raise
+
+    # -- before the commit: nothing that serves is touched -------------------------------------------------------
+
+    def _prepare(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+        desired, source = self.desired, self.desired.source
+        lease = self.limits.line
+        steps: LabelledSteps = []
+        for step in to_do.steps:
+            if step.kind == "remember_directory":
+                steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", desired.install_dir)))
+            elif step.kind in ("create_directory", "create_log_directory"):
+                steps.append((step.kind, builtin("md", step.target)))
+            elif step.kind == "secure_directory":
+                steps += self._secure_steps()
+            elif step.kind == "fetch" and source is not None:
+                lease += stage.fetch_seconds(source)
+                steps += stage.fetch_steps(desired, source, self.lock.me.identity)
+        self.acquire(snapshot, steps, lease)
+        if to_do.has("push") and source is not None:
+            self.report(f"sending {source.location}")
+            with stage.packed(Path(source.location)) as archive:
+                push_lease = self.limits.line + stage.fetch_seconds(source)
+                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self.lock.me.identity)]
+                answers, failure = self.node.chain(steps, stdin=archive, timeout=push_lease)
+            self._check_staging(failure)
+            stage.check_digest(desired, answers.text("hash"))
+
+    def acquire(self, snapshot: Snapshot, steps: LabelledSteps, lease: float) -> None:
+        """Take the node lock and run the first steps on the same line."""
+        taking = [] if self.lock.held else self.lock.acquire_steps(snapshot.lock, lease)
+        if not self.lock.held and snapshot.lock is not None:
+            # A line of the dead run may still be at work: take the lock alone, let that line come to its next guard,
+            # and look again before anything is decided.
+            _, failure = self.node.chain(taking, timeout=self.limits.line)
+            if failure is None:
+                self.lock.held = True
+                self.report(f"took over the node lock of {snapshot.lock.controller} ({snapshot.lock.identity})")
+                self.node.clock.sleep(self.limits.takeover)
+            raise Surprise("the node lock changed hands")
+        if not taking and not steps:
+            return
+        if not taking:
+            taking = self.lock.renew_steps(lease)
+        # From here on the lock may be ours, whatever becomes of the reply; giving it back is guarded by our name in it.
+        self.lock.held = True
+        answers, failure = self.node.chain([*taking, *steps], timeout=lease)
+        if failure is not None and failure.label.startswith("lock"):
+            self.lock.held = False
+            raise Surprise("another run took the node lock") from self._lock_error(failure)
+        self._check_staging(failure)
+        if any(label == "hash" for label, _ in steps):
+            stage.check_digest(self.desired, answers.text("hash"))
+
+    @staticmethod
+    def _lock_error(failure: Failure) -> NodeError:
+        return NodeError(
+            "lock_failed",
+            f"The node lock {model.LOCK_DIR} cannot be taken.",
+            remedy=f"Check that the account may write to {model.LOCK_PARENT}.",
+            detail=failure.words,
+        )
+
+    def _secure_steps(self) -> LabelledSteps:
+        # /inheritance:r drops inherited entries and /grant:r one account's explicit ones; others survive without /reset.
+        grants = [word for sid in ("*S-1-5-18", "*S-1-5-32-544") for word in ("/grant:r", f"{sid}:(OI)(CI)F")]
+        path = self.desired.install_dir
+        return [
+            ("access", _silent(program("icacls", path, "/reset"))),
+            ("access own", _silent(program("icacls", path, "/inheritance:r", *grants))),
+        ]
+
+    def _check_staging(self, failure: Failure | None) -> None:
+        if failure is None:
+            return
+        self.control.raise_if_lock_lost(failure)
+        label, code = failure.label, failure.code
+        if label == "remember":
+            raise NodeError(
+                "access_denied",
+                f"The node did not let the registry key {model.OWN_KEY} be written (reg.exe answered {code}).",
+                remedy="Use an account that is a member of the local Administrators group (elevated token).",
+                detail=failure.words,
+            )
+        if label in ("create_directory", "create_log_directory"):
+            path = (
+                self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
+            )
+            raise Surprise(f"{path} was there") from NodeError(
+                "directory_failed",
+                f"{path} cannot be created.",
+                remedy="Check space and access rights there.",
+                detail=failure.words,
+            )
+        if label.startswith("access"):
+            meaning = meaning_of(code)
+            raise NodeError(
+                "access_denied" if code == 5 else "access_failed",
+                f"The access rights of {self.desired.install_dir} cannot be set: {meaning.text} (icacls {code}).",
+                remedy=meaning.remedy,
+                detail=failure.words,
+            )
+        raise stage.stage_error(self.node, self.desired, failure)
+
+    # -- the swap ------------------------------------------------------------------------------------------------
+
+    def _swap(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+        desired, service = self.desired, snapshot.service
+        name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
+        image = service.executable.rpartition("\\")[2] if service else IMAGE
+        known = {service.pid, service.record.proven_pid, service.record.previous_pid} if service else set()
+        stops = to_do.has("stop")
+        if service is not None and stops:
+            self._recheck(to_do, snapshot, service)
+        order = [step.kind for step in to_do.steps]
+        stop_first = stops and "set_aside" in order and order.index("stop") < order.index("set_aside")
+        if stop_first:
+            self.control.stop(name, image, known)
+        steps = self._commit_steps(to_do, snapshot, name)
+        starts = to_do.has("start")
+        stop_now = stops and not stop_first
+        failure: Failure | None = None
+        if stop_now and service is not None and service.state not in (0, model.STOPPED):
+            steps += self.control.stop_steps(name)
+        elif starts and not stop_now:
+            steps += self.control.start_steps(name, desired.log_file)
+        if steps:
+            self._touched = to_do.has("commit", "create_service", "stop", "start")
+            self.committed = to_do.has("commit")
+            failure = self.control.run(steps)
+            self._check_commit(failure, name)
+        if stop_now and failure is not None and failure.label == "stop" and failure.code == 1061:
+            self.control.stop(name, image, known)
+        elif stop_now:
+            self.control.check_stop(name, failure)
+            self.control.wait_gone(name, image, known)
+        if not starts:
+            return
+        if stop_now:
+            failure = self.control.run(self.control.start_steps(name, desired.log_file))
+        self.control.check_start(name, failure, desired.log_file)
+        self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
+
+    def _recheck(self, to_do: plan.Plan, snapshot: Snapshot, service: Service) -> None:
+        """Re-read what the stop depends on: staging may have taken minutes since the plan was made."""
+        if snapshot.dependents and service.state not in (0, model.STOPPED):
+            from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import service_status
+
+            answers = self.node.ask([(name, program("sc", "query", name)) for name in snapshot.dependents])
+            statuses = {name: service_status(answers.text(name)) for name in snapshot.dependents}
+            running = [name for name, status in statuses.items() if status and status.state != model.STOPPED]
+            if running:
+                raise NodeError(
+                    "dependents_running",
+                    f"The service {service.name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
+                    remedy=f"Stop them on the node (sc.exe stop {running[0]}), best after draining it, then run the play again.",
+                )
+        if to_do.has("fetch", "push"):
+            now = self._observe().service
+            if now is None or (now.command_line, now.pid, now.state) != (
+                service.command_line,
+                service.pid,
+                service.state,
+            ):
+                raise Surprise("the service changed while the new release was staged")
+
+    def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
+        desired, service = self.desired, snapshot.service
+        key = parameters_key(name)
+        release = rf"{desired.install_dir}\{desired.release_dir_name}"
+        start = ["start=", desired.start_mode]
+        depend = ["depend=", "/".join(desired.dependencies)]
+        steps: LabelledSteps = []
+        for step in to_do.steps:
+            if step.kind == "set_aside":
+                steps.append(("set aside", builtin("ren", release, f"aside-{self.lock.me.identity}")))
+            elif step.kind == "promote":
+                steps.append(
+                    (
+                        "promote",
+                        builtin("ren", stage.stage_dir(desired, self.lock.me.identity), desired.release_dir_name),
+                    )
+                )
+            elif step.kind == "create_service":
+                arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
+                steps += [
+                    self.lock.guard("create"),
+                    (
+                        "create",
+                        _silent(program("sc", "create", name, *arguments, *(depend if desired.dependencies else ()))),
+                    ),
+                ]
+            elif step.kind == "commit" and service is not None:
+                steps.append(("previous", set_value(key, "Previous", service.command_line)))
+                steps.append(("previous pid", set_value(key, "PreviousPid", service.pid)))
+                if plan.managed_by(snapshot) == "foreign" and not service.record.adopted_from:
+                    steps.append(("adopted from", set_value(key, "AdoptedFrom", service.command_line)))
+                steps += [
+                    self.lock.guard("commit"),
+                    ("commit", _silent(program("sc", "config", name, "binPath=", desired.command_line))),
+                ]
+            elif step.kind == "configure":
+                steps.append(("configure", _silent(program("sc", "config", name, *start, *depend))))
+            elif step.kind == "describe":
+                steps.append(("describe", _silent(program("sc", "description", name, model.DESCRIPTION))))
+            elif step.kind == "set_recovery" and desired.recovery is not None:
+                actions = "/".join(
+                    f"{a.type if a.type != 'none' else ''}/{a.delay_ms}" for a in desired.recovery.actions
+                )
+                arguments = ["reset=", str(desired.recovery.reset_seconds), "actions=", actions]
+                steps.append(("recovery", _silent(program("sc", "failure", name, *arguments))))
+        return steps
+
+    def _check_commit(self, failure: Failure | None, name: str) -> None:
+        if failure is None or failure.label in ("stop", "start"):
+            return
+        meaning = meaning_of(failure.code)
+        error = NodeError(
+            meaning.reason,
+            f"The step {failure.label!r} for the service {name!r} failed: {meaning.text} ({failure.code}).",
+            remedy=meaning.remedy,
+            detail=failure.words,
+        )
+        if failure.label in ("promote", "set aside") or failure.code in (1060, 1073):
+            self._touched = False
+            raise Surprise(f"{failure.label}: {failure.code}") from error
+        raise error
+
+    # -- absent --------------------------------------------------------------------------------------------------
+
+    def _remove(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+        service = snapshot.service
+        if service is not None:
+            image = service.executable.rpartition("\\")[2]
+            if to_do.has("stop"):
+                self._recheck(to_do, snapshot, service)
+                self.control.stop(
+                    service.name, image, {service.pid, service.record.proven_pid, service.record.previous_pid}
+                )
+            failure = self.control.run(
+                [self.lock.guard("delete"), ("delete", _silent(program("sc", "delete", service.name)))]
+            )
+            if failure is not None and failure.code not in (1060, 1072):
+                self._check_commit(failure, service.name)
+            self._wait_deleted(service.name)
+        steps: LabelledSteps = []
+        if to_do.has("remove_files"):
+            steps += [
+                self.lock.guard("remove"),
+                ("remove", tolerated(builtin("rd", self.desired.install_dir, switches="/s /q"))),
+            ]
+        if to_do.has("forget_directory"):
+            steps.append(("forget", _silent(program("reg", "delete", model.OWN_KEY, "/f"))))
+        if steps:
+            failure = self.control.run(steps)
+            self._check_commit(failure, "csi-proxy")
+
+    def _wait_deleted(self, name: str) -> None:
+        deadline = self.node.clock.monotonic() + self.limits.killed
+        while self.node.ask([("status", program("sc", "query", name))]).code("status") != 1060:
+            if self.node.clock.monotonic() > deadline:
+                meaning = meaning_of(1072)
+                raise NodeError(
+                    meaning.reason,
+                    f"The service {name!r} is deleted, but stays: {meaning.text} (1072).",
+                    remedy=meaning.remedy,
+                )
+            self.node.clock.sleep(self.limits.poll)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _finish(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
+        """Record what was proven, remove what is not kept, give back the lock: one line."""
+        desired, service = self.desired, snapshot.service
+        steps: LabelledSteps = []
+        if to_do.has("record"):
+            name = next(step.target for step in to_do.steps if step.kind == "record")
+            key = parameters_key(name)
+            pid = self._proven_pid or (service.pid if service else 0)
+            steps += [
+                self.lock.guard("record"),
+                ("release", set_value(key, "Release", desired.version)),
+                ("sha256", set_value(key, "Sha256", desired.sha256)),
+                ("proven pid", set_value(key, "ProvenPid", pid)),
+            ]
+            if to_do.has("commit") or (service and service.record.previous):
+                steps += self.forget_swap_steps(key)
+        steps += self.tidy_steps(to_do, snapshot)
+        failure = self.control.run([*steps, *self.lock.release_steps()])
+        if failure is None or failure.label == "unlock":
+            self.lock.held = False
+        else:
+            self._check_commit(failure, service.name if service else "csi-proxy")
+
+    @staticmethod
+    def forget_swap_steps(key: str) -> LabelledSteps:
+        return [
+            (f"forget {value}", tolerated(program("reg", "delete", key, "/v", value, "/f")))
+            for value in ("Previous", "PreviousPid")
+        ]
+
+    def tidy_steps(self, to_do: plan.Plan, snapshot: Snapshot) -> LabelledSteps:
+        names = [step.target for step in to_do.steps if step.kind == "prune"]
+        if to_do.has("set_aside"):
+            names.append(f"aside-{self.lock.me.identity}")
+        steps: LabelledSteps = [
+            (f"prune {name}", tolerated(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
+            for name in names
+        ]
+        return steps + self.lock.leftover_steps(snapshot.lock_leftovers)
+
+    def release(self) -> None:
+        """Give back the lock and what only this run used."""
+        own_stage = stage.stage_dir(self.desired, self.lock.me.identity)
+        drop: LabelledSteps = [("drop stage", tolerated(builtin("rd", own_stage, switches="/s /q")))]
+        self.node.chain([*drop, *self.lock.release_steps()], timeout=self.limits.line)
+        self.lock.held = False
+
+    def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
+
+        if isinstance(error, Surprise) or not self.lock.held:
+            return
+        undo = Rollback(self, snapshot, self._observe)
+        try:
+            if self._touched:
+                undo.run(error)
+            self.release()
+        except (ChannelError, NodeError, Surprise) as later:
+            # The node keeps the record of the unproven swap, so the next run finishes either way.
+            if isinstance(error, NodeError):
+                error.result.setdefault("rolled_back", False)
+                error.result["rollback_error"] = str(later)

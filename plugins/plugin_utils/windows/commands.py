@@ -1,0 +1,175 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+r"""Command lines for cmd.exe: the only place where text that a node runs is put together.
+
+Every line is run as ``C:\Windows\System32\cmd.exe /d /v:on /s /c "<line>"``, under WinRS and under ssh alike. WinRS and
+sshd pass that through one more cmd.exe. For the outer one the text between our inner quotes stands outside quotes, so a
+character that means something to cmd is dangerous quoted or not: values that hold one are refused, never escaped.
+
+Exit codes cannot be read from the line's own code (ssh cuts it to 8 bits, and a line has many steps), so each step prints
+its own: ``#<nonce>.<step>=<code>``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+
+SYSTEM32 = r"C:\Windows\System32"
+WRAPPER = SYSTEM32 + r"\cmd.exe"
+WRAPPER_ARGUMENTS = ("/d", "/v:on", "/s", "/c")
+LINE_LIMIT = 8191
+"""Characters (UTF-16 units) that cmd.exe takes on one line, the wrapper included (Microsoft KB830473)."""
+
+_REFUSED = re.compile(r"[%!^&|<>\x00-\x1f\x7f]")
+_PLAIN = re.compile(r"[A-Za-z0-9_./\\:*+-]+=?")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One step of a line. ``builtin`` commands leave the old error level behind when they succeed, so they are asked with ``&&``."""
+
+    text: str
+    builtin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What one step printed and its code (unsigned 32 bit); ``code`` is None when the step never ended."""
+
+    code: int | None
+    output: bytes
+
+
+def check_value(value: str, what: str) -> str:
+    """``value`` itself, or NodeError ``bad_value`` when cmd.exe would read a part of it as its own."""
+    found = _REFUSED.search(value)
+    if found:
+        shown = repr(found[0]) if found[0] < " " or found[0] == "\x7f" else found[0]
+        raise NodeError(
+            "bad_value",
+            f"{what}: {value!r} holds {shown}, which cmd.exe on the node would interpret.",
+            remedy="Use a value without any of % ! ^ & | < > and control characters.",
+        )
+    return value
+
+
+def quoted(value: str) -> str:
+    """``value`` as one argument of a program that reads its command line as the C runtime does."""
+    check_value(value, "command argument")
+    if _PLAIN.fullmatch(value):
+        return value
+    escaped = re.sub(r'(\\*)"', r'\1\1\\"', value)
+    trailing = len(escaped) - len(escaped.rstrip("\\"))
+    return f'"{escaped}{escaped[len(escaped) - trailing :]}"'
+
+
+def program(name: str, *arguments: str, quiet: bool = False) -> Command:
+    """A program of System32 with its arguments; ``quiet`` drops its (localised) complaints."""
+    return Command(
+        " ".join([rf"{SYSTEM32}\{name}.exe", *(quoted(argument) for argument in arguments)])
+        + (" 2>nul" if quiet else "")
+    )
+
+
+def _path(path: str) -> str:
+    check_value(path, "path")
+    if '"' in path:
+        raise NodeError("bad_value", f"path: {path!r} holds a quote.", remedy="A Windows path cannot hold one.")
+    return f'"{path}"'
+
+
+def builtin(name: str, *paths: str, switches: str = "", quiet: bool = False) -> Command:
+    """A command of cmd.exe itself on whole paths; its arguments know no backslash escapes."""
+    words = [name, *([switches] if switches else []), *(_path(path) for path in paths)]
+    return Command(" ".join(words) + (" 2>nul" if quiet else ""), builtin=True)
+
+
+def write_line(text: str, path: str) -> Command:
+    """Write one line of plain words into a file. The full stop keeps a last digit from being read as a stream's number."""
+    if not re.fullmatch(r"[A-Za-z0-9_.:@= -]+", text):
+        raise NodeError("bad_value", f"text for {path}: {text!r} is not plain words.", remedy="Report this as a bug.")
+    return Command(f"echo {text} .>{_path(path)}", builtin=True)
+
+
+def list_pipes(prefix: str) -> Command:
+    """List named pipes by enumeration, which connects to none of them (an existence test would)."""
+    return Command(rf"dir /b \\.\pipe\\{quoted(prefix)}* 2>nul", builtin=True)
+
+
+def piped(left: Command, right: Command) -> Command:
+    """``left | right``; the step's code is that of ``right``."""
+    return Command(f"{left.text} | {right.text}")
+
+
+def tolerated(command: Command) -> Command:
+    """A step of a chain whose failure does not stop the chain."""
+    return Command(f"({command.text} >nul 2>nul || ver >nul)", builtin=True)
+
+
+def silenced(command: Command) -> Command:
+    return Command(f"{command.text} >nul", command.builtin)
+
+
+def render_all(commands: Sequence[Command], nonce: str) -> str:
+    """A line that runs every command whatever the others do, and prints each one's code."""
+    steps = []
+    for number, command in enumerate(commands, 1):
+        mark = f"#{nonce}.{number}="
+        if command.builtin:
+            steps.append(f"{command.text} && echo {mark}0 || echo {mark}!errorlevel!")
+        else:
+            steps.append(f"{command.text} & echo {mark}!errorlevel!")
+    return _checked(" & ".join([f"echo #{nonce}.0=0", *steps]))
+
+
+def render_chain(commands: Sequence[Command], nonce: str) -> str:
+    """A line that stops at the first command that fails, and prints 0 for each before it and that one's code."""
+    steps = [f"{command.text} && echo #{nonce}.{number}=0" for number, command in enumerate(commands, 1)]
+    return _checked(" && ".join([f"echo #{nonce}.0=0", *steps]) + f" || echo #{nonce}.f=!errorlevel!")
+
+
+def wrapped(line: str) -> str:
+    """The whole command as WinRS or sshd gets it."""
+    return f'{WRAPPER} {" ".join(WRAPPER_ARGUMENTS)} "{line}"'
+
+
+def _checked(line: str) -> str:
+    length = len(wrapped(line).encode("utf-16-le")) // 2
+    if length > LINE_LIMIT:
+        raise NodeError(
+            "line_too_long",
+            f"A command line for the node has {length} characters, and cmd.exe takes {LINE_LIMIT}.",
+            remedy="Shorten install_dir, log_dir, working_dirs or extra_flags.",
+        )
+    return line
+
+
+def split_steps(stdout: bytes, nonce: str, count: int) -> tuple[StepResult, ...]:
+    """Cut the output of a rendered line into its ``count`` steps.
+
+    Text before the line's first mark (an AutoRun command of the outer cmd.exe) is dropped. Steps that never printed
+    their mark have code None; in a chain the one that failed has its code, and those after it None.
+    """
+    marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d+|f)=(-?\d+)\s*?(?:\r?\n|$)")
+    found: dict[int, StepResult] = {}
+    start: int | None = None
+    last = 0
+    for mark in marks.finditer(stdout):
+        output = b"" if start is None else stdout[start : mark.start()]
+        number = last + 1 if mark[1] == b"f" else int(mark[1])
+        if number:
+            found[number] = StepResult(int(mark[2]) & 0xFFFFFFFF, output)
+        last, start = number, mark.end()
+    rest = b"" if start is None else stdout[start:]
+    missing = StepResult(None, rest)
+    return tuple(found.get(number, missing) for number in range(1, count + 1))
+
+
+def join_text(parts: Iterable[bytes]) -> str:
+    """Bytes from a console in code page 65001 as text; what does not decode is shown, never dropped."""
+    return b"".join(parts).decode("utf-8", errors="replace")

@@ -1,0 +1,272 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stopping and starting the service as Windows and csi-proxy really do it.
+
+``sc stop`` and ``sc start`` only ask. STOPPED is not gone: csi-proxy reports it and goes on serving its pipes, with its
+executable locked. RUNNING is not serving: it is reported before the pipes exist. So both are followed to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps
+
+Report = Callable[[str], None]
+
+_LOG_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long (seconds) what is waited for. The service control manager itself allows 30 s for a start."""
+
+    stop: float = 60.0
+    linger: float = 3.0
+    killed: float = 20.0
+    pipes_gone: float = 15.0
+    start: float = 60.0
+    pipes: float = 45.0
+    settle: float = 2.0
+    poll: float = 0.5
+    line: float = 120.0
+    takeover: float = 2.0
+    lock: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A short look at the service: state and PID (0 when there is no service), processes and pipes."""
+
+    state: int
+    pid: int
+    win32_exit: int
+    service_exit: int
+    processes: tuple[tuple[str, int], ...]
+    pipes: tuple[str, ...]
+
+    @property
+    def pids(self) -> set[int]:
+        return {pid for _, pid in self.processes}
+
+
+class Control:
+    """Start and stop one service on one node, under the node lock."""
+
+    def __init__(self, node: Node, lock: NodeLock, limits: Limits, report: Report) -> None:
+        self.node = node
+        self.lock = lock
+        self.limits = limits
+        self.report = report
+
+    def look(self, name: str, image: str) -> Look:
+        answers = self.node.ask(look_steps(name, image), timeout=self.limits.line)
+        status = parse.service_status(answers.text("status"))
+        return Look(
+            state=status.state if status else 0,
+            pid=status.pid if status else 0,
+            win32_exit=status.win32_exit if status else 0,
+            service_exit=status.service_exit if status else 0,
+            processes=parse.processes(answers.text("processes")),
+            pipes=parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX),
+        )
+
+    def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:
+        """A guarded chain; a guard that fails raises NodeError ``lock_lost``."""
+        limit = timeout or self.limits.line
+        _, failure = self.node.chain([*self.lock.renew_steps(limit), *steps], timeout=limit)
+        self.raise_if_lock_lost(failure)
+        return failure
+
+    def raise_if_lock_lost(self, failure: Failure | None) -> None:
+        if failure is not None and failure.label.startswith("guard"):
+            self.lock.held = False
+            raise NodeError(
+                "lock_lost",
+                f"This run does not hold the node lock {model.LOCK_DIR} any more; another run took over. Nothing was changed after that.",
+                remedy="Wait for that run, then run the play again.",
+            )
+
+    def stop_steps(self, name: str) -> list[tuple[str, Command]]:
+        return [self.lock.guard("stop"), ("stop", program("sc", "stop", name))]
+
+    def check_stop(self, name: str, failure: Failure | None) -> None:
+        """Judge the answer to ``sc stop``: 1062 (not started) is as good as 0."""
+        if failure is None or failure.label != "stop" or failure.code == 1062:
+            return
+        meaning = meaning_of(failure.code)
+        raise NodeError(
+            meaning.reason,
+            f"The service {name!r} cannot be stopped: {meaning.text} ({failure.code}).",
+            remedy=meaning.remedy,
+            detail=failure.words,
+        )
+
+    def stop(self, name: str, image: str, known: set[int]) -> None:
+        """Stop the service and see its process and pipes gone. ``known`` are PIDs that may be ended if they stay."""
+        look = self.look(name, image)
+        if look.state not in (0, model.STOPPED):
+            known = known | {look.pid}
+            failure = self.run(self.stop_steps(name))
+            if failure is not None and failure.code == 1061:  # busy starting or stopping: let it come to rest first
+                self._wait(
+                    name,
+                    image,
+                    lambda now: now.state in (0, model.STOPPED, model.RUNNING),
+                    self.limits.start,
+                    "to come to rest",
+                )
+                failure = self.run(self.stop_steps(name))
+            self.check_stop(name, failure)
+        self.wait_gone(name, image, known)
+
+    def wait_gone(self, name: str, image: str, known: set[int]) -> None:
+        """Wait for STOPPED, then for the known processes (ending them after a while), then for the pipes."""
+        look = self._wait(
+            name, image, lambda now: now.state in (0, model.STOPPED), self.limits.stop, "to report STOPPED"
+        )
+        known = known - {0}
+        if look.pids & known:
+            look = self._wait(name, image, lambda now: not now.pids & known, self.limits.linger, "to end", must=False)
+        for pid in sorted(look.pids & known):
+            self.report(f"process {pid} stays after STOPPED; ending it")
+            self._kill(name, image, pid)
+        if look.pids & known:
+            look = self._wait(
+                name, image, lambda now: not now.pids & known, self.limits.killed, "to end after taskkill"
+            )
+        if look.pipes:
+            self._wait_pipes_gone(name, image)
+
+    def _wait_pipes_gone(self, name: str, image: str) -> None:
+        try:
+            self._wait(name, image, lambda now: not now.pipes, self.limits.pipes_gone, "to give up its pipes")
+        except NodeError as error:
+            look = self.look(name, image)
+            raise NodeError(
+                "pipes_taken",
+                f"The service {name!r} is stopped and its process gone, but {', '.join(look.pipes)} are still served: another csi-proxy runs.",
+                remedy="Look for a HostProcess pod or a second service that runs csi-proxy, and remove it.",
+            ) from error
+
+    def _kill(self, name: str, image: str, pid: int) -> None:
+        # The image is checked again on the same line: process ids are given out anew.
+        found = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
+        check = commands.silenced(commands.piped(found, program("findstr", "/i", "/l", f"/c:{image}")))
+        failure = self.run(
+            [self.lock.guard("kill"), ("image", check), ("kill", program("taskkill", "/F", "/PID", str(pid)))]
+        )
+        if failure is None or failure.label == "image" or failure.code in (128, 255):
+            return  # gone meanwhile; the wait that follows decides
+        raise NodeError(
+            "process_stays",
+            f"Process {pid} ({image}) of the service {name!r} cannot be ended (taskkill answered {failure.code}).",
+            remedy="End it on the node, or reboot the node; then run the play again.",
+            detail=failure.words,
+        )
+
+    def start_steps(self, name: str, log_file: str) -> list[tuple[str, Command]]:
+        """Roll the log while nothing holds it open (csi-proxy itself only truncates), then start."""
+        steps: list[tuple[str, Command]] = []
+        if log_file:
+            steps.append(("roll", commands.tolerated(builtin("move", log_file, log_file + ".1", switches="/y"))))
+        return [*steps, self.lock.guard("start"), ("start", program("sc", "start", name))]
+
+    def check_start(self, name: str, failure: Failure | None, log_file: str) -> None:
+        """Judge the answer to ``sc start``: 1056 (already running) is as good as 0."""
+        if failure is None or failure.label != "start" or failure.code == 1056:
+            return
+        meaning = meaning_of(failure.code)
+        raise NodeError(
+            meaning.reason,
+            f"The service {name!r} did not start: {meaning.text} ({failure.code}).",
+            remedy=meaning.remedy,
+            result=self._log(log_file),
+        )
+
+    def wait_serving(self, name: str, image: str, required: tuple[str, ...], log_file: str) -> int:
+        """Wait until the service runs, serves every required pipe and keeps its PID; return that PID."""
+        deadline = self.node.clock.monotonic() + self.limits.start
+        pipes_deadline: float | None = None
+        dead = 0
+        while True:
+            look = self.look(name, image)
+            missing = sorted(set(required) - set(look.pipes))
+            now = self.node.clock.monotonic()
+            if look.state == model.RUNNING and look.pid in look.pids:
+                dead = 0
+                if not missing and look.pipes:
+                    self.node.clock.sleep(self.limits.settle)
+                    again = self.look(name, image)
+                    if again.state == model.RUNNING and again.pid == look.pid and not set(required) - set(again.pipes):
+                        return look.pid
+                    self.report(f"service {name} did not stay as it was (PID {look.pid}, then {again.pid}); waiting on")
+                    continue
+                pipes_deadline = pipes_deadline or now + self.limits.pipes
+                if now > pipes_deadline:
+                    raise NodeError(
+                        "no_pipes",
+                        f"The service {name!r} runs (PID {look.pid}) but after {self.limits.pipes:g} s does not serve {', '.join(missing)}.",
+                        remedy="Check that the executable is a csi-proxy of the named release, and its log.",
+                        result=self._log(log_file),
+                    )
+            elif look.state in (0, model.STOPPED, model.RUNNING):
+                dead += 1
+            if dead > 2 or now > deadline:
+                raise self._died(name, look, log_file)
+            self.node.clock.sleep(self.limits.poll)
+
+    def _died(self, name: str, look: Look, log_file: str) -> NodeError:
+        state = model.STATE_NAMES.get(look.state, "unknown")
+        others = [f"{image} PID {pid}" for image, pid in look.processes if pid != look.pid]
+        if look.pipes and others:
+            return NodeError(
+                "pipes_taken",
+                f"The service {name!r} ended after its start because another csi-proxy serves the pipes: {', '.join(others)}.",
+                remedy="Remove that one (a HostProcess pod, a second service), then run the play again.",
+                result=self._log(log_file),
+            )
+        return NodeError(
+            "start_failed",
+            f"The service {name!r} was started, but is {state} (Win32 code {look.win32_exit}, its own code {look.service_exit}).",
+            remedy="Check the flags against the release, and the log.",
+            result=self._log(log_file),
+        )
+
+    def log_tail(self, log_file: str) -> list[str]:
+        """The log's last lines. It was rolled before the start, so the whole of it is short."""
+        if not log_file:
+            return []
+        text = self.node.ask([("log", builtin("type", log_file, quiet=True))], timeout=self.limits.line).text("log")
+        return [line.rstrip() for line in text.splitlines() if line.strip()][-_LOG_LINES:]
+
+    def _log(self, log_file: str) -> dict[str, object]:
+        try:
+            return {"log_tail": self.log_tail(log_file)}
+        except NodeError:
+            return {"log_tail": []}  # the error that is being reported matters more than its illustration
+
+    def _wait(
+        self, name: str, image: str, until: Callable[[Look], bool], limit: float, what: str, must: bool = True
+    ) -> Look:
+        deadline = self.node.clock.monotonic() + limit
+        while True:
+            look = self.look(name, image)
+            if until(look) or (not must and self.node.clock.monotonic() > deadline):
+                return look
+            if self.node.clock.monotonic() > deadline:
+                state = model.STATE_NAMES.get(look.state, "unknown")
+                raise NodeError(
+                    "timeout",
+                    f"Waited {limit:g} s for the service {name!r} {what}; it is {state} with processes {sorted(look.pids) or 'none'}.",
+                    remedy="Look at the node; a storage operation that hangs can keep the process. Then run the play again.",
+                )
+            self.node.clock.sleep(self.limits.poll)

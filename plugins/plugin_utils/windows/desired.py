@@ -1,0 +1,268 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the options of a task to what is wanted. Bad input is refused here, before anything is asked of a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+
+_PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
+_SHARED = re.compile(
+    r"[a-z]:\\(windows|program files|program files \(x86\)|programdata|users|k|etc|var)(\\windows.*|\\system32.*)?",
+    re.IGNORECASE,
+)
+_SERVICE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+_PATH_LIMIT = 240
+_SET_BY_OPTIONS = {
+    "windows-service": "it is always set",
+    "log_file": "use log_dir",
+    "log_dir": "use log_dir",
+    "logtostderr": "the log goes to a file",
+    "log_file_max_size": "use log_file_max_size",
+    "v": "use log_level",
+    "kubelet-path": "use kubelet_path",
+    "working-dir": "use working_dirs",
+    "require-privacy": "use require_privacy",
+    "metrics-bind-address": "use metrics_bind_address",
+}
+
+
+def _bad(reason: str, message: str, remedy: str) -> NodeError:
+    return NodeError(reason, message, remedy=remedy)
+
+
+def checked_path(value: str, option: str) -> str:
+    """An absolute Windows path without a closing backslash; NodeError ``bad_path`` or ``bad_value`` otherwise."""
+    path = value.replace("/", "\\").rstrip("\\")
+    check_value(path, option)
+    if not _PATH.fullmatch(path):
+        raise _bad("bad_path", f"{option}: {value!r} is not an absolute Windows path.", r"Use the form C:\directory.")
+    if any(part in (".", "..") or part != part.strip() or part.endswith(".") for part in path.split("\\")[1:]):
+        raise _bad(
+            "bad_path",
+            f"{option}: {value!r} has a part that is '.', '..', or begins or ends with a blank or a dot.",
+            "Name the directory as Windows shows it.",
+        )
+    return path
+
+
+def _install_dir(value: str) -> str:
+    path = checked_path(value, "install_dir")
+    if _SHARED.fullmatch(path):
+        raise _bad(
+            "bad_path",
+            f"install_dir: {path} is shared with others, and csi_proxy sets the access rights of its own directory.",
+            rf"Name a directory that csi_proxy may create, such as C:\csi-proxy or {path}\csi-proxy.",
+        )
+    return path
+
+
+def _release(version: str, allow_below_floor: bool = False) -> catalog.Release:
+    release = catalog.find(version)
+    if catalog.parse_version(version) is None:
+        raise _bad("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
+    if catalog.is_below(version, catalog.FLOOR):
+        raise _bad(
+            "release_floor",
+            f"version: csi-proxy {version} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
+            f"Use {catalog.RECOMMENDED}.",
+        )
+    if release is None:
+        known = ", ".join(known.version for known in catalog.RELEASES)
+        raise _bad(
+            "release_unknown",
+            f"version: csi-proxy {version} is not a release whose flags and pipes are known ({known}).",
+            f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
+        )
+    return release
+
+
+def _checksum(value: str | None) -> str:
+    text = (value or "").strip().lower().removeprefix("sha256:")
+    if not text:
+        raise _bad(
+            "checksum_missing",
+            "checksum: the SHA-256 of csi-proxy.exe is missing. Nobody publishes this file, so its digest is the only proof of what it is.",
+            "Set checksum; the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
+        )
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise _bad(
+            "bad_checksum",
+            f"checksum: {value!r} is not a SHA-256.",
+            "Use 64 hexadecimal digits, with or without sha256: before them.",
+        )
+    return text
+
+
+def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
+    """The command line's flags in a fixed order. NodeError ``flag_unknown`` names a flag that the release lacks."""
+    log_file = checked_path(options["log_dir"], "log_dir") + r"\csi-proxy.log"
+    wanted: list[tuple[str, str]] = [
+        ("log_file", log_file),
+        ("logtostderr", "false"),
+        ("log_file_max_size", str(options["log_file_max_size"])),
+        ("v", str(options["log_level"])),
+        ("kubelet-path", checked_path(options["kubelet_path"], "kubelet_path")),
+    ]
+    wanted += [("working-dir", checked_path(path, "working_dirs")) for path in options.get("working_dirs") or ()]
+    if options.get("require_privacy") is not None:
+        wanted.append(("require-privacy", "true" if options["require_privacy"] else "false"))
+    if options.get("metrics_bind_address"):
+        wanted.append(("metrics-bind-address", options["metrics_bind_address"]))
+    for name, value in (options.get("extra_flags") or {}).items():
+        name = str(name).lstrip("-")
+        if name in _SET_BY_OPTIONS:
+            raise _bad(
+                "flag_reserved",
+                f"extra_flags: {name} is set by the task itself: {_SET_BY_OPTIONS[name]}.",
+                "Remove it from extra_flags.",
+            )
+        wanted.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    for name, value in wanted:
+        if name not in release.flags:
+            raise _bad(
+                "flag_unknown",
+                f"csi-proxy {release.version} does not know the flag -{name}; with it the process would end at once (error 1053).",
+                f"Remove it, or install a release that has it ({_releases_with(name)}).",
+            )
+        if '"' in check_value(value, f"flag {name}"):
+            raise _bad("bad_value", f"flag {name}: {value!r} holds a quote.", "Use a value without quotes.")
+    return tuple(f"-{name}={value}" for name, value in wanted)
+
+
+def _releases_with(name: str) -> str:
+    having = [release.version for release in catalog.RELEASES if name in release.flags]
+    return f"from {having[0]} on" if having else "none does"
+
+
+def _recovery(value: Mapping[str, Any] | None) -> model.Recovery | None:
+    if value is None:
+        return None
+    actions = tuple(
+        model.RecoveryAction(action["type"], int(action["delay_ms"])) for action in value.get("actions") or ()
+    )
+    return model.Recovery(int(value.get("reset_seconds") or 0) if actions else 0, actions)
+
+
+def _pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    if values is None:
+        return default
+    names = []
+    for value in values:
+        name = value.rpartition("\\")[2]
+        if catalog.group_of(name) is None:
+            raise _bad(
+                "bad_pipe",
+                f"required_pipes: {value!r} is not a pipe of csi-proxy.",
+                "Use names such as csi-proxy-disk-v1.",
+            )
+        names.append(name)
+    return tuple(sorted(set(names)))
+
+
+def _service_name(value: str | None) -> str | None:
+    if value is not None and not _SERVICE_NAME.fullmatch(value):
+        raise _bad(
+            "bad_value",
+            f"service_name: {value!r} is not a service name.",
+            "Use letters, digits, dots, dashes and underscores.",
+        )
+    return value
+
+
+def from_options(options: Mapping[str, Any]) -> model.Desired:
+    """What a csi_proxy task wants. Raises NodeError for everything that can be known to be wrong without the node."""
+    install_dir = _install_dir(options["install_dir"])
+    kubelet_path = checked_path(options["kubelet_path"], "kubelet_path")
+    if options["state"] == "absent":
+        return model.Desired(
+            "absent", _service_name(options.get("service_name")), install_dir=install_dir, kubelet_path=kubelet_path
+        )
+    if not options.get("version"):
+        raise _bad("bad_version", "version: it is needed to install csi-proxy.", f"Use {catalog.RECOMMENDED}.")
+    release = _release(options["version"])
+    digest = _checksum(options.get("checksum"))
+    pipes = _pipes(options.get("required_pipes"), release.pipes)
+    unserved = sorted(set(pipes) - set(release.pipes))
+    if unserved:
+        raise _bad(
+            "bad_pipe",
+            f"required_pipes: csi-proxy {release.version} serves no {', '.join(unserved)}.",
+            "Correct required_pipes or the version.",
+        )
+    desired = model.Desired(
+        state="present",
+        service_name=_service_name(options.get("service_name")),
+        version=options["version"].removeprefix("v"),
+        sha256=digest,
+        source=_source(options),
+        install_dir=install_dir,
+        flags=flags(options, release),
+        log_file=checked_path(options["log_dir"], "log_dir") + r"\csi-proxy.log",
+        start_mode=options["start_mode"],
+        recovery=_recovery(options.get("recovery")),
+        dependencies=tuple(options.get("dependencies") or ()),
+        required_pipes=pipes,
+        allow_downgrade=bool(options["allow_downgrade"]),
+        adopt=bool(options["adopt"]),
+        kubelet_path=kubelet_path,
+        needs_wmic=bool(options["needs_wmic"]),
+    )
+    for name in desired.dependencies:
+        if not _SERVICE_NAME.fullmatch(name):
+            raise _bad(
+                "bad_value", f"dependencies: {name!r} is not a service name.", "Use the short name that sc.exe shows."
+            )
+    if len(desired.executable) > _PATH_LIMIT:
+        raise _bad(
+            "bad_path",
+            f"install_dir: {desired.executable} is longer than {_PATH_LIMIT} characters.",
+            "Use a shorter install_dir.",
+        )
+    return desired
+
+
+def _source(options: Mapping[str, Any]) -> model.Source | None:
+    location = options.get("source")
+    if not location:
+        return None
+    source = model.Source(
+        location=location,
+        proxy=options.get("source_proxy") or "",
+        retries=int(options["source_retries"]),
+        retry_delay=int(options["source_retry_delay"]),
+        connect_timeout=int(options["source_connect_timeout"]),
+        timeout=int(options["source_timeout"]),
+        ca_file=checked_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
+        check_revocation=bool(options["source_check_revocation"]),
+    )
+    if source.is_url:
+        check_value(source.location, "source")
+        check_value(source.proxy, "source_proxy")
+        if re.search(r"\s", source.location) or '"' in source.location:
+            raise _bad(
+                "bad_value",
+                f"source: {location!r} holds blanks or quotes.",
+                "Use a plain URL, or download the file and name its path.",
+            )
+    return source
+
+
+def for_info(options: Mapping[str, Any]) -> model.Desired:
+    """What csi_proxy_info looks at: nothing is wanted but the pipes, if any are named."""
+    return model.Desired(
+        "present",
+        _service_name(options.get("service_name")),
+        install_dir=_install_dir(options["install_dir"]),
+        required_pipes=_pipes(options.get("required_pipes"), ()),
+        kubelet_path=checked_path(options["kubelet_path"], "kubelet_path"),
+        needs_wmic=bool(options["needs_wmic"]),
+    )

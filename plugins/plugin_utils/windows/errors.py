@@ -1,0 +1,219 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors of the Windows side. Each carries a stable ``reason``, and a text that names object, found, expected and remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class NodeError(Exception):
+    """Something on or about the node stopped the work.
+
+    ``reason`` is a stable word for rules in playbooks, ``message`` is for people, ``detail`` is what the node itself
+    said (localised, shown but never judged), ``result`` is merged into the task's result.
+    """
+
+    def __init__(
+        self, reason: str, message: str, *, remedy: str = "", detail: str = "", result: dict[str, object] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.remedy = remedy
+        self.detail = detail.strip()
+        self.result = result or {}
+
+    def __str__(self) -> str:
+        text = self.message
+        if self.remedy:
+            text += f" {self.remedy}"
+        if self.detail:
+            text += f" The node said: {self.detail}"
+        return text
+
+
+class ChannelError(NodeError):
+    """The way to the node failed; what the last command did is not known."""
+
+
+class ConnectionLost(ChannelError):
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(
+            "connection_lost",
+            message,
+            remedy=remedy
+            or "Whatever was running on the node may have finished; run the play again, it continues from what it finds.",
+        )
+
+
+class CommandTimeout(ChannelError):
+    def __init__(self, message: str) -> None:
+        super().__init__("command_timeout", message, remedy="Look at the node's load, then run the play again.")
+
+
+class AccessDenied(ChannelError):
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            "access_denied",
+            message,
+            remedy="Use an account that may log on remotely and is a member of the local Administrators group; for a local account other "
+            "than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
+        )
+
+
+class QuotaExceeded(ChannelError):
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            "quota_exceeded",
+            message,
+            remedy="Close other remote shells of this account, or raise the limits under winrm/config/winrs "
+            "(MaxShellsPerUser, MaxProcessesPerShell) and winrm/config/service (MaxConcurrentOperationsPerUser).",
+        )
+
+
+class Unsupported(ChannelError):
+    def __init__(self, message: str, remedy: str, reason: str = "unsupported_connection") -> None:
+        super().__init__(reason, message, remedy=remedy)
+
+
+class Surprise(Exception):
+    """The node is not in the state that the plan was made for; observe and plan again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a Win32 code means for a service, in our words (the node's own text is localised)."""
+
+    reason: str
+    text: str
+    remedy: str
+
+
+_RELEASE_OPEN_HANDLES = "Close services.msc, Task Manager and other tools that hold the service open, or reboot the node; then run the play again."
+
+WIN32: dict[int, Meaning] = {
+    2: Meaning(
+        "file_missing",
+        "the executable is not where the service expects it",
+        "Look whether an antivirus removed it; run the play again.",
+    ),
+    5: Meaning(
+        "access_denied",
+        "access is denied",
+        "Use an account that is a member of the local Administrators group (elevated token).",
+    ),
+    32: Meaning(
+        "file_in_use",
+        "another process holds the file open",
+        "End the process that holds it, or wait until a scan is over; run the play again.",
+    ),
+    87: Meaning(
+        "bad_parameter",
+        "the service control manager refused a parameter",
+        "Report this as a bug with the command line.",
+    ),
+    112: Meaning(
+        "disk_full",
+        "the disk is full",
+        "Free space on the volume of the install directory; a release needs about 60 MB.",
+    ),
+    193: Meaning(
+        "not_an_executable", "the file is not a Windows program", "Check what the source and the checksum belong to."
+    ),
+    225: Meaning(
+        "quarantined",
+        "the antivirus removed or blocked the executable",
+        "Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
+    ),
+    577: Meaning(
+        "blocked_by_policy",
+        "the executable's signature is not accepted (Windows Defender Application Control)",
+        "Sign the executable with a certificate that the policy allows, or allow its hash.",
+    ),
+    1051: Meaning(
+        "dependents_running",
+        "other running services depend on this service",
+        "Stop them, or drain the node, then run the play again.",
+    ),
+    1053: Meaning(
+        "start_failed",
+        "the process did not report to the service control manager: it ended at once (an unknown flag does that) or it is no service",
+        "Check the flags against the release, and the log.",
+    ),
+    1058: Meaning("start_failed", "the service is disabled", "Set start_mode to auto, delayed-auto or demand."),
+    1060: Meaning("service_missing", "the service does not exist", "Run the play again."),
+    1061: Meaning(
+        "service_busy", "the service does not accept controls at the moment", "Run the play again in a minute."
+    ),
+    1067: Meaning(
+        "start_failed",
+        "the process ended unexpectedly",
+        "Look at the log; a second csi-proxy that serves the same pipes does this.",
+    ),
+    1068: Meaning(
+        "start_failed",
+        "a service that this one depends on did not start",
+        "Start the dependency, or correct the option dependencies.",
+    ),
+    1069: Meaning("start_failed", "the account of the service could not log on", "Let the service run as LocalSystem."),
+    1072: Meaning("marked_for_deletion", "the service is marked for deletion", _RELEASE_OPEN_HANDLES),
+    1073: Meaning("service_exists", "the service exists already", "Run the play again."),
+    1260: Meaning(
+        "blocked_by_policy",
+        "the executable is blocked by group policy (AppLocker or Software Restriction Policies)",
+        "Allow the install directory or the file's hash in the policy.",
+    ),
+}
+
+CURL: dict[int, Meaning] = {
+    5: Meaning("download_failed", "the proxy's name cannot be resolved", "Check source_proxy and the node's DNS."),
+    6: Meaning("download_failed", "the server's name cannot be resolved", "Check the URL and the node's DNS."),
+    7: Meaning(
+        "download_failed",
+        "the server does not accept connections",
+        "Check the URL, the port, firewalls and source_proxy.",
+    ),
+    18: Meaning(
+        "download_failed",
+        "the transfer ended before the whole file had come",
+        "Run the play again; raise source_retries.",
+    ),
+    22: Meaning(
+        "download_failed",
+        "the server answered with an error (404 not found, 401 or 403 not allowed, 5xx)",
+        "Check the URL from the node.",
+    ),
+    23: Meaning(
+        "disk_full",
+        "the file could not be written: the disk is full or the file is locked",
+        "Free space on the volume of the install directory.",
+    ),
+    28: Meaning(
+        "download_failed",
+        "the transfer took longer than allowed",
+        "Raise source_timeout, or use a mirror nearer to the node.",
+    ),
+    35: Meaning(
+        "tls_failed",
+        "the TLS handshake failed",
+        "Check protocol and cipher settings; where the revocation list cannot be reached set source_check_revocation to false.",
+    ),
+    37: Meaning("download_failed", "the file could not be read", "Check the URL."),
+    56: Meaning("download_failed", "the connection broke while receiving", "Run the play again; raise source_retries."),
+    60: Meaning(
+        "tls_failed",
+        "the server's certificate is not trusted by the node",
+        "Import its CA into the node's Root store, or name it in source_ca_file.",
+    ),
+    77: Meaning("tls_failed", "the CA file cannot be read", "Check source_ca_file: it is a path on the node."),
+}
+
+
+def meaning_of(code: int) -> Meaning:
+    """The meaning of a Win32 code, or of a HRESULT that wraps one (0x8007xxxx); unknown codes keep their number."""
+    known = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)
+    return known or Meaning(
+        "command_failed", f"the command ended with code {code} (0x{code:x})", "Look at the node's System event log."
+    )

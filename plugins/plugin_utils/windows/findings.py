@@ -1,0 +1,188 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What volumes on a Windows node trip over although csi-proxy is well. Each finding has a remedy; none is acted on."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Finding, Snapshot
+
+_DISABLED = 4
+_SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
+
+
+def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
+    """Every finding of a snapshot, in the order of their ids. Pure."""
+    return tuple(
+        sorted(
+            [*_service(snapshot), *_storage(desired, snapshot), *_policy(desired, snapshot)], key=lambda found: found.id
+        )
+    )
+
+
+def _service(snapshot: Snapshot) -> list[Finding]:
+    found = []
+    release = plan.release_of(snapshot)
+    if release and catalog.is_below(release, catalog.FLOOR):
+        found.append(
+            Finding(
+                "CSI-N01",
+                "blocker",
+                f"csi-proxy {release}",
+                f"csi-proxy {release} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
+                f"Install {catalog.RECOMMENDED} with the csi_proxy role.",
+            )
+        )
+    elif release and catalog.is_below(release, catalog.RECOMMENDED):
+        found.append(
+            Finding(
+                "CSI-N02",
+                "note",
+                f"csi-proxy {release}",
+                f"csi-proxy {release} works through PowerShell children, which costs CPU on busy nodes.",
+                f"Plan the upgrade to {catalog.RECOMMENDED}.",
+            )
+        )
+    for name, command_line in snapshot.other_services:
+        found.append(
+            Finding(
+                "CSI-N03",
+                "warning",
+                f"service {name}",
+                f"A further service runs a csi-proxy ({command_line}); whichever starts second cannot open its pipes.",
+                f"Delete the one that is not wanted: sc.exe delete {name}.",
+            )
+        )
+    if snapshot.service and plan.managed_by(snapshot) not in plan.ELSEWHERE:
+        for process in plan.foreign_processes(snapshot):
+            found.append(
+                Finding(
+                    "CSI-N04",
+                    "warning",
+                    f"{process.image} PID {process.pid}",
+                    "A csi-proxy process runs that is not the service's; only one can serve the pipes.",
+                    f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
+                )
+            )
+    return found
+
+
+def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
+    trouble = snapshot.trouble
+    found = []
+    if trouble.san_policy not in (None, 1):
+        found.append(
+            Finding(
+                "CSI-N10",
+                "warning",
+                "SAN policy",
+                f"New disks come up offline (SanPolicy {trouble.san_policy}, {_SAN.get(trouble.san_policy or 0, 'unknown')}); "
+                "a driver that does not set them online cannot format or mount them.",
+                "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
+            )
+        )
+    if trouble.defragsvc_start == _DISABLED:
+        found.append(
+            Finding(
+                "CSI-N11",
+                "warning",
+                "service defragsvc",
+                "Optimize drives is disabled; growing a volume fails without it.",
+                "sc.exe config defragsvc start= demand",
+            )
+        )
+    if trouble.afunix_start is None or trouble.afunix_start == _DISABLED:
+        state = "disabled" if trouble.afunix_start == _DISABLED else "missing"
+        found.append(
+            Finding(
+                "CSI-N12",
+                "blocker",
+                "driver afunix",
+                f"The driver for Unix domain sockets is {state}; node plugins and the kubelet talk through such sockets.",
+                "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
+            )
+        )
+    if trouble.compartment_namespace != 1:
+        found.append(
+            Finding(
+                "CSI-N13",
+                "note",
+                r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
+                "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
+                r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
+            )
+        )
+    if desired.needs_wmic and not trouble.wmic_present:
+        found.append(
+            Finding(
+                "CSI-N14",
+                "blocker",
+                "wmic.exe",
+                "The driver calls wmic, which this Windows does not have.",
+                "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
+            )
+        )
+    for mount in trouble.stale_mounts:
+        found.append(
+            Finding(
+                "CSI-N15",
+                "warning",
+                mount,
+                "This global mount leads nowhere, as after a reboot; the kubelet does not mount the volume again while it is there.",
+                f"When no pod on this node uses the volume: rmdir {mount}",
+            )
+        )
+    if trouble.reboot_pending:
+        found.append(
+            Finding(
+                "CSI-N16",
+                "note",
+                "pending reboot",
+                f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
+                "Drain the node and reboot it when it suits; csi-proxy needs none.",
+            )
+        )
+    return found
+
+
+def _policy(desired: Desired, snapshot: Snapshot) -> list[Finding]:
+    trouble = snapshot.trouble
+    found = []
+    excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
+    if (
+        trouble.defender_start not in (None, _DISABLED)
+        and not trouble.defender_realtime_off
+        and desired.install_dir.lower() not in excluded
+    ):
+        found.append(
+            Finding(
+                "CSI-N20",
+                "note",
+                "Microsoft Defender",
+                f"Real-time protection is on and no policy excludes {desired.install_dir}; it may delay or remove a new csi-proxy.exe.",
+                f"If it does, allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
+            )
+        )
+    if trouble.applocker_exe_mode == 1 and trouble.applocker_start not in (None, _DISABLED):
+        found.append(
+            Finding(
+                "CSI-N21",
+                "warning",
+                "AppLocker",
+                "Rules for executables are enforced; a csi-proxy.exe that none allows does not start (1260).",
+                "Allow the file's hash, publisher or path for SYSTEM.",
+            )
+        )
+    if trouble.wdac_policies:
+        found.append(
+            Finding(
+                "CSI-N22",
+                "note",
+                "Windows Defender Application Control",
+                f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577).",
+                "Sign the executable when it is built, or allow its hash in the policy.",
+            )
+        )
+    return found

@@ -1,0 +1,138 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node lock: one run at a time changes a node.
+
+The lock is a directory with the holder's name in it, put into place by a rename, which only one run can win. The holder
+has a lease that every one of its lines renews. A holder that is known to be dead, or whose lease is over, is pushed
+aside by renaming its lock away; a line of it that still runs on the node then stops at its next guarded step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import LockOwner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
+
+LEASE_MARGIN = 120.0
+"""Seconds beyond a line's own limit: clocks of controllers differ a little."""
+
+Alive = Callable[[LockOwner], "bool | None"]
+
+
+def this_run(clock: Clock) -> LockOwner:
+    """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
+    now = clock.now()
+    name = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
+    return LockOwner(uuid.uuid4().hex[:12], now, now, name, _machine(name), os.getpid())
+
+
+def _machine(name: str) -> str:
+    parts = [name]
+    for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
+        try:
+            parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
+        except OSError:
+            # Not Linux: then no other run's process id is ever looked up, and leases alone decide.
+            parts.append(uuid.uuid4().hex)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def alive(owner: LockOwner) -> bool | None:
+    """Whether the run that holds a lock still exists; None when that cannot be known here."""
+    if owner.machine != _machine(re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"):
+        return None
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class NodeLock:
+    """The lock as one run sees it. Makes steps for lines; sends nothing itself."""
+
+    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = alive) -> None:
+        self.me = me
+        self.held = False
+        self._clock = clock
+        self._is_alive = is_alive
+        self._own = f"kubewin.csi.{me.identity}"
+
+    def is_stale(self, owner: LockOwner) -> bool:
+        """Whether a holder may be pushed aside: it is dead, or its lease is over."""
+        return self._is_alive(owner) is False or owner.until + LEASE_MARGIN < self._clock.now()
+
+    def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
+        """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
+        own = rf"{model.LOCK_PARENT}\{self._own}"
+        steps = []
+        if current is not None:
+            away = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"
+            steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
+        steps += [
+            ("lock prepare", builtin("md", own)),
+            ("lock owner", commands.write_line(self._words(lease), rf"{own}\owner")),
+            ("lock", self._rename(own, model.LOCK_NAME)),
+        ]
+        return steps
+
+    def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
+        return [self.guard("renew"), ("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
+
+    def guard(self, before: str) -> tuple[str, Command]:
+        """A step that fails when this run does not hold the lock any more."""
+        owner = rf"{model.LOCK_DIR}\owner"
+        return f"guard {before}", commands.silenced(program("findstr", "/l", f"/c:{self.me.identity}", owner))
+
+    def release_steps(self) -> list[tuple[str, Command]]:
+        return [self.guard("unlock"), ("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))]
+
+    def leftover_steps(self, leftovers: tuple[str, ...]) -> list[tuple[str, Command]]:
+        """Remove what cut-off attempts left. Names come from the node: only those of our own making are touched."""
+        names = [name for name in leftovers if re.fullmatch(r"kubewin\.csi\.[a-z0-9-]+", name)]
+        return [
+            (f"leftover {name}", commands.tolerated(builtin("rd", rf"{model.LOCK_PARENT}\{name}", switches="/s /q")))
+            for name in names
+        ]
+
+    def held_error(self, owner: LockOwner, waited: float) -> NodeError:
+        age = max(0, round(self._clock.now() - owner.since))
+        return NodeError(
+            "locked",
+            f"Another run changes this node: lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid}), "
+            f"{age} s old; waited {waited:.0f} s for it.",
+            remedy=rf"Wait until that run is over. If it is known to be dead: rd /s /q {model.LOCK_DIR} on the node.",
+            result={
+                "lock": {
+                    "identity": owner.identity,
+                    "controller": owner.controller,
+                    "pid": owner.pid,
+                    "age_seconds": age,
+                }
+            },
+        )
+
+    def _words(self, lease: float) -> str:
+        me = self.me
+        return (
+            f"id={me.identity} at={me.since:.0f} until={self._clock.now() + lease:.0f} "
+            f"host={me.controller} machine={me.machine} pid={me.pid}"
+        )
+
+    @staticmethod
+    def _rename(path: str, name: str) -> Command:
+        # ren takes a bare new name, and fails when it exists; move would put a directory into the existing one.
+        return builtin("ren", path, name)

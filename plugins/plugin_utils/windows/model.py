@@ -1,0 +1,254 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wanted and what is found on a node, as values. Nothing here talks to anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
+STATE_NAMES = {
+    1: "stopped",
+    2: "start_pending",
+    3: "stop_pending",
+    4: "running",
+    5: "continue_pending",
+    6: "pause_pending",
+    7: "paused",
+}
+
+StartMode = Literal["auto", "delayed-auto", "demand", "disabled"]
+ManagedBy = Literal["none", "kubewin", "adopted", "wicd", "nssm", "rancher-wins", "host-process", "foreign"]
+Severity = Literal["blocker", "warning", "note"]
+
+SERVICES_KEY = r"HKLM\SYSTEM\CurrentControlSet\Services"
+OWN_KEY = r"HKLM\SOFTWARE\kubewin.csi"
+"""Where the collection remembers the directory that it created: only Administrators can write there."""
+
+LOCK_PARENT = r"C:\Windows"
+LOCK_NAME = "kubewin.csi.lock"
+LOCK_DIR = rf"{LOCK_PARENT}\{LOCK_NAME}"
+"""The node lock is a directory: renaming one into place is atomic, and only Administrators may create one here."""
+
+DESCRIPTION = "Storage operations for CSI node plugins (kubewin.csi)"
+DISPLAY_NAME = "CSI Proxy"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAction:
+    type: str
+    """restart or none (reboot and run appear only in what is found)"""
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    reset_seconds: int
+    actions: tuple[RecoveryAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the executable comes from: a URL that the node pulls, or a file on the controller that is streamed."""
+
+    location: str
+    proxy: str = ""
+    retries: int = 3
+    retry_delay: int = 5
+    connect_timeout: int = 15
+    timeout: int = 600
+    ca_file: str = ""
+    check_revocation: bool = True
+
+    @property
+    def is_url(self) -> bool:
+        return self.location.lower().startswith(("http://", "https://"))
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What a csi_proxy task asks for, normalised and checked by ``desired.from_options``."""
+
+    state: Literal["present", "absent"]
+    service_name: str | None
+    """None: csi-proxy, or the name under which the service is found"""
+    version: str = ""
+    sha256: str = ""
+    source: Source | None = None
+    install_dir: str = r"C:\csi-proxy"
+    flags: tuple[str, ...] = ()
+    """everything after the executable, without ``-windows-service``"""
+    log_file: str = ""
+    start_mode: StartMode = "auto"
+    recovery: Recovery | None = None
+    """None: left as it is found"""
+    dependencies: tuple[str, ...] = ()
+    required_pipes: tuple[str, ...] = ()
+    allow_downgrade: bool = False
+    adopt: bool = True
+    kubelet_path: str = r"C:\var\lib\kubelet"
+    needs_wmic: bool = False
+
+    @property
+    def release_dir_name(self) -> str:
+        """The release's own directory: version and digest name the content, so an existing one never changes."""
+        return f"{self.version}-{self.sha256[:12]}"
+
+    @property
+    def executable(self) -> str:
+        return rf"{self.install_dir}\{self.release_dir_name}\csi-proxy.exe"
+
+    @property
+    def command_line(self) -> str:
+        words = [self.executable, "-windows-service", *self.flags]
+        return " ".join(f'"{word}"' if " " in word else word for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the collection wrote under the service's Parameters key."""
+
+    release: str = ""
+    sha256: str = ""
+    proven_pid: int = 0
+    """PID when the release was last proven"""
+    previous: str = ""
+    """command line to return to: set by a swap that has not been proven yet"""
+    previous_pid: int = 0
+    """PID of the process that the unproven swap replaces"""
+    adopted_from: str = ""
+    """command line of the service before the collection took it over"""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    state: int
+    """0 when the service is registered, but its status could not be read"""
+    pid: int
+    win32_exit: int
+    start: int | None
+    delayed: bool
+    command_line: str
+    display_name: str
+    description: str
+    account: str
+    dependencies: tuple[str, ...]
+    recovery: Recovery | None
+    delete_pending: bool
+    record: Record
+    application: str = ""
+    """what NSSM runs for this service"""
+
+    @property
+    def executable(self) -> str:
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
+
+        return executable_of(self.command_line)
+
+    @property
+    def start_mode(self) -> str:
+        if self.start == 2:
+            return "delayed-auto" if self.delayed else "auto"
+        return {0: "boot", 1: "system", 3: "demand", 4: "disabled"}.get(
+            self.start if self.start is not None else -1, "unknown"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    image: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    name: str = ""
+    dns_name: str = ""
+    addresses: tuple[str, ...] = ()
+    os_build: str = ""
+    installation_type: str = ""
+    boot_time: str | None = None
+    boot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockOwner:
+    """Who holds the node lock. ``identity`` is unique per run; ``machine`` tells whether ``pid`` can be looked up here."""
+
+    identity: str
+    since: float
+    """seconds since 1970 by the holder's clock"""
+    until: float
+    """when the holder's lease ends, if it is not renewed before"""
+    controller: str
+    machine: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Values that volumes trip over, as found; None means not there or not readable."""
+
+    san_policy: int | None = None
+    defragsvc_start: int | None = None
+    afunix_start: int | None = None
+    compartment_namespace: int | None = None
+    wmic_present: bool = True
+    reboot_pending: tuple[str, ...] = ()
+    defender_start: int | None = None
+    defender_realtime_off: bool = False
+    defender_exclusions: tuple[str, ...] = ()
+    applocker_start: int | None = None
+    applocker_exe_mode: int | None = None
+    wdac_policies: tuple[str, ...] = ()
+    stale_mounts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at a node."""
+
+    observed_at: float
+    host: Host
+    service: Service | None
+    dependents: tuple[str, ...]
+    """services that name ours among their dependencies"""
+    other_services: tuple[tuple[str, str], ...]
+    """(name, command line) of further services that run a csi-proxy"""
+    rancher: bool
+    processes: tuple[Process, ...]
+    """every process whose image is csi-proxy's (or that of the service's executable)"""
+    pipes: tuple[str, ...]
+    executable_sha256: str | None
+    """digest of the service's executable"""
+    staged_sha256: str | None
+    """digest of the wanted release's executable, None when it is not there"""
+    own_install_dir: str
+    """the directory that the collection created, '' when none is recorded"""
+    install_dir_exists: bool
+    install_dir_entries: tuple[str, ...]
+    install_dir_access: tuple[str, ...]
+    lock: LockOwner | None
+    lock_leftovers: tuple[str, ...] = ()
+    """directories of lock attempts that were cut off"""
+    log_dir_exists: bool = True
+    trouble: Trouble = field(default_factory=Trouble)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    item: str
+    found: object
+    expected: object
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    id: str
+    severity: Severity
+    object: str
+    message: str
+    remedy: str

@@ -1,0 +1,379 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at a node: one round trip for a node that is as wanted, one more when the service is not where it was expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    SYSTEM32,
+    Command,
+    builtin,
+    list_pipes,
+    program,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
+
+IMAGE = "csi-proxy.exe"
+_SCAN = "csi-proxy"
+_ACTIONS = {0: "none", 1: "restart", 2: "reboot", 3: "run"}
+
+_SERVICES = model.SERVICES_KEY
+_TCPIP = _SERVICES + r"\Tcpip\Parameters"
+_CURRENT_VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
+_SESSION_MANAGER = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager"
+_PREFETCH = _SESSION_MANAGER + r"\Memory Management\PrefetchParameters"
+_CBS_REBOOT = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
+_WU_REBOOT = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired"
+_SRP_EXE = r"HKLM\SOFTWARE\Policies\Microsoft\Windows\SrpV2\Exe"
+_DEFENDER_POLICY = r"HKLM\SOFTWARE\Policies\Microsoft\Windows Defender"
+_CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
+_BOOT_EVENT = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=12)]]"
+_MOUNTS_LOOKED_AT = 40
+
+
+def _query(key: str, value: str = "") -> Command:
+    return program("reg", "query", key, *(["/v", value] if value else []), quiet=True)
+
+
+def _group(*commands: Command) -> Command:
+    """Several queries under one mark: each names its own key, and what is missing is simply not there."""
+    return Command(" & ".join(command.text for command in commands))
+
+
+def _service_steps(name: str) -> list[tuple[str, Command]]:
+    return [
+        ("status", program("sc", "queryex", name)),
+        ("service", _group(_query(rf"{_SERVICES}\{name}"), _query(rf"{_SERVICES}\{name}\Parameters"))),
+    ]
+
+
+def _listing_of_itself(path: str) -> Command:
+    """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so tells nothing."""
+    return builtin("dir", path + "*", switches="/b /ad", quiet=True)
+
+
+def look_steps(name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+    """The few questions that are asked again and again while a service starts or stops."""
+    return [
+        ("status", program("sc", "queryex", name)),
+        ("pipes", list_pipes(catalog.PIPE_PREFIX)),
+        ("processes", program("tasklist", "/fi", f"IMAGENAME eq {image}", "/fo", "csv", "/nh")),
+    ]
+
+
+def first_steps(desired: model.Desired) -> list[tuple[str, Command]]:
+    """The whole observation of a node on which the service has its usual name and runs the wanted release."""
+    name = desired.service_name or catalog.SERVICE_NAMES[0]
+    steps = _service_steps(name)
+    steps += [
+        (
+            "scan",
+            _group(program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True), *_other_names(desired)),
+        ),
+        ("pipes", list_pipes(catalog.PIPE_PREFIX)),
+    ]
+    if desired.version:
+        steps.append(("staged", program("certutil", "-hashfile", desired.executable, "SHA256")))
+    steps += [
+        ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
+        ("own", _query(model.OWN_KEY)),
+        ("install_dir", _listing_of_itself(desired.install_dir)),
+        ("entries", builtin("dir", desired.install_dir, switches="/b /ad", quiet=True)),
+        ("access", program("icacls", desired.install_dir, quiet=True)),
+        ("lock", builtin("type", rf"{model.LOCK_DIR}\owner", quiet=True)),
+        ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad", quiet=True)),
+    ]
+    if desired.log_file:
+        steps.append(("log_dir", _listing_of_itself(desired.log_file.rpartition("\\")[0])))
+    steps += [
+        (
+            "host",
+            _group(
+                *(_query(_CURRENT_VERSION, value) for value in ("CurrentBuildNumber", "UBR", "InstallationType")),
+                _query(_TCPIP, "Hostname"),
+                _query(_TCPIP, "Domain"),
+                program("reg", "query", _TCPIP + r"\Interfaces", "/s", "/f", "IPAddress", "/v", quiet=True),
+                _query(_PREFETCH, "BootId"),
+            ),
+        ),
+        ("boot", program("wevtutil", "qe", "System", _BOOT_EVENT, "/c:1", "/rd:true", "/f:xml", quiet=True)),
+        (
+            "trouble",
+            _group(
+                _query(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
+                *(
+                    _query(rf"{_SERVICES}\{service}", "Start")
+                    for service in ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins")
+                ),
+                _query(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
+                _query(_CBS_REBOOT),
+                _query(_WU_REBOOT),
+                _query(_SESSION_MANAGER, "PendingFileRenameOperations"),
+                _query(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
+                _query(_DEFENDER_POLICY + r"\Exclusions\Paths"),
+                _query(_SRP_EXE, "EnforcementMode"),
+            ),
+        ),
+        ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
+        ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
+    ]
+    if desired.needs_wmic:
+        steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
+    return steps
+
+
+def _other_names(desired: model.Desired) -> list[Command]:
+    if desired.service_name:
+        return []
+    return [_query(rf"{_SERVICES}\{name}", "ImagePath") for name in catalog.SERVICE_NAMES[1:]]
+
+
+def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False) -> model.Snapshot:
+    """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than wanted.
+
+    ``look_at_mounts`` adds up to two lines: it follows the kubelet's global mounts, which only csi_proxy_info does.
+    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied-like
+    NodeError ``access_denied``.
+    """
+    answers = node.ask(first_steps(desired))
+    name = desired.service_name or catalog.SERVICE_NAMES[0]
+    scan = parse.registry(answers.text("scan"))
+    others = _services_that_run_it(scan)
+    status_answers = answers
+    image_paths = {key: value for key, value in others.items() if key.lower() != name.lower()}
+    service = _service(name, answers)
+    if service is None and not desired.service_name and image_paths:
+        preferred = [known for known in catalog.SERVICE_NAMES if known in image_paths]
+        name = preferred[0] if preferred else sorted(image_paths)[0]
+    executable = _program_of(service, scan) if service else parse.executable_of(image_paths.get(name, ""))
+    digest = parse.sha256(answers.text("staged"))
+    found_processes = parse.processes(answers.text("processes"))
+    found_digest = digest
+    if executable and (service is None or executable.lower() != desired.executable.lower() or not desired.version):
+        status_answers = node.ask(_detail_steps(name, executable))
+        service = _service(name, status_answers)
+        found_digest = parse.sha256(status_answers.text("executable"))
+        found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(status_answers.text("processes")))))
+    image_paths.pop(name, None)
+    trouble = parse.registry(answers.text("trouble"))
+    own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
+    return model.Snapshot(
+        observed_at=node.clock.now(),
+        host=_host(answers),
+        service=service,
+        dependents=_dependents(scan, name),
+        other_services=tuple(sorted(image_paths.items())),
+        rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
+        processes=tuple(model.Process(image, pid) for image, pid in found_processes),
+        pipes=parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX),
+        executable_sha256=found_digest if service else None,
+        staged_sha256=digest,
+        own_install_dir=own.get("installdir", ("", ""))[1],
+        install_dir_exists=_is_listed(desired.install_dir, answers.text("install_dir")),
+        install_dir_entries=parse.names(answers.text("entries")),
+        install_dir_access=parse.access_entries(answers.text("access")),
+        lock=lock_owner(answers.text("lock")),
+        lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
+        log_dir_exists=not desired.log_file
+        or _is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
+        trouble=_trouble(
+            trouble, answers, desired, _stale_mounts(node, desired.kubelet_path) if look_at_mounts else ()
+        ),
+    )
+
+
+def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
+    steps = _service_steps(name)
+    steps.append(("executable", program("certutil", "-hashfile", executable, "SHA256")))
+    image = executable.rpartition("\\")[2]
+    if image.lower() != IMAGE:
+        steps.append(("processes", program("tasklist", "/fi", f"IMAGENAME eq {image}", "/fo", "csv", "/nh")))
+    return steps
+
+
+def _is_listed(path: str, listing: str) -> bool:
+    return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.names(listing)}
+
+
+def _service(name: str, answers: Answers) -> model.Service | None:
+    tree = parse.registry(answers.text("service"))
+    values = tree.get(parse.registry_key(rf"{_SERVICES}\{name}"))
+    status = parse.service_status(answers.text("status"))
+    if answers.code("status") == 5:
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
+
+        raise AccessDenied(f"The node denied reading the service {name!r} (sc.exe answered 5).")
+    if not values and status is None:
+        return None
+    values = values or {}
+    parameters = tree.get(parse.registry_key(rf"{_SERVICES}\{name}\Parameters"), {})
+    raw_recovery = parse.failure_actions(values["failureactions"][1]) if "failureactions" in values else None
+    recovery = raw_recovery and model.Recovery(
+        raw_recovery[0],
+        tuple(model.RecoveryAction(_ACTIONS.get(kind, str(kind)), delay) for kind, delay in raw_recovery[1]),
+    )
+    text = {key: value[1] for key, value in values.items()}
+    own = {key: value[1] for key, value in parameters.items()}
+    return model.Service(
+        name=name,
+        state=status.state if status else 0,
+        pid=status.pid if status else 0,
+        win32_exit=status.win32_exit if status else 0,
+        start=parse.number(values.get("start")),
+        delayed=parse.number(values.get("delayedautostart")) == 1,
+        command_line=text.get("imagepath", ""),
+        display_name=text.get("displayname", ""),
+        description=text.get("description", ""),
+        account=text.get("objectname", ""),
+        dependencies=parse.strings(values.get("dependonservice")),
+        recovery=recovery,
+        delete_pending=parse.number(values.get("deleteflag")) == 1,
+        record=model.Record(
+            release=own.get("release", ""),
+            sha256=own.get("sha256", "").lower(),
+            proven_pid=parse.number(parameters.get("provenpid")) or 0,
+            previous=own.get("previous", ""),
+            previous_pid=parse.number(parameters.get("previouspid")) or 0,
+            adopted_from=own.get("adoptedfrom", ""),
+        ),
+        application=own.get("application", ""),
+    )
+
+
+def _program_of(service: model.Service, scan: parse.RegistryTree) -> str:
+    """The program that really serves: under NSSM the service's own executable is only nssm.exe."""
+    if service.executable.lower().endswith("nssm.exe") and service.application:
+        return service.application
+    return service.executable
+
+
+def _services_that_run_it(scan: parse.RegistryTree) -> dict[str, str]:
+    """Service name -> command line, for every service whose image path or NSSM application is a csi-proxy."""
+    prefix = parse.registry_key(_SERVICES) + "\\"
+    found: dict[str, str] = {}
+    for key, values in scan.items():
+        if not key.startswith(prefix):
+            continue
+        name, _, rest = key[len(prefix) :].partition("\\")
+        value = values.get("imagepath") if not rest else values.get("application") if rest == "parameters" else None
+        if value and re.search(r"csi-?proxy", value[1], re.IGNORECASE):
+            found.setdefault(name, value[1])
+        elif value and not rest and name in catalog.SERVICE_NAMES:
+            found.setdefault(name, value[1])
+    return found
+
+
+def _dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
+    prefix = parse.registry_key(_SERVICES) + "\\"
+    return tuple(
+        sorted(
+            key[len(prefix) :]
+            for key, values in scan.items()
+            if key.startswith(prefix)
+            and "\\" not in key[len(prefix) :]
+            and name.lower() in {entry.lower() for entry in parse.strings(values.get("dependonservice"))}
+        )
+    )
+
+
+def _host(answers: Answers) -> model.Host:
+    tree = parse.registry(answers.text("host"))
+    version = tree.get(parse.registry_key(_CURRENT_VERSION), {})
+    tcpip = tree.get(parse.registry_key(_TCPIP), {})
+    name = tcpip.get("hostname", ("", ""))[1]
+    domain = tcpip.get("domain", ("", ""))[1]
+    build, revision = version.get("currentbuildnumber", ("", ""))[1], parse.number(version.get("ubr"))
+    addresses: dict[str, None] = {}
+    for key, values in tree.items():
+        if "\\interfaces\\" in key:
+            static = parse.strings(values.get("ipaddress"))
+            for address in (*static, values.get("dhcpipaddress", ("", ""))[1]):
+                if address and address != "0.0.0.0":
+                    addresses[address] = None
+    return model.Host(
+        name=name,
+        dns_name=f"{name}.{domain}" if name and domain else name,
+        addresses=tuple(sorted(addresses)),
+        os_build=f"{build}.{revision}" if revision is not None else build,
+        installation_type=version.get("installationtype", ("", ""))[1],
+        boot_time=parse.system_time(answers.text("boot")),
+        boot_id=parse.number(tree.get(parse.registry_key(_PREFETCH), {}).get("bootid")),
+    )
+
+
+def lock_owner(text: str) -> model.LockOwner | None:
+    """The holder named in the lock's ``owner`` file; None when the file is not there."""
+    words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
+    if not words.get("id"):
+        return None
+    try:
+        since, until, pid = float(words.get("at", "0")), float(words.get("until", "0")), int(words.get("pid", "0"))
+    except ValueError:
+        since, until, pid = 0.0, 0.0, 0
+    return model.LockOwner(words["id"], since, until, words.get("host", ""), words.get("machine", ""), pid)
+
+
+def _trouble(
+    tree: parse.RegistryTree, answers: Answers, desired: model.Desired, mounts: Sequence[str]
+) -> model.Trouble:
+    def value(key: str, name: str) -> int | None:
+        return parse.number(tree.get(parse.registry_key(key), {}).get(name.lower()))
+
+    def start(service: str) -> int | None:
+        return value(rf"{_SERVICES}\{service}", "Start")
+
+    reboot = []
+    if parse.registry_key(_CBS_REBOOT) in tree:
+        reboot.append("Component Based Servicing")
+    if parse.registry_key(_WU_REBOOT) in tree:
+        reboot.append("Windows Update")
+    if "pendingfilerenameoperations" in tree.get(parse.registry_key(_SESSION_MANAGER), {}):
+        reboot.append("pending file renames")
+    policies = parse.names(answers.text("wdac")) + parse.names(answers.text("wdac_single"))
+    return model.Trouble(
+        san_policy=value(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
+        defragsvc_start=start("defragsvc"),
+        afunix_start=start("afunix"),
+        compartment_namespace=value(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
+        wmic_present=not desired.needs_wmic or bool(parse.names(answers.text("wmic"))),
+        reboot_pending=tuple(reboot),
+        defender_start=start("WinDefend"),
+        defender_realtime_off=value(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring") == 1,
+        defender_exclusions=tuple(tree.get(parse.registry_key(_DEFENDER_POLICY + r"\Exclusions\Paths"), {})),
+        applocker_start=start("AppIDSvc"),
+        applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
+        wdac_policies=tuple(policies),
+        stale_mounts=tuple(mounts),
+    )
+
+
+def _stale_mounts(node: Node, kubelet_path: str) -> tuple[str, ...]:
+    """Global mounts that lead nowhere. Looks at each link itself: a recursive listing would walk through the volumes."""
+    root = kubelet_path + r"\plugins\kubernetes.io\csi"
+    drivers = parse.names(node.ask([("drivers", builtin("dir", root, switches="/b /ad", quiet=True))]).text("drivers"))
+    if not drivers:
+        return ()
+    listed = node.ask(
+        [(driver, builtin("dir", rf"{root}\{driver}", switches="/b /ad", quiet=True)) for driver in drivers[:10]]
+    )
+    mounts = [
+        rf"{root}\{driver}\{volume}\globalmount"
+        for driver in drivers[:10]
+        for volume in parse.names(listed.text(driver))
+    ]
+    mounts = mounts[:_MOUNTS_LOOKED_AT]
+    if not mounts:
+        return ()
+    asked = node.ask(
+        [
+            (mount, Command(builtin("dir", mount, switches="/a", quiet=True).text + " >nul", builtin=True))
+            for mount in mounts
+        ]
+    )
+    return tuple(mount for mount in mounts if asked.code(mount))

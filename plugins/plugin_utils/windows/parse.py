@@ -1,0 +1,151 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading what Windows tools print, without a single localised word: numbers, constants, registry values and names.
+
+Labels are translated (``NOMBRE_SERVICIO``, ``Druckwarteschlange``), so nothing here looks at one. Fixtures of the
+tests come from public captures in English, German, Spanish, Japanese and Chinese.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_STATES = ("STOPPED", "START_PENDING", "STOP_PENDING", "RUNNING", "CONTINUE_PENDING", "PAUSE_PENDING", "PAUSED")
+_STATE = re.compile(r":\s+(\d)\s+(" + "|".join(_STATES) + r")\b")
+_PID = re.compile(r"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
+_EXIT = re.compile(r":\s+(\d+)\s+\(0x[0-9a-fA-F]+\)")
+_SC_FAILURE = re.compile(r"^\[SC\].*?(\d+)\s*:", re.MULTILINE)
+_VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
+_CSV = re.compile(r'^"((?:[^"]|"")*)","(\d+)",')
+_SYSTEM_TIME = re.compile(r"<TimeCreated\s+SystemTime=['\"]([^'\"]+)['\"]")
+
+RegistryTree = dict[str, dict[str, tuple[str, str]]]
+"""Key (lower case, HKEY_LOCAL_MACHINE spelled out) -> value name (lower case) -> (type, data as printed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """``sc queryex``: state number (1 STOPPED ... 7 PAUSED), PID (0 when not running), Win32 and service exit codes."""
+
+    state: int
+    pid: int
+    win32_exit: int
+    service_exit: int
+
+
+def service_status(text: str) -> ServiceStatus | None:
+    """The status that ``sc queryex`` or ``sc query`` printed; None when it printed none (no such service, denied)."""
+    state = _STATE.search(text)
+    if state is None:
+        return None
+    pid = _PID.search(text)
+    exits = [int(number) for number in _EXIT.findall(text[state.end() :])]
+    return ServiceStatus(
+        int(state[1]), int(pid[1]) if pid else 0, exits[0] if exits else 0, exits[1] if len(exits) > 1 else 0
+    )
+
+
+def sc_error(text: str) -> int | None:
+    """The Win32 code of sc.exe's own failure line; None when there is none."""
+    found = _SC_FAILURE.search(text)
+    return int(found[1]) if found else None
+
+
+def registry(text: str) -> RegistryTree:
+    """Everything that one or several ``reg query`` printed. Keys that only appear as subkeys map to an empty dict."""
+    tree: RegistryTree = {}
+    values: dict[str, tuple[str, str]] | None = None
+    for line in text.splitlines():
+        if line.startswith("HKEY_"):
+            values = tree.setdefault(line.rstrip().lower(), {})
+        elif values is not None and (found := _VALUE.match(line.rstrip("\r"))):
+            values[found[1].lower()] = (found[2], found[3] or "")
+        elif line.strip():
+            values = None  # the translated footer of a search
+    return tree
+
+
+def registry_key(path: str) -> str:
+    """``HKLM\\X`` as :func:`registry` spells its keys."""
+    root, _, rest = path.partition("\\")
+    return ("hkey_local_machine" if root.upper() == "HKLM" else root.lower()) + "\\" + rest.lower()
+
+
+def number(value: tuple[str, str] | None) -> int | None:
+    """A REG_DWORD or REG_QWORD as a number; None when it is neither."""
+    if value is None:
+        return None
+    try:
+        return int(value[1], 0)
+    except ValueError:
+        return None
+
+
+def strings(value: tuple[str, str] | None) -> tuple[str, ...]:
+    """A REG_MULTI_SZ as its strings: reg.exe joins them with a literal backslash and zero."""
+    return tuple(part for part in value[1].split("\\0") if part) if value else ()
+
+
+def failure_actions(data: str) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+    """The service's ``FailureActions`` blob: (reset period in seconds, ((action type, delay in ms), ...)).
+
+    SERVICE_FAILURE_ACTIONS as 32 bit little endian words. Words 1, 2 and 4 are stale pointers and ignored; actions
+    begin at byte 20. None when the blob is damaged.
+    """
+    try:
+        raw = bytes.fromhex(data)
+    except ValueError:
+        return None
+    words = [int.from_bytes(raw[i : i + 4], "little") for i in range(0, len(raw) - 3, 4)]
+    if len(words) < 5 or len(words) < 5 + 2 * words[3]:
+        return None
+    return words[0], tuple((words[5 + 2 * i], words[6 + 2 * i]) for i in range(words[3]))
+
+
+def sha256(text: str) -> str | None:
+    """The digest in the output of ``certutil -hashfile``, found by its shape (older releases print pairs of digits)."""
+    for line in text.splitlines():
+        digits = re.sub(r"\s", "", line).lower()
+        if _SHA256.fullmatch(digits):
+            return digits
+    return None
+
+
+def processes(text: str) -> tuple[tuple[str, int], ...]:
+    """(image, PID) of ``tasklist /fo csv /nh``; the translated sentence for "none" is no quoted line."""
+    return tuple((found[1], int(found[2])) for line in text.splitlines() if (found := _CSV.match(line)))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The lines of ``dir /b``."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def pipes(text: str, prefix: str) -> tuple[str, ...]:
+    """Bare names of the pipes that begin with ``prefix``, sorted."""
+    found = (line.lstrip("\\") for line in names(text))
+    return tuple(sorted({name for name in found if name.lower().startswith(prefix)}))
+
+
+def access_entries(text: str) -> tuple[str, ...]:
+    """The rights of each entry that ``icacls D`` lists, such as ``(OI)(CI)(F)``; account names are localised and left out."""
+    return tuple(found[1] for line in text.splitlines() if (found := _ACE.search(line)))
+
+
+def system_time(text: str) -> str | None:
+    """``SystemTime`` of an event in XML (UTC, ISO 8601), cut to seconds."""
+    found = _SYSTEM_TIME.search(text)
+    return found[1].split(".")[0].rstrip("Z") + "Z" if found else None
+
+
+def executable_of(command_line: str) -> str:
+    """The program in a service's command line: the quoted part, or up to the first ``.exe``, or the first word."""
+    text = command_line.strip()
+    if text.startswith('"'):
+        return text[1:].partition('"')[0]
+    found = re.match(r"(.+?\.exe)(?:\s|$)", text, re.IGNORECASE)
+    return found[1] if found else text.partition(" ")[0]

@@ -1,0 +1,490 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The difference between what is wanted and what is found, and the steps that close it. Pure: no I/O, no clock.
+
+Check mode and diff print what this module returns, and ``apply`` runs it, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
+    Desired,
+    Drift,
+    ManagedBy,
+    Service,
+    Snapshot,
+)
+
+StepKind = Literal[
+    "remember_directory",
+    "create_directory",
+    "secure_directory",
+    "create_log_directory",
+    "fetch",
+    "push",
+    "set_aside",
+    "promote",
+    "create_service",
+    "commit",
+    "configure",
+    "describe",
+    "set_recovery",
+    "stop",
+    "start",
+    "record",
+    "prune",
+    "delete_service",
+    "remove_files",
+    "forget_directory",
+    "clear_lock",
+]
+
+FULL_CONTROL = "(OI)(CI)(F)"
+ELSEWHERE: dict[str, str] = {
+    "wicd": "OpenShift's Windows Instance Config Daemon (WMCO), which sets its command, description and dependencies again every two minutes",
+    "nssm": "NSSM (AKS and others), which runs csi-proxy as its child",
+    "rancher-wins": "rancher-wins",
+    "host-process": "a process that no service runs, such as csi-proxy in a HostProcess pod",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: StepKind
+    description: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    steps: tuple[Step, ...]
+
+    def has(self, *kinds: StepKind) -> bool:
+        return any(step.kind in kinds for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    reason: str
+    message: str
+    remedy: str
+
+
+def shown(location: str) -> str:
+    """A URL without the credentials that it may hold."""
+    return re.sub(r"(?<=://)[^/@]+@", "", location)
+
+
+def managed_by(snapshot: Snapshot) -> ManagedBy:
+    """Who owns the csi-proxy on this node."""
+    service = snapshot.service
+    if service is None:
+        return "host-process" if snapshot.pipes else "none"
+    if service.description.startswith("OpenShift managed"):
+        return "wicd"
+    if service.executable.lower().endswith("nssm.exe"):
+        return "nssm"
+    if "\\rancher\\" in service.command_line.lower() or (
+        "\\wins\\" in service.command_line.lower() and snapshot.rancher
+    ):
+        return "rancher-wins"
+    if is_ours(snapshot, service.executable):
+        return "adopted" if service.record.adopted_from else "kubewin"
+    return "foreign"
+
+
+def is_ours(snapshot: Snapshot, path: str) -> bool:
+    """Whether ``path`` lies in the directory that the collection created on this node."""
+    own = snapshot.own_install_dir.lower().rstrip("\\")
+    return bool(own) and path.lower().startswith(own + "\\")
+
+
+def missing_pipes(required: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
+    present = {name.lower() for name in snapshot.pipes}
+    return tuple(name for name in required if name.lower() not in present)
+
+
+def is_serving(required: tuple[str, ...], snapshot: Snapshot) -> bool:
+    """RUNNING with a PID that the process list, read later on the same line, still shows; and every required pipe."""
+    if missing_pipes(required, snapshot) or not snapshot.pipes:
+        return False
+    service = snapshot.service
+    if service is None:
+        return managed_by(snapshot) == "host-process"
+    if service.state != model.RUNNING or not service.pid:
+        return False
+    if managed_by(snapshot) == "nssm":
+        return bool(snapshot.processes)
+    return service.pid in {process.pid for process in snapshot.processes}
+
+
+def release_of(snapshot: Snapshot) -> str | None:
+    """The release of the service's executable, if its digest is the recorded one."""
+    service = snapshot.service
+    if service is None or not service.record.sha256 or service.record.sha256 != snapshot.executable_sha256:
+        return None
+    return service.record.release or None
+
+
+def swap_is_unproven(service: Service) -> bool:
+    """Whether an earlier run committed a release and ended before it was proven."""
+    return bool(service.record.previous)
+
+
+def runs_old_process(service: Service) -> bool:
+    """Whether the process that an unproven swap was to replace still runs."""
+    return swap_is_unproven(service) and service.pid != 0 and service.pid == service.record.previous_pid
+
+
+def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
+    """What differs from what is wanted. For a service that somebody else manages only what drivers depend on."""
+    found: list[Drift] = []
+
+    def compare(item: str, is_: object, wanted: object) -> None:
+        if is_ != wanted:
+            found.append(Drift(item, is_, wanted))
+
+    service, owner = snapshot.service, managed_by(snapshot)
+    if desired.state == "absent":
+        compare("service", service.name if service else None, None)
+        return tuple(found)
+    missing = missing_pipes(desired.required_pipes, snapshot)
+    if owner in ELSEWHERE or not desired.version:
+        compare("missing_pipes", list(missing), [])
+        if service:
+            compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
+        return tuple(found)
+    compare(
+        "service",
+        service.name if service else None,
+        desired.service_name or (service.name if service else catalog.SERVICE_NAMES[0]),
+    )
+    if service is None:
+        return tuple(found)
+    compare("command_line", service.command_line, desired.command_line)
+    compare("executable_sha256", snapshot.executable_sha256, desired.sha256)
+    compare("start_mode", service.start_mode, desired.start_mode)
+    compare("dependencies", sorted(map(str.lower, service.dependencies)), sorted(map(str.lower, desired.dependencies)))
+    if desired.recovery is not None:
+        compare("recovery", service.recovery or model.Recovery(0, ()), desired.recovery)
+    compare("description", service.description, model.DESCRIPTION)
+    compare("recorded_release", service.record.release, desired.version)
+    compare("recorded_sha256", service.record.sha256, desired.sha256)
+    compare("unproven_swap_from", service.record.previous, "")
+    compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
+    compare("missing_pipes", list(missing), [])
+    compare("access", sorted(snapshot.install_dir_access), [FULL_CONTROL, FULL_CONTROL])
+    return tuple(found)
+
+
+def plan(desired: Desired, snapshot: Snapshot) -> Plan | Refusal:
+    """The steps from what is found to what is wanted, in their order; or why there are none."""
+    refusal = _refusal(desired, snapshot)
+    if refusal is not None:
+        return refusal
+    if managed_by(snapshot) in ELSEWHERE:
+        return Plan(())
+    steps = _absent(desired, snapshot) if desired.state == "absent" else _present(desired, snapshot)
+    if snapshot.lock_leftovers or (snapshot.lock and not steps):
+        steps.append(Step("clear_lock", f"remove what another run left of the node lock {model.LOCK_DIR}"))
+    return Plan(tuple(steps))
+
+
+def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
+    service, owner = snapshot.service, managed_by(snapshot)
+    if owner in ELSEWHERE:
+        return _owned_elsewhere(desired, snapshot, owner)
+    if service is not None and service.delete_pending:
+        return Refusal(
+            "marked_for_deletion",
+            f"The service {service.name!r} is marked for deletion (1072): it goes when its last handle is closed.",
+            "Close services.msc, Task Manager and other tools that hold it open, or reboot the node; then run the play again.",
+        )
+    if owner == "foreign" and service is not None:
+        if desired.state == "absent":
+            return Refusal(
+                "foreign_owner",
+                f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install.",
+                "Remove it with the tool that installed it.",
+            )
+        if not desired.adopt:
+            return Refusal(
+                "foreign_owner",
+                f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install, and adopt is false.",
+                "Set adopt to true to take it over, or leave this node out.",
+            )
+        if "%" in service.command_line or "!" in service.command_line:
+            return Refusal(
+                "foreign_owner",
+                f"The command line of the service {service.name!r} is {service.command_line!r}; a rollback could not restore its % or !.",
+                "Write full paths into it (sc.exe config ... binPath=), or remove the service, then run the play again.",
+            )
+    if desired.state == "absent":
+        return None
+    foreign = foreign_processes(snapshot)
+    if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
+        listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
+        return Refusal(
+            "pipes_taken",
+            f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
+            "If it is a HostProcess pod, remove its DaemonSet. If it is what is left of this service after a stop by hand, "
+            f"end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
+        )
+    if service is None and snapshot.other_services:
+        name, command = snapshot.other_services[0]
+        return Refusal(
+            "second_service",
+            f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
+            f"Leave out service_name, or set it to {name}; or delete that service first.",
+        )
+    if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
+        return Refusal(
+            "directory_foreign",
+            f"install_dir: {desired.install_dir} exists, and this collection did not create it; its access rights and content are not ours to set.",
+            "Name a directory that does not exist yet, or move that one away.",
+        )
+    release = release_of(snapshot)
+    if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
+        return Refusal(
+            "downgrade",
+            f"The node has csi-proxy {release}, and version asks for the lower {desired.version}.",
+            "Set allow_downgrade to true (kubewin_allow_downgrade in the playbooks), or correct version.",
+        )
+    if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
+        return Refusal(
+            "source_missing",
+            f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and source is not set.",
+            "Set source to a URL that the node can reach, or to a file on the controller.",
+        )
+    return None
+
+
+def foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
+    """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
+    known = {0}
+    if snapshot.service:
+        record = snapshot.service.record
+        known |= {snapshot.service.pid, record.proven_pid, record.previous_pid}
+    return tuple(process for process in snapshot.processes if process.pid not in known)
+
+
+def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusal | None:
+    what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
+    if desired.state == "absent":
+        return Refusal(
+            "foreign_owner", f"{what}; it is not ours to remove.", "Remove it with the tool that installed it."
+        )
+    if is_serving(desired.required_pipes, snapshot):
+        return None
+    missing = missing_pipes(desired.required_pipes, snapshot)
+    state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
+    lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
+    return Refusal(
+        "foreign_owner",
+        f"{what}, and it does not serve what is needed: {lack} ({state}). Nothing was changed.",
+        "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",
+    )
+
+
+def kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
+    """Names (lower case) of the two releases that stay: the wanted one, and the one in place or else the newest other."""
+    keep = {desired.release_dir_name.lower()}
+    service = snapshot.service
+    for command_line in (service.record.previous, service.command_line) if service else ():
+        name = _release_dir_of(desired, command_line)
+        if name and len(keep) < 2:
+            keep.add(name.lower())
+    others = [
+        name
+        for name in snapshot.install_dir_entries
+        if catalog.parse_version(name.split("-")[0]) and name.lower() not in keep
+    ]
+    if len(keep) < 2 and others:
+        keep.add(max(others, key=lambda name: catalog.parse_version(name.split("-")[0]) or (0, 0, 0)).lower())
+    return keep
+
+
+def _release_dir_of(desired: Desired, command_line: str) -> str:
+    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
+
+    path = executable_of(command_line)
+    prefix = desired.install_dir.lower() + "\\"
+    return path[len(prefix) :].partition("\\")[0] if path.lower().startswith(prefix) else ""
+
+
+def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
+    service = snapshot.service
+    items = {item.item for item in drift(desired, snapshot)}
+    steps: list[Step] = []
+    name = service.name if service else desired.service_name or catalog.SERVICE_NAMES[0]
+    if snapshot.own_install_dir.lower() != desired.install_dir.lower():
+        steps.append(Step("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
+    if not snapshot.install_dir_exists:
+        steps.append(Step("create_directory", f"create {desired.install_dir}", desired.install_dir))
+    if sorted(snapshot.install_dir_access) != [FULL_CONTROL, FULL_CONTROL]:
+        steps.append(Step("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
+    if not snapshot.log_dir_exists:
+        log_dir = desired.log_file.rpartition("\\")[0]
+        steps.append(Step("create_log_directory", f"create {log_dir}", log_dir))
+    running = service is not None and service.state not in (0, model.STOPPED)
+    commit = service is not None and "command_line" in items
+    stage = snapshot.staged_sha256 != desired.sha256
+    # A damaged executable under the very path that the service runs can only be replaced while nothing runs it.
+    damaged = stage and desired.release_dir_name.lower() in {entry.lower() for entry in snapshot.install_dir_entries}
+    stop_first = damaged and running and not commit
+    if stage and desired.source is not None:
+        where = shown(desired.source.location)
+        if desired.source.is_url:
+            steps.append(
+                Step("fetch", f"let the node download csi-proxy {desired.version} from {where} and verify its SHA-256")
+            )
+        else:
+            steps.append(
+                Step("push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256")
+            )
+    if stop_first:
+        steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
+    if damaged:
+        steps.append(
+            Step(
+                "set_aside", f"set aside {desired.release_dir_name}, whose executable is missing or not the wanted one"
+            )
+        )
+    if stage:
+        steps.append(Step("promote", f"put it into {desired.executable}"))
+    if service is None:
+        steps.append(Step("create_service", f"create the service {name}: {desired.command_line}", name))
+    elif commit:
+        steps.append(Step("commit", f"set the command line of the service {name} to {desired.command_line}", name))
+    if service is not None and items & {"start_mode", "dependencies"}:
+        depend = "/".join(desired.dependencies) or "none"
+        steps.append(Step("configure", f"set start mode {desired.start_mode}, dependencies {depend}", name))
+    if service is None or "description" in items:
+        steps.append(Step("describe", f"set the description of the service {name}", name))
+    if desired.recovery is not None and (service is None or "recovery" in items):
+        steps.append(Step("set_recovery", f"set the recovery actions of the service {name}", name))
+    restart = (
+        commit
+        or stop_first
+        or (service is not None and (runs_old_process(service) or _stopping_or_mute(desired, snapshot)))
+    )
+    if service is not None and not stop_first and (restart or _has_leftovers(snapshot)):
+        steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
+    if restart or service is None or service.state != model.RUNNING:
+        steps.append(Step("start", f"start the service {name} and wait for its pipes", name))
+    if (
+        service is None
+        or steps_change_release(steps)
+        or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
+    ):
+        steps.append(Step("record", f"record release and SHA-256 under the Parameters key of {name}", name))
+    steps += _prune(desired, snapshot)
+    return steps
+
+
+def steps_change_release(steps: list[Step]) -> bool:
+    return any(step.kind in ("commit", "start", "promote") for step in steps)
+
+
+def _stopping_or_mute(desired: Desired, snapshot: Snapshot) -> bool:
+    """Running without the pipes that it should serve, or in a state that it does not leave by itself."""
+    service = snapshot.service
+    if service is None or service.state in (0, model.STOPPED, model.START_PENDING):
+        return False
+    return service.state != model.RUNNING or bool(missing_pipes(desired.required_pipes, snapshot))
+
+
+def _has_leftovers(snapshot: Snapshot) -> bool:
+    """A stopped service whose process still lives: csi-proxy reports STOPPED and goes on serving its pipes."""
+    service = snapshot.service
+    return service is not None and service.state == model.STOPPED and bool(snapshot.processes)
+
+
+def _prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
+    keep = kept_releases(desired, snapshot)
+    steps = []
+    for name in snapshot.install_dir_entries:
+        ours = name.lower().startswith(("stage-", "aside-")) or catalog.parse_version(name.split("-")[0]) is not None
+        if ours and name.lower() not in keep:
+            steps.append(Step("prune", f"remove {desired.install_dir}\\{name}", name))
+    return steps
+
+
+def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
+    steps: list[Step] = []
+    service = snapshot.service
+    if service is not None:
+        if service.state != model.STOPPED or snapshot.processes:
+            steps.append(
+                Step(
+                    "stop",
+                    f"stop the service {service.name} and wait until its process and pipes are gone",
+                    service.name,
+                )
+            )
+        steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
+    if snapshot.own_install_dir:
+        if snapshot.install_dir_exists and snapshot.own_install_dir.lower() == desired.install_dir.lower():
+            steps.append(Step("remove_files", f"remove {desired.install_dir}", desired.install_dir))
+        steps.append(Step("forget_directory", f"remove the record {model.OWN_KEY}"))
+    return steps
+
+
+def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
+    """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
+    before = _view(snapshot)
+    if not steps:
+        return {"before": before, "after": before}
+    if desired.state == "absent":
+        return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
+    service = snapshot.service
+    recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
+    after = {
+        "service": {
+            "name": service.name if service else desired.service_name or catalog.SERVICE_NAMES[0],
+            "state": "running",
+            "command_line": desired.command_line,
+            "start_mode": desired.start_mode,
+            "dependencies": list(desired.dependencies),
+            "recovery": recovery_view(recovery),
+            "description": model.DESCRIPTION,
+        },
+        "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
+        "install_dir": desired.install_dir,
+    }
+    return {"before": before, "after": after}
+
+
+def _view(snapshot: Snapshot) -> dict[str, Any]:
+    service = snapshot.service
+    return {
+        "service": service
+        and {
+            "name": service.name,
+            "state": model.STATE_NAMES.get(service.state, "unknown"),
+            "command_line": service.command_line,
+            "start_mode": service.start_mode,
+            "dependencies": list(service.dependencies),
+            "recovery": recovery_view(service.recovery),
+            "description": service.description,
+        },
+        "executable": service
+        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)},
+        "install_dir": snapshot.own_install_dir or None,
+    }
+
+
+def recovery_view(recovery: model.Recovery | None) -> dict[str, Any] | None:
+    if recovery is None:
+        return None
+    return {
+        "reset_seconds": recovery.reset_seconds,
+        "actions": [{"type": action.type, "delay_ms": action.delay_ms} for action in recovery.actions],
+    }

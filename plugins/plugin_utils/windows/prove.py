@@ -1,0 +1,207 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Success is what was seen: the loop of observe, plan, apply and observe again, and the result that users get."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError, NodeError, Surprise
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, alive, this_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+
+_ROUNDS = 6
+"""A node that still changes under our hands after so many looks belongs to somebody else."""
+
+_HOUSEKEEPING = ("prune", "clear_lock")
+"""Steps whose failure leaves a working node; they are tried again by the next run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    changed: bool
+    snapshot: Snapshot
+    steps: tuple[plan.Step, ...]
+    diff: dict[str, Any]
+
+
+def converge(
+    node: Node,
+    desired: Desired,
+    *,
+    check: bool = False,
+    limits: Limits | None = None,
+    report: Callable[[str], None] = lambda text: None,
+    me: LockOwner | None = None,
+    is_alive: Alive = alive,
+) -> Outcome:
+    """Bring a node to what is wanted, and prove it.
+
+    Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
+    """
+    limits = limits or Limits()
+    lock = NodeLock(me or this_run(node.clock), node.clock, is_alive)
+
+    def look() -> Snapshot:
+        return observe.observe(node, desired)
+
+    first = snapshot = look()
+    to_do = first_plan = _planned(desired, snapshot)
+    steps = list(first_plan.steps)
+    diff = plan.preview(desired, snapshot, first_plan.steps)
+    if check or not steps:
+        return Outcome(bool(steps), snapshot, tuple(steps), diff)
+    cause: BaseException | None = None
+    applier: Applier | None = None
+    try:
+        for _ in range(_ROUNDS):
+            snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
+            to_do = _planned(desired, snapshot)
+            steps += [step for step in to_do.steps if step not in steps]
+            if to_do.steps:
+                applier = Applier(node, desired, lock, limits, report, look)
+                try:
+                    applier.apply(to_do, snapshot)
+                    cause = None
+                except Surprise as surprise:
+                    report(f"looking again: {surprise}")
+                    cause = surprise.__cause__
+                snapshot = look()
+                to_do = _planned(desired, snapshot)
+            if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
+                return Outcome(True, snapshot, tuple(steps), diff)
+    except NodeError as error:
+        if not isinstance(error, ChannelError):
+            error.result.setdefault("csi_proxy", _state_after(desired, look, first))
+        error.result.setdefault("plan", plan_view(tuple(steps)))
+        raise
+    finally:
+        if lock.held and applier is not None:
+            _release(applier)
+    if isinstance(cause, NodeError):
+        raise cause
+    left = "; ".join(step.description for step in to_do.steps)
+    raise NodeError(
+        "not_converged",
+        f"After {_ROUNDS} attempts the node is still not as wanted: {left}.",
+        remedy="Something else changes the service at the same time; find it, then run the play again.",
+        result={"csi_proxy": state(desired, snapshot)},
+    )
+
+
+def _planned(desired: Desired, snapshot: Snapshot) -> plan.Plan:
+    planned = plan.plan(desired, snapshot)
+    if isinstance(planned, plan.Refusal):
+        raise NodeError(
+            planned.reason, planned.message, remedy=planned.remedy, result={"csi_proxy": state(desired, snapshot)}
+        )
+    return planned
+
+
+def _wait_for_lock(
+    node: Node, lock: NodeLock, limits: Limits, snapshot: Snapshot, look: Callable[[], Snapshot]
+) -> Snapshot:
+    """Wait while another live run holds the lock. NodeError ``locked`` names it."""
+    begun = node.clock.monotonic()
+    while snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock):
+        waited = node.clock.monotonic() - begun
+        if waited > limits.lock:
+            raise lock.held_error(snapshot.lock, waited)
+        node.clock.sleep(min(5.0, limits.lock / 10))
+        snapshot = look()
+    return snapshot
+
+
+def _release(applier: Applier) -> None:
+    try:
+        applier.release()
+    except NodeError:
+        applier.lock.held = False  # its lease, or the death of this process, frees it
+
+
+def _state_after(desired: Desired, look: Callable[[], Snapshot], before: Snapshot) -> dict[str, Any]:
+    try:
+        return state(desired, look())
+    except NodeError:
+        return state(desired, before)
+
+
+def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
+    """The ``csi_proxy`` part of a result."""
+    service = snapshot.service
+    groups: dict[str, list[str]] = {}
+    for pipe in snapshot.pipes:
+        group = catalog.group_of(pipe)
+        if group:
+            groups.setdefault(group[0], []).append(group[1])
+    host = snapshot.host
+    return {
+        "observed_at": timestamp(snapshot.observed_at),
+        "host": {
+            "name": host.name,
+            "dns_name": host.dns_name,
+            "addresses": list(host.addresses),
+            "os_build": host.os_build,
+            "installation_type": host.installation_type,
+            "boot_time": host.boot_time,
+            "boot_id": host.boot_id,
+        },
+        "managed_by": plan.managed_by(snapshot),
+        "service": service
+        and {
+            "name": service.name,
+            "exists": True,
+            "state": model.STATE_NAMES.get(service.state, "unknown"),
+            "pid": service.pid or None,
+            "start_mode": service.start_mode,
+            "delayed": service.delayed,
+            "command_line": service.command_line,
+            "dependencies": list(service.dependencies),
+            "account": service.account,
+            "delete_pending": service.delete_pending,
+            "recovery": plan.recovery_view(service.recovery),
+        },
+        "executable": service
+        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": plan.release_of(snapshot)},
+        "pipes": list(snapshot.pipes),
+        "api_groups": groups,
+        "serving": plan.is_serving(desired.required_pipes, snapshot),
+        "missing_pipes": list(plan.missing_pipes(desired.required_pipes, snapshot)),
+        "drift": [
+            {"item": item.item, "found": _plain(item.found), "expected": _plain(item.expected)}
+            for item in plan.drift(desired, snapshot)
+        ],
+        "findings": [
+            {
+                "id": found.id,
+                "severity": found.severity,
+                "object": found.object,
+                "message": found.message,
+                "remedy": found.remedy,
+            }
+            for found in findings(desired, snapshot)
+        ],
+    }
+
+
+def plan_view(steps: tuple[plan.Step, ...]) -> list[dict[str, str]]:
+    return [{"step": step.kind, "description": step.description} for step in steps]
+
+
+def timestamp(seconds: float) -> str:
+    """UTC, ISO 8601 with whole seconds."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plain(value: object) -> object:
+    return plan.recovery_view(value) if isinstance(value, model.Recovery) else value

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Going back to what ran before, from wherever a run that ended early left the node.
+
+The command line is set back first, so that any restart by the service manager starts the old executable. The way back
+is recorded as the way forth was: a rollback that is itself cut off is finished by the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import program, silenced
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Service, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
+
+if TYPE_CHECKING:
+    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
+
+
+class Rollback:
+    """Undo one swap. ``before`` is the snapshot that the swap's plan was made for."""
+
+    def __init__(self, applier: Applier, before: Snapshot, observe: Callable[[], Snapshot]) -> None:
+        self._applier = applier
+        self._control = applier.control
+        self._before = before
+        self._observe = observe
+
+    def run(self, error: BaseException) -> None:
+        """Restore; tell the outcome in ``error`` when it is a NodeError that will be reported."""
+        self._control.report(f"undoing the swap: {error}")
+        old = self._before.service
+        text = self._remove_new() if old is None else self._return_to(old)
+        if isinstance(error, NodeError) and text:
+            error.message = f"{error.message} {text}"
+            error.result["rolled_back"] = True
+
+    def _remove_new(self) -> str:
+        """A first installation that failed: nothing was there before, so no service stays."""
+        now = self._observe().service
+        if now is None:
+            return ""
+        self._control.stop(now.name, IMAGE, {now.pid})
+        delete = silenced(program("sc", "delete", now.name))
+        failure = self._control.run([self._control.lock.guard("delete"), ("delete", delete)])
+        if failure is not None and failure.code != 1060:
+            meaning = meaning_of(failure.code)
+            raise NodeError(
+                meaning.reason,
+                f"The new service {now.name!r} cannot be deleted again: {meaning.text} ({failure.code}).",
+                remedy=meaning.remedy,
+            )
+        return f"The new service {now.name!r} was removed again."
+
+    def _return_to(self, old: Service) -> str:
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import parameters_key, set_value
+
+        target = old.command_line if self._applier.committed else old.record.previous
+        snapshot = self._observe()
+        now = snapshot.service
+        if not target or now is None:
+            return ""
+        key = parameters_key(now.name)
+        if now.command_line != target:
+            failure = self._control.run(
+                [
+                    ("previous", set_value(key, "Previous", now.command_line)),
+                    ("previous pid", set_value(key, "PreviousPid", now.pid)),
+                    self._control.lock.guard("roll back"),
+                    ("roll back", silenced(program("sc", "config", now.name, "binPath=", target))),
+                ]
+            )
+            if failure is not None:
+                meaning = meaning_of(failure.code)
+                raise NodeError(
+                    meaning.reason,
+                    f"The service {now.name!r} cannot be set back to {target}: {meaning.text} ({failure.code}).",
+                    remedy=meaning.remedy,
+                )
+        was_running = old.state == model.RUNNING or not self._applier.committed
+        still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._applier.committed
+        if was_running and not still_the_old:
+            self._restart(now, old)
+        self._control.run(self._applier.forget_swap_steps(key))
+        what = f"csi-proxy {old.record.release}" if old.record.release and self._applier.committed else target
+        return (
+            f"{what} is back and serving."
+            if was_running
+            else f"The command line is {target} again; the service is stopped, as it was."
+        )
+
+    def _restart(self, now: Service, old: Service) -> None:
+        image = now.executable.rpartition("\\")[2]
+        self._control.stop(now.name, image, {now.pid, old.pid, now.record.previous_pid})
+        failure = self._control.run(self._control.start_steps(now.name, ""))
+        self._control.check_start(now.name, failure, "")
+        served = self._before.pipes if old.state == model.RUNNING else ()
+        self._control.wait_serving(
+            now.name, IMAGE if not old.executable else old.executable.rpartition("\\")[2], served, ""
+        )

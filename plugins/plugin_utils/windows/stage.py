@@ -1,0 +1,179 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Getting the executable onto the node: pulled by the node or pushed through the channel, verified before it counts.
+
+Both go into a staging directory that only this run uses, so a transfer that was cut off, or that still runs for a
+run that is dead, never touches what another one stages. A verified staging directory becomes the release by a rename.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CURL, Meaning, NodeError, meaning_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
+
+_SPACE_NEEDED = 80 * 1024 * 1024
+_DIGITS = re.compile(r"\d[\d.,'\s\u00a0\u202f]*")
+
+
+def stage_dir(desired: model.Desired, identity: str) -> str:
+    return rf"{desired.install_dir}\stage-{identity}"
+
+
+def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
+    """The node downloads. Only options of curl 7.55.1, the oldest that Windows Server ships."""
+    target = stage_dir(desired, identity)
+    arguments = ["-fsSL", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
+    arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
+    if source.proxy:
+        arguments += ["--proxy", source.proxy]
+    if source.ca_file:
+        arguments += ["--cacert", source.ca_file]
+    if not source.check_revocation:
+        arguments.append("--ssl-no-revoke")
+    executable = rf"{target}\csi-proxy.exe"
+    return [
+        ("stage", builtin("md", target)),
+        ("fetch", program("curl", *arguments, "--output", executable, source.location)),
+        ("hash", program("certutil", "-hashfile", executable, "SHA256")),
+    ]
+
+
+def fetch_seconds(source: model.Source) -> float:
+    """How long the download may take at most, with every retry."""
+    return (source.retries + 1) * (source.timeout + source.retry_delay) + 60.0
+
+
+def push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
+    """The node unpacks what comes on standard input. ``-f -`` is needed: tar's default archive is a tape."""
+    target = stage_dir(desired, identity)
+    return [
+        ("stage", builtin("md", target)),
+        ("unpack", program("tar", "-xzf", "-", "-C", target)),
+        ("hash", program("certutil", "-hashfile", rf"{target}\csi-proxy.exe", "SHA256")),
+    ]
+
+
+def packed(path: Path) -> BinaryIO:
+    """The executable as a gzip archive, ready to be read from the start. NodeError ``source_missing`` when it is no file."""
+    spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is handed out open, and closed by the caller
+    try:
+        with tarfile.open(fileobj=spool, mode="w:gz", compresslevel=1, format=tarfile.USTAR_FORMAT) as archive:
+            entry = tarfile.TarInfo("csi-proxy.exe")
+            entry.size = path.stat().st_size
+            entry.mode = 0o755
+            with path.open("rb") as source:
+                archive.addfile(entry, source)
+    except OSError as error:
+        spool.close()
+        raise NodeError(
+            "source_missing",
+            f"source: {path} cannot be read on the controller: {error}.",
+            remedy="Name a file that the controller can read, or a URL that the node can reach.",
+        ) from error
+    spool.seek(0)
+    return spool
+
+
+def check_digest(desired: model.Desired, text: str) -> None:
+    """Compare what certutil printed for the staged file. NodeError ``checksum_mismatch``."""
+    found = parse.sha256(text)
+    if found != desired.sha256:
+        where = shown(desired.source.location) if desired.source else "source"
+        raise NodeError(
+            "checksum_mismatch",
+            f"What came from {where} has SHA-256 {found or 'that could not be read'}, expected {desired.sha256}. It was removed.",
+            remedy="Check that the file is the one that checksum was made for; a proxy's login page has this effect too.",
+        )
+
+
+def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeError:
+    """What a failed staging step means. Asks the node for its free space where that decides."""
+    if failure.label == "fetch":
+        meaning = CURL.get(
+            failure.code,
+            Meaning("download_failed", f"curl ended with {failure.code}", "Look up the code in curl's manual."),
+        )
+        if failure.code == 23:
+            meaning = _full_or(
+                node,
+                desired,
+                meaning,
+                Meaning("write_failed", "the file could not be written", "Look whether something locks it."),
+            )
+        where = shown(desired.source.location) if desired.source else ""
+        return NodeError(
+            meaning.reason,
+            f"The node could not download {where}: {meaning.text} (curl {failure.code}).",
+            remedy=meaning.remedy,
+            detail=failure.words,
+        )
+    if failure.label == "unpack":
+        meaning = _full_or(
+            node,
+            desired,
+            Meaning("disk_full", "the disk is full", f"Free space on the volume of {desired.install_dir}."),
+            Meaning(
+                "unpack_failed", "what arrived is damaged, or the file could not be written", "Run the play again."
+            ),
+        )
+        return NodeError(
+            meaning.reason,
+            f"The node could not unpack the executable into {desired.install_dir}: {meaning.text} (tar {failure.code}).",
+            remedy=meaning.remedy,
+            detail=failure.words,
+        )
+    if failure.label == "hash":
+        meaning = meaning_of(failure.code)
+        if meaning.reason == "file_missing":
+            meaning = Meaning(
+                "quarantined",
+                "it vanished right after it was written, as an antivirus does",
+                "Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
+            )
+        return NodeError(
+            meaning.reason,
+            f"The staged executable cannot be read back: {meaning.text} (certutil 0x{failure.code:x}).",
+            remedy=meaning.remedy,
+        )
+    return NodeError(
+        "directory_failed",
+        f"The staging directory in {desired.install_dir} cannot be created.",
+        remedy="Check space and access rights there.",
+        detail=failure.words,
+    )
+
+
+def _full_or(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:
+    """tar and curl report a full disk as they report other write errors: the free space tells."""
+    drive = desired.install_dir[:2]
+    text = node.ask([("free", program("fsutil", "volume", "diskfree", drive, quiet=True))]).text("free")
+    free = free_bytes(text)
+    if free is None or free >= _SPACE_NEEDED:
+        return other
+    return Meaning("disk_full", f"{full.text.split(':')[0]}: {drive} has {free} bytes left", full.remedy)
+
+
+def free_bytes(text: str) -> int | None:
+    """Free bytes of ``fsutil volume diskfree``: on its first line the group with the most digits.
+
+    Label, separators and unit differ by release and language; the order of the lines does not.
+    """
+    for line in text.splitlines():
+        _, colon, rest = line.partition(":")
+        if not colon:
+            continue
+        groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(rest)]
+        groups = [group for group in groups if group]
+        if groups:
+            return int(max(groups, key=len))
+    return None
