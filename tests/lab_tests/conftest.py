@@ -18,10 +18,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from lab import builds
+from lab.windows.agent import Agent
 from lab.windows.artifacts import ArtifactsConfig
 from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontControl, FrontProcess
 from lab.windows.shells import Limits
+from lab.windows.simulated import SimulatedServer
 from lab.windows.wsman import EndpointConfig
 from winrm.protocol import Protocol
 
@@ -164,6 +167,32 @@ def serve(front: FrontProcess) -> Iterator[Serve]:
 def host(serve: Serve, stub: StubAgent) -> Served:
     """The stub agent as a host that allows everything."""
     return serve(stub.address, basic_over_http=True)
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedServer]:
+    """One process of simulated hosts, built from this checkout."""
+    program = builds.build("winland-linux")["winland"]
+    with SimulatedServer(program, tmp_path_factory.mktemp("simulated")) as server:
+        yield server
+
+
+MakeHost = Callable[..., Agent]
+
+
+@pytest.fixture
+def make_host(simulated: SimulatedServer) -> Iterator[MakeHost]:
+    """Make simulated hosts for one test: ``make_host(lang="de", ...)``."""
+    names: list[str] = []
+
+    def make(**settings: Any) -> Agent:
+        number = next(_NUMBERS)
+        names.append(f"sim-{number}")
+        return simulated.create_host(names[-1], f"127.0.12.{number % 250 + 1}", **settings)
+
+    yield make
+    for name in names:
+        simulated.delete_host(name)
 
 
 Connect = Callable[..., Protocol]

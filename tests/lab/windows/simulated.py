@@ -38,7 +38,7 @@ class SimulatedServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [str(self.program), "simulate", self.address or "127.0.0.1:0"],
+                [str(self.program), "serve", "--listen", self.address or "127.0.0.1:0"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
