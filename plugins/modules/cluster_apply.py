@@ -15,14 +15,16 @@ description:
   - Every object is read and dry-run first, so what the server would refuse is refused before the first change, and only
     objects that the dry run would change are written. A second run sends no write.
   - Objects in a namespace that the same task creates are planned from their text in check mode, since the server
-  cannot look at them yet, and marked so.
+    cannot look at them yet, and marked so.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:
   check_mode:
+    description: Can run in check mode and report what would change, after the server's own dry run.
     support: full
   diff_mode:
+    description: Returns what changed, or in check mode would change, without the server's bookkeeping.
     support: full
 options:
   definition:
@@ -77,8 +79,8 @@ objects:
       description: One of V(none), V(create), V(update).
       type: str
     validated:
-      description: Whether the server looked at it. False only in check mode, for objects of a namespace still to be
-      created. type: bool
+      description: Whether the server looked at it. False only in check mode, in a namespace still to be created.
+      type: bool
   sample: [{kind: Node, namespace: null, name: win-1, action: update, validated: true}]
 reason:
   description:

@@ -233,7 +233,7 @@ driver_plan:
       description: Names of the Windows Nodes.
       type: list
       elements: str
-    values:
+    settings:
       description: What the templates read.
       type: dict
 reason:

@@ -25,6 +25,7 @@ extends_documentation_fragment:
   - kubewin.csi.attributes.info
 attributes:
   check_mode:
+    description: Can run in check mode.
     support: full
     details: In check mode it looks once, does not wait and does not fail on what it sees.
 options:

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.values import values
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGED_BY,
     MANAGER,
@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be deployed, and what is in the way. values: what the templates read, empty when refused."""
+    """What would be deployed, and what is in the way. settings: what the templates read, empty when refused."""
 
     driver: Driver
     namespace: str
@@ -33,7 +33,7 @@ class Plan:
     rule: ModeRule | None
     source: str
     findings: tuple[Finding, ...]
-    values: dict[str, Any]
+    settings: dict[str, Any]
     nodes: tuple[str, ...]
 
     @property
@@ -55,18 +55,18 @@ class Plan:
         lines = [f"{self.driver.title}: {self.driver.name}"]
         if self.rule is not None and self.version is not None:
             lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
-        if self.values:
-            made = " (will be created)" if self.values["create_namespace"] else ""
+        if self.settings:
+            made = " (will be created)" if self.settings["create_namespace"] else ""
             lines.append(
-                f"namespace {self.namespace}{made}, DaemonSet {self.values['daemonset']}, ServiceAccount "
-                f"{self.values['service_account']}"
+                f"namespace {self.namespace}{made}, DaemonSet {self.settings['daemonset']}, ServiceAccount "
+                f"{self.settings['service_account']}"
             )
-            lines += [f"image {role}: {image}" for role, image in self.values["images"].items()]
-            if self.values["pipes"]:
-                lines.append("needs pipes: " + ", ".join(self.values["pipes"]))
+            lines += [f"image {role}: {image}" for role, image in self.settings["images"].items()]
+            if self.settings["pipes"]:
+                lines.append("needs pipes: " + ", ".join(self.settings["pipes"]))
             lines.append(
                 "goes to nodes with: "
-                + ", ".join(f"{key}={value}" for key, value in self.values["node_selector"].items())
+                + ", ".join(f"{key}={value}" for key, value in self.settings["node_selector"].items())
             )
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
         lines += [finding.line() for finding in self.findings]
@@ -90,7 +90,7 @@ class Plan:
             "summary": self.summary(),
             "findings": [finding.as_dict() for finding in self.findings],
             "nodes": list(self.nodes),
-            "values": self.values,
+            "settings": self.settings,
         }
 
 
@@ -105,7 +105,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     if choice.rule is not None and choice.version is not None:
         live = snapshot.namespaces.get(namespace)
         ours = live is not None and ((live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER)
-        rendered = values(
+        rendered = settings(
             driver, wanted, choice.rule, choice.version, namespace, kubernetes,
             create_namespace=live is None or ours,
             create_csi_driver=wanted.create_cluster_objects and _absent_or_ours(snapshot.csi_driver),
@@ -118,7 +118,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         rule=choice.rule,
         source=choice.source,
         findings=tuple(findings),
-        values=rendered,
+        settings=rendered,
         nodes=tuple(node.name for node in snapshot.nodes),
     )
 

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect": "NoSchedule", "operator": "Exists"})
 
 
-def values(
+def settings(
     driver: Driver, wanted: Wanted, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
     create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
 ) -> dict[str, Any]:  # fmt: skip
