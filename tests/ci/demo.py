@@ -12,7 +12,8 @@ from . import paths
 from .parts import Bench, environment
 from .venvs import Say
 
-LAB = "demo"
+# The name that `python -m lab` takes by default, so that both ways speak of one lab.
+LAB = "default"
 
 
 def state() -> Path:

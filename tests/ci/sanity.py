@@ -49,12 +49,12 @@ def pip_configuration(lane: Lane) -> str:
     """pip's effective configuration (files and PIP_* variables alike) as the text of a pip.conf."""
     done = subprocess.run([str(lane.python), "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
     config = configparser.RawConfigParser()
-    # Later lines of the listing have precedence; the environment is last.
-    for line in done.stdout.splitlines():
+    # Where a file and the environment name the same option, the environment decides; the listing is by name.
+    for line in sorted(done.stdout.splitlines(), key=lambda line: line.startswith(":env:")):
         name, value = line.split("=", 1)
         section, option = name.rsplit(".", 1)
         section = "global" if section == ":env:" else section
-        if option == "disable-pip-version-check":
+        if option in ("config-file", "disable-pip-version-check"):
             continue
         if not config.has_section(section):
             config.add_section(section)

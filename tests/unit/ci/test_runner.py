@@ -1,0 +1,125 @@
+"""The runner reports what happened: nothing that failed is counted as passed, nothing starts before what it needs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ci import paths, runner
+from ci.runner import Counts, Part, PartFailed, Runner, Step, summary
+
+DEADLINE_SECONDS = 10.0
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(paths, "LOGS", tmp_path)
+    return tmp_path
+
+
+def passes(step: Step) -> None:
+    step.say("fine")
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+
+
+def test_a_failing_command_fails_its_part_and_shows_the_end_of_its_log(logs: Path) -> None:
+    said: list[str] = []
+
+    def work(step: Step) -> None:
+        step.run(["sh", "-c", "echo what went wrong; exit 3"])
+
+    outcomes = Runner(said.append).run([Part("broken", work), Part("sound", passes)])
+
+    assert [outcome.counts.failed for outcome in outcomes] == [1, 0]
+    text = "\n".join(said)
+    assert "what went wrong" in text
+    assert "sh ended with 3" in text
+    assert str(logs / "broken.log") in text
+    assert summary(outcomes, 1.4) == "1 passed, 1 failed in 1 s"
+
+
+def test_a_part_is_not_started_when_what_it_needs_failed() -> None:
+    started: list[str] = []
+
+    def fails(step: Step) -> None:
+        raise PartFailed("no")
+
+    outcomes = Runner(lambda text: None).run(
+        [
+            Part("second", lambda step: started.append(step.name), needs=("first",)),
+            Part("first", fails),
+            Part("third", lambda step: started.append(step.name), needs=("second",)),
+        ]
+    )
+
+    assert started == []
+    assert [outcome.counts.failed for outcome in outcomes] == [1, 1, 1]
+    assert outcomes[2].counts.note == "needs second"
+
+
+def test_an_unexpected_error_is_a_failure_with_its_name() -> None:
+    said: list[str] = []
+
+    def work(step: Step) -> None:
+        raise ValueError("unforeseen")
+
+    (outcome,) = Runner(said.append).run([Part("odd", work)])
+
+    assert outcome.counts == Counts(failed=1)
+    assert any("ValueError: unforeseen" in line for line in said)
+
+
+def test_parts_run_beside_one_another_but_never_beside_one_that_wants_to_be_alone() -> None:
+    running: list[str] = []
+    seen: dict[str, set[str]] = {}
+    met = threading.Barrier(2, timeout=DEADLINE_SECONDS)
+
+    def together(step: Step) -> None:
+        running.append(step.name)
+        met.wait()
+        seen[step.name] = set(running)
+        met.wait()
+        running.remove(step.name)
+
+    def alone(step: Step) -> None:
+        seen[step.name] = set(running)
+
+    parts = [Part("a", together), Part("b", together), Part("single", alone, alone=True)]
+    outcomes = Runner(lambda text: None, jobs=2).run(parts)
+
+    assert summary(outcomes, 0).startswith("3 passed, 0 failed")
+    assert seen == {"a": {"a", "b"}, "b": {"a", "b"}, "single": set()}
+
+
+def test_counts_of_all_parts_are_added_up() -> None:
+    outcomes = Runner(lambda text: None).run(
+        [
+            Part("tests", lambda step: Counts(7, 0, 2)),
+            Part("check", passes),
+            Part("none", lambda step: Counts(skipped=1)),
+        ]
+    )
+
+    assert summary(outcomes, 61) == "8 passed, 0 failed, 3 skipped in 61 s"
+
+
+def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.02)
+    said: list[str] = []
+
+    def work(step: Step) -> None:
+        step.say("linking etcd")
+        until(lambda: any("running: slow" in line and line.endswith("linking etcd") for line in said))
+
+    outcomes = Runner(said.append).run([Part("slow", work)])
+
+    assert summary(outcomes, 0).startswith("1 passed")
