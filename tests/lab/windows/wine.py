@@ -30,7 +30,7 @@ from lab.windows.agent import Agent, AgentError
 from lab.windows.wine_registry import SERVER_2022, Identity, machine_values, render, user_values
 
 # Programs that winland is when started under their name. Wine has many of them too, so all are overridden.
-TOOLS = [
+TOOLS = (
     "cmd.exe",
     "sc.exe",
     "reg.exe",
@@ -40,24 +40,31 @@ TOOLS = [
     "tar.exe",
     "tasklist.exe",
     "taskkill.exe",
-    "where.exe",
     "find.exe",
     "findstr.exe",
     "fsutil.exe",
-    "hostname.exe",
-    "whoami.exe",
-    "more.com",
-    "timeout.exe",
-    "chcp.com",
     "wevtutil.exe",
+    "where.exe",
+    "whoami.exe",
+    "hostname.exe",
     "ping.exe",
-]
+    "chcp.com",
+)
 
 COMPILER = "x86_64-w64-mingw32-gcc"
 PACKAGES = "wine64 gcc-mingw-w64-x86-64-win32"
 _PLACES = ("/usr/lib/wine", "/usr/lib/x86_64-linux-gnu/wine", "/opt/wine-stable/bin", "/usr/bin")
 _SHIM = Path(__file__).with_name("bcryptprimitives.c")
 _BOOT_COUNT = "kubewin-boots"
+
+# What kubelet and containerd have made on a node before anybody thinks of storage.
+NODE_FOLDERS = (
+    "k",
+    "var/log",
+    "var/lib/kubelet/pods",
+    "var/lib/kubelet/plugins_registry",
+    "var/lib/kubelet/plugins/kubernetes.io/csi",
+)
 
 # Files that no program of a host writes: one inode serves the cache and all hosts.
 _SHARED_SUFFIXES = frozenset(
@@ -258,6 +265,8 @@ class WineHost:
             # First unlinked: the file is shared with the cache and every other host.
             (system32 / tool).unlink(missing_ok=True)
             os.link(program, system32 / tool)
+        for folder in NODE_FOLDERS:
+            (self.prefix / "drive_c" / folder).mkdir(parents=True)
         _append(self.prefix / "user.reg", render(user_values(TOOLS)))
 
     def boot(self, timeout: float = 30.0) -> None:

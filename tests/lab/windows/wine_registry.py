@@ -30,7 +30,7 @@ class Identity:
     address: str
     boot_id: int
     build: str = SERVER_2022
-    installation_type: str = "Server"
+    installation_type: str = "Server Core"
 
 
 def machine_values(identity: Identity) -> dict[str, dict[str, Value]]:
@@ -57,14 +57,19 @@ def machine_values(identity: Identity) -> dict[str, dict[str, Value]]:
         rf"{_CONTROL}\Session Manager\Memory Management\PrefetchParameters": {"BootId": identity.boot_id},
         rf"{_SERVICES}\Tcpip\Parameters": {"Hostname": identity.name, "NV Hostname": identity.name, "Domain": ""},
         rf"{_SERVICES}\Tcpip\Parameters\Interfaces\{_INTERFACE}": {
-            "EnableDHCP": 0,
-            "IPAddress": [identity.address],
-            "SubnetMask": ["255.0.0.0"],
+            "EnableDHCP": 1,
+            "DhcpIPAddress": identity.address,
+            "DhcpSubnetMask": "255.0.0.0",
         },
         rf"{_SERVICES}\partmgr\Parameters": {"SanPolicy": 1},
         rf"{_SERVICES}\defragsvc": {"Start": 3},
         rf"{_SERVICES}\afunix": {"Start": 1},
+        rf"{_SERVICES}\hns\State": {},
         rf"{_SERVICES}\WinDefend": {"Start": 2},
+        r"Software\Microsoft\Windows\CurrentVersion\Component Based Servicing": {},
+        r"Software\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update": {},
+        r"Software\Microsoft\Windows Defender\Exclusions\Paths": {},
+        r"Software\Policies\Microsoft\Windows": {},
     }
 
 
