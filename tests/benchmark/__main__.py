@@ -1,0 +1,70 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``python -m benchmark``: prints the comparisons and whether their budgets are met."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from lab.state import LabError
+
+from benchmark.comparisons import COMPARISONS, Plan, write_programs
+from benchmark.report import table
+from benchmark.rig import BenchmarkError, Rig
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0 when everything was measured, whether or not budgets are met; 1 when something could not be."""
+    parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*COMPARISONS, []], help="comparisons to run; all by default")
+    parser.add_argument("--hosts", type=int, default=100, help="hosts of `many` (default %(default)s)")
+    parser.add_argument("--forks", type=_numbers, default=[5, 50], help="forks of `many` (default 5,50)")
+    parser.add_argument(
+        "--starts",
+        type=_numbers,
+        default=[0, 0.2, 1],
+        help="PowerShell start times of `many` in seconds (default 0,0.2,1)",
+    )
+    options = parser.parse_args(arguments)
+    begin = time.monotonic()
+
+    def tell(text: str) -> None:
+        print(f"[{time.monotonic() - begin:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+    print(
+        f"ansible-core {version('ansible-core')}, Python {platform.python_version()}, loopback."
+        " No PowerShell runs here:"
+        " what the peer starts is read back and answered over a model, after the start time that is named.\n",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="kubewin-bench-") as name:
+        folder = Path(name)
+        artifacts = folder / "artifacts"
+        artifacts.mkdir()
+        write_programs(artifacts)
+        try:
+            with Rig(folder, artifacts) as rig:
+                plan = Plan(rig, artifacts, tell, options.hosts, [int(n) for n in options.forks], options.starts)
+                for comparison in options.names or COMPARISONS:
+                    for title, rows in COMPARISONS[comparison](plan).items():
+                        print(table(title, rows) + "\n", flush=True)
+        except (BenchmarkError, LabError) as error:
+            print(f"benchmark: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
