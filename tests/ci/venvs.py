@@ -103,6 +103,7 @@ def ensure(name: str, pythons: dict[str, Python], say: Say) -> Lane:
     with locked(target):
         # The marker is written last: a folder without it is what an interrupted run left.
         if not (target / MARKER).exists():
+            shutil.rmtree(target, ignore_errors=True)
             started = time.monotonic()
             say(f"{name}: making its environment with Python {python.text}")
             build(name, python, target)
@@ -113,8 +114,7 @@ def ensure(name: str, pythons: dict[str, Python], say: Say) -> Lane:
 
 
 def build(name: str, python: Python, target: Path) -> None:
-    """Creates the environment in place (environments cannot be moved)."""
-    shutil.rmtree(target, ignore_errors=True)
+    """Creates the environment in place (environments cannot be moved), the marker last."""
     log = paths.LOGS / f"venv-{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     file = paths.REQUIREMENTS / f"{name}.txt"

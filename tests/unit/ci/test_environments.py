@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -33,6 +35,20 @@ def requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Stands in for venv and pip, which take seconds; the folders that it was asked for."""
+    found: list[Path] = []
+
+    def build(name: str, python: Python, target: Path) -> None:
+        found.append(target)
+        target.mkdir(parents=True)
+        (target / venvs.MARKER).touch()
+
+    monkeypatch.setattr(venvs, "build", build)
+    return found
+
+
 @pytest.mark.parametrize("name", LANES)
 def test_every_requirement_of_a_lane_is_pinned(name: str) -> None:
     for file in venvs.requirement_files(name):
@@ -41,29 +57,46 @@ def test_every_requirement_of_a_lane_is_pinned(name: str) -> None:
         assert [line for line in wanted if line.count("==") != 1] == []
 
 
-def test_an_environment_is_made_once_and_anew_when_an_included_file_changes(cache: Path, requirements: Path) -> None:
-    said: list[str] = []
+def test_an_environment_is_made_once_and_anew_when_an_included_file_changes(
+    cache: Path, requirements: Path, made: list[Path]
+) -> None:
+    def ensure() -> Lane:
+        return venvs.ensure("lint", {HERE.minor: HERE}, lambda text: None)
 
-    first = venvs.ensure("lint", {HERE.minor: HERE}, said.append)
-    again = venvs.ensure("lint", {HERE.minor: HERE}, said.append)
+    first, again = ensure(), ensure()
     (requirements / "more.txt").write_text("# something else\n", encoding="utf-8")
-    changed = venvs.folder("lint", HERE)
+    changed = ensure()
 
     assert first == again
-    assert first.python.exists()
-    assert len([line for line in said if "making" in line]) == 1
-    assert changed != first.folder
+    assert made == [first.folder, changed.folder]
+    assert changed.folder != first.folder
+    assert cache in changed.folder.parents
 
 
-def test_what_an_interrupted_run_left_is_made_anew(cache: Path, requirements: Path) -> None:
+def test_what_an_interrupted_run_left_is_made_anew(cache: Path, requirements: Path, made: list[Path]) -> None:
     target = venvs.folder("lint", HERE)
     (target / "bin").mkdir(parents=True)
-    (target / "leftover").touch()
 
-    lane = venvs.ensure("lint", {HERE.minor: HERE}, lambda text: None)
+    venvs.ensure("lint", {HERE.minor: HERE}, lambda text: None)
 
-    assert lane.python.exists()
-    assert not (target / "leftover").exists()
+    assert made == [target]
+    assert not (target / "bin").exists()
+
+
+def test_a_lane_that_nobody_used_for_long_goes_when_a_new_one_is_made(
+    cache: Path, requirements: Path, made: list[Path]
+) -> None:
+    old, recent = (cache / "venv" / f"lint-{name}" for name in ("old", "recent"))
+    for folder, days in ((old, venvs.UNUSED_DAYS + 1), (recent, 1)):
+        folder.mkdir(parents=True)
+        (folder / venvs.MARKER).touch()
+        used = time.time() - days * 86400
+        os.utime(folder / venvs.MARKER, (used, used))
+
+    venvs.ensure("lint", {HERE.minor: HERE}, lambda text: None)
+
+    assert not old.exists()
+    assert recent.exists()
 
 
 def test_an_installation_that_fails_names_the_lane_and_shows_why(cache: Path, requirements: Path) -> None:
