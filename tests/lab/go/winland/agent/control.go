@@ -9,7 +9,7 @@ import (
 
 // control answers the verbs that every agent knows and hands the rest to the machines.
 func (s *Server) control(req request) (map[string]any, error) {
-	d := s.desk(req.Host)
+	d := s.desk(s.provider.Desk(req.Host))
 	switch req.Control {
 	case "ping":
 		return nil, nil

@@ -23,6 +23,8 @@ import (
 type Provider interface {
 	// Find gives a machine by name and the context that ends when it reboots.
 	Find(name string) (host.Host, context.Context, error)
+	// Desk is the name under which journal and faults of a machine are kept.
+	Desk(name string) string
 	// Latency is waited before each line; Orphan is how long stdin of a lost client stays open.
 	Latency(name string) (latency, orphan time.Duration)
 	// Control answers the verbs that only this kind of machine knows; errVerb for any other.
@@ -166,7 +168,7 @@ func cmpOr(n, otherwise int) int {
 
 // run executes a line and gives its exit code.
 func (s *Server) run(ctx context.Context, cancel func(), h host.Host, req request, in io.Reader, sink *frameSink) uint32 {
-	d := s.desk(req.Host)
+	d := s.desk(s.provider.Desk(req.Host))
 	entry := d.journal.begin(req.Line)
 	g := &guard{Host: h, faults: &d.faults}
 	dead := func() bool { return ctx.Err() != nil }

@@ -38,6 +38,9 @@ func (f *Fleet) Find(name string) (host.Host, context.Context, error) {
 	return h, h.Life(), nil
 }
 
+// Desk implements agent.Provider.
+func (f *Fleet) Desk(name string) string { return name }
+
 // Latency implements agent.Provider.
 func (f *Fleet) Latency(name string) (latency, orphan time.Duration) {
 	h, err := f.get(name)

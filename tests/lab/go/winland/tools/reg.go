@@ -23,6 +23,7 @@ type regCall struct {
 	hasData     bool
 	byData      bool
 	byKey       bool
+	byName      bool
 	exact       bool
 }
 
@@ -84,6 +85,10 @@ func (c *regCall) options(op string, args []string) (bad string) {
 		}
 		switch o {
 		case "/v":
+			if op == "query" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "/")) {
+				c.byName = true // with /f: search the names of values
+				continue
+			}
 			c.value = new(string)
 			next(c.value)
 		case "/ve":
@@ -153,8 +158,8 @@ func (c *regCall) query() int {
 		}
 		return 0
 	}
-	if c.byData || c.byKey || c.exact {
-		return c.s.Reject("reg query /d, /k or /e without /f")
+	if c.byData || c.byKey || c.byName || c.exact {
+		return c.s.Reject("reg query /d, /k, /v without a name or /e without /f")
 	}
 	if _, err := c.s.RegValues(c.key); err == nil && (c.value == nil || c.deep) {
 		c.s.Printf("\r\n")
@@ -239,7 +244,8 @@ func (c *regCall) search(key, typed string) int {
 		if c.value != nil && !strings.EqualFold(v.Name, *c.value) || c.byKey {
 			continue
 		}
-		if fits(regData(v)) || !c.byData && c.value == nil && fits(v.Name) {
+		all := !c.byData && !c.byName && c.value == nil
+		if fits(regData(v)) && !c.byName || (all || c.byName) && fits(v.Name) {
 			hits = append(hits, v)
 		}
 	}
@@ -250,7 +256,7 @@ func (c *regCall) search(key, typed string) int {
 	}
 	subkeys, _ := c.s.RegSubkeys(key)
 	for _, k := range subkeys {
-		if !c.byData && c.value == nil && fits(k) {
+		if !c.byData && !c.byName && c.value == nil && fits(k) {
 			c.s.Printf("%s\\%s\r\n", typed, k)
 			n++
 		}
