@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Builds the lab's programs from Go modules and keeps them in the user's cache.
 
-Results live in `${XDG_CACHE_HOME:-~/.cache}/kubewin-csi/bin/<name>-<key>/`; the key covers every file of the module, the
-flags and the Go version, so a result is never stale and never rebuilt. Two processes may build at once: a file lock lets
-one do it while the other waits, and a result appears by one rename.
+Results live in `${XDG_CACHE_HOME:-~/.cache}/kubewin-csi/bin/<name>-<key>/`; the key covers every file of the module,
+the flags and the Go version, so a result is never stale and never rebuilt. Two processes may build at once: a file
+lock lets one do it while the other waits, and a result appears by one rename.
 """
 
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -87,7 +88,7 @@ def recipes() -> dict[str, Recipe]:
         Recipe("kwok", GO_MODULES / "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
         Recipe("winland-linux", GO_MODULES / "winland", {"winland": "."}),
         Recipe("winland-windows", GO_MODULES / "winland", {"winland.exe": "."}, environment=WINDOWS),
-        Recipe("csiclient", GO_MODULES / "csiclient", {"csiclient.exe": "."}, environment=WINDOWS),
+        Recipe("csiclient", GO_MODULES / "csiclient", {"csiclient.exe": "."}, "-s -w -buildid=", WINDOWS),
     ]
     for release in CSI_PROXY_RELEASES:
         found.append(
@@ -104,19 +105,36 @@ def recipes() -> dict[str, Recipe]:
 
 
 def _go(arguments: Iterable[str], cwd: Path) -> str:
-    try:
-        done = subprocess.run(["go", *arguments], cwd=cwd, env=_environment({}), capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise LabError("Go is not installed or not in PATH: install it (https://go.dev/dl/, 1.26 or later)") from None
+    if shutil.which("go") is None:
+        raise LabError("Go is not installed or not in PATH: install it (https://go.dev/dl/, 1.26 or later)")
+    done = subprocess.run(
+        ["go", *arguments], cwd=cwd, env=_environment({}), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise LabError(f"go {' '.join(arguments)} in {cwd} failed ({done.returncode}): {done.stderr.strip()}")
     return done.stdout.strip()
 
 
+@functools.cache
+def _shared_with_user() -> dict[str, str]:
+    """Go's caches inside ours: nothing else is written to the home folder, and what the user's cache holds is read."""
+    settings = {"GOFLAGS": "-modcacherw"}
+    if "GOMODCACHE" not in os.environ and "GOPATH" not in os.environ:
+        known = subprocess.run(["go", "env", "GOMODCACHE", "GOPROXY"], capture_output=True, text=True, check=False)
+        if known.returncode == 0:
+            modules, proxy = known.stdout.splitlines()
+            downloads = Path(modules) / "cache" / "download"
+            settings["GOPROXY"] = f"file://{downloads},{proxy}" if downloads.is_dir() else proxy
+        settings["GOPATH"] = str(cache() / "go")
+    if "GOCACHE" not in os.environ:
+        settings["GOCACHE"] = str(cache() / "go-build")
+    return settings
+
+
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     # What the user has in GOFLAGS or GOOS must not change a result that is cached under a key without it.
     kept = {name: value for name, value in os.environ.items() if name not in ("GOFLAGS", "GOOS", "GOARCH", "GOWORK")}
-    return {**kept, "CGO_ENABLED": "0", "GOWORK": "off", **extra}
+    return {**kept, **_shared_with_user(), "CGO_ENABLED": "0", "GOWORK": "off", **extra}
 
 
 def _sources(module: Path) -> Iterator[Path]:
@@ -180,7 +198,12 @@ def _compile(recipe: Recipe, file: str, package: str, target: Path, report: Repo
     started = time.monotonic()
     command = ["go", "build", "-v", *recipe.flags, "-o", str(target / file), package]
     process = subprocess.Popen(
-        command, cwd=recipe.module, env=_environment(recipe.environment), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=recipe.module,
+        env=_environment(recipe.environment),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stderr is not None
     last: deque[str] = deque(maxlen=60)

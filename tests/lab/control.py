@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How the command line and tests talk to a lab's supervisor: a Unix socket in the lab's folder.
 
-One connection is one call: the client sends `{"verb": ..., "args": {...}}` as a line and gets `{"ok": true, "result": ...}`
-or `{"ok": false, "error": "..."}`.
+One connection is one call: the client sends `{"verb": ..., "args": {...}}` as a line and gets `{"ok": true, "result":
+...}` or `{"ok": false, "error": "..."}`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Server:
 
     def _accept(self) -> None:
         while True:
-            connection, _ = self._socket.accept()
+            connection = self._socket.accept()[0]
             threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
@@ -84,7 +84,9 @@ def call(lab: str, verb: str, timeout: float = 60.0, **args: Any) -> Any:
             with connection.makefile("rb") as stream:
                 line = stream.readline()
     except OSError as error:
-        raise LabError(f"lab {lab!r} does not answer at {path} ({error}); `python -m lab status --name {lab}` says why") from None
+        raise LabError(
+            f"lab {lab!r} does not answer at {path} ({error}); `python -m lab status --name {lab}` says why"
+        ) from None
     if not line:
         raise LabError(f"the supervisor of lab {lab!r} ended during {verb!r}")
     answer = json.loads(line)

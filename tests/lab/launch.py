@@ -19,16 +19,21 @@ from pathlib import Path
 from lab import builds, control, state
 from lab.spec import Spec
 from lab.state import LabError, LabState
+from lab.windows.wine import base_prefix, find_wine
 
 Say = Callable[[str], None]
 CONTROL_PLANE = ("controlplane", "etcd", "kwok")
-START_LIMIT = 180.0
+WINDOWS_PROGRAMS = {
+    "wine": ("winland-windows", "csiclient", *(f"csi-proxy-{release}" for release in builds.CSI_PROXY_RELEASES)),
+    "simulated": ("winland-linux",),
+    "none": (),
+}
 NAMESPACE_FLAGS = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def _namespace() -> list[str]:
     """unshare(1) with what this machine allows; without root, through a user namespace of our own."""
-    prefixes = [("unshare",)] if os.geteuid() == 0 else []
+    prefixes: list[tuple[str, ...]] = [("unshare",)] if os.geteuid() == 0 else []
     prefixes.append(("unshare", "--user", "--map-root-user"))
     trouble = ""
     for prefix in prefixes:
@@ -41,8 +46,9 @@ def _namespace() -> list[str]:
             return command
         trouble = done.stderr.strip()
     raise LabError(
-        f"no PID namespace can be made here ({trouble}), and the lab lives in one so that nothing of it is left behind. Allow user "
-        "namespaces (sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0), or run as root"
+        f"no PID namespace can be made here ({trouble}), and the lab lives in one so that nothing is left behind. "
+        "Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or "
+        "kernel.apparmor_restrict_unprivileged_userns=0), or run as root"
     )
 
 
@@ -58,18 +64,27 @@ def _alone(name: str) -> Iterator[None]:
 def binaries(windows: str, report: builds.Reporter | None = None) -> dict[str, str]:
     """Every program that a lab of this kind runs, built if need be."""
     found: dict[str, str] = {}
-    for name in CONTROL_PLANE:
+    for name in (*CONTROL_PLANE, *WINDOWS_PROGRAMS[windows]):
         found.update({file: str(path) for file, path in builds.build(name, report).items()})
     return found
+
+
+def prepare_wine(report: builds.Reporter) -> None:
+    """Make sure that hosts can run on Wine: it is installed, and the prefix that they are copied from is made.
+
+    Raises LabError (WineMissing when it is not installed).
+    """
+    base_prefix(find_wine(), builds.cache(), report.line)
 
 
 def running(name: str) -> LabState | None:
     """The lab if it is up and healthy; None when none runs."""
     if not state.alive(name):
         return None
-    if not control.call(name, "status")["healthy"]:
+    try:
+        return state.load(name) if control.call(name, "status")["healthy"] else None
+    except LabError:
         return None
-    return state.load(name)
 
 
 def up(spec: Spec, say: Say) -> LabState:

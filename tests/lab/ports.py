@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Loopback ports that several labs can take at once without meeting.
 
-A port is held by an abstract Unix socket named after it: the kernel lets one process hold the name and frees it when that
-process dies, so labs of every checkout on the machine see each other's ports and a crash leaves none behind. The ports lie
-under the ephemeral range, so outgoing connections do not take them either. What is left is a stranger binding the port
-between our look and the component's own bind; whoever starts a component then asks for another port (`Ports.renew`).
+A port is held by an abstract Unix socket named after it: the kernel lets one process hold the name and frees it when
+that process dies, so labs of every checkout on the machine see each other's ports and a crash leaves none behind. The
+ports lie under the ephemeral range, so outgoing connections do not take them either. What is left is a stranger
+binding the port between our look and the component's own bind; whoever starts a component then asks for another port
+(`Ports.renew`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Ports:
         """The port called `name`, found on first use: free on every address given."""
         if name in self.taken:
             return self.taken[name]
-        for _ in range(ATTEMPTS):
+        for _attempt in range(ATTEMPTS):
             port = self._random.randint(FIRST, LAST)
             claim = _hold(port)
             if claim is None:

@@ -83,7 +83,9 @@ class Paths:
 
 def paths(name: str) -> Paths:
     if not NAME.match(name):
-        raise LabError(f"lab name {name!r}: found something else than lower case letters, digits and dashes (at most 32)")
+        raise LabError(
+            f"lab name {name!r}: found something else than lower case letters, digits and dashes (at most 32)"
+        )
     return Paths(root() / name)
 
 
@@ -91,8 +93,8 @@ def paths(name: str) -> Paths:
 class Host:
     """One Windows host of the lab and the Node it stands for.
 
-    `agent` is where the agent protocol is served ("127.0.0.1:port"); `http`, `https` and `ssh` are ports on `address`, 0
-    where that endpoint is not served.
+    `agent` is where the agent protocol is served ("127.0.0.1:port"); `http`, `https` and `ssh` are ports on
+    `address`, 0 where that endpoint is not served.
     """
 
     name: str
@@ -159,7 +161,9 @@ class LabState:
     def from_json(cls, text: str) -> LabState:
         raw: dict[str, Any] = json.loads(text)
         if raw.get("schema") != SCHEMA:
-            raise LabError(f"lab.json has schema {raw.get('schema')!r}, this lab reads {SCHEMA}: run `python -m lab down`")
+            raise LabError(
+                f"lab.json has schema {raw.get('schema')!r}, this lab reads {SCHEMA}: run `python -m lab down`"
+            )
         raw["hosts"] = tuple(Host(**host) for host in raw.get("hosts", ()))
         raw["artifacts"] = tuple(Artifact(**artifact) for artifact in raw.get("artifacts", ()))
         raw["nodes"] = tuple(raw.get("nodes", ()))
@@ -178,7 +182,9 @@ def load(name: str = "default") -> LabState:
     try:
         text = place.state.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise LabError(f"lab {name!r} is not up ({place.state} does not exist): run `python -m lab up --name {name}`") from None
+        raise LabError(
+            f"lab {name!r} is not up ({place.state} does not exist): run `python -m lab up --name {name}`"
+        ) from None
     return LabState.from_json(text)
 
 
@@ -196,11 +202,10 @@ def write_atomic(path: Path, text: str, mode: int = 0o600) -> None:
 
 def alive(name: str) -> bool:
     """Does anything of this lab run? Asked of its lock, which the kernel drops when the last of it is gone."""
-    try:
-        handle = open(paths(name).lock, "rb")
-    except FileNotFoundError:
+    lock = paths(name).lock
+    if not lock.exists():
         return False
-    with handle:
+    with lock.open("rb") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Process 1 of a lab's PID namespace: starts everything, answers calls, and takes everything along when it ends.
+"""The process that a lab is: starts everything, answers calls, and takes everything along when it ends.
 
-`python -m lab.supervisor SPEC` is started by `lab up` through unshare(1). While it starts it writes progress as JSON lines to
-file descriptor `--progress`; the last line is `{"ready": true}` or `{"failed": "..."}`. Ending needs no order: the kernel kills
-the whole namespace with it, and no data outlives the lab.
+`python -m lab.supervisor SPEC` is started by `lab up` through unshare(1), as process 1 of a PID namespace. While it
+starts it writes progress as JSON lines to file descriptor `--progress`; the last line is `{"ready": true}` or
+`{"failed": "..."}`. Ending needs no order: the kernel kills the whole namespace with it, and no data outlives the
+lab.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import urllib3
 import yaml
 
 from lab import control, inventory, state
-from lab.children import Child, Children, PortTaken
+from lab.children import Child, Children, PortTaken, init
 from lab.cluster import nodes, pki, processes, stages, vsphere
 from lab.cluster.access import access, service_account_kubeconfig
 from lab.cluster.api import Api, ApiError, kubeconfig
@@ -80,7 +81,7 @@ class Supervisor:
         self.spec = spec
         self.place = Paths(Path(spec.directory))
         self._progress = progress
-        self._ports = Ports()
+        self.ports = Ports()
         self._lock = threading.RLock()
         self._done = threading.Event()
         self._stopped: set[str] = set()
@@ -107,21 +108,22 @@ class Supervisor:
 
     # Start
 
-    def start(self) -> None:
-        """Bring everything up.
+    def bring_up(self) -> None:
+        """Start the whole lab.
 
         Raises LabError.
         """
         self.place.logs.mkdir(exist_ok=True)
         self.place.kubeconfigs.mkdir(exist_ok=True)
-        pki.create(self.place.pki, nodes.kubelet_addresses())
+        authority = pki.create(self.place.pki, nodes.kubelet_addresses())
         (self.place.directory / "audit-policy.yaml").write_text(processes.AUDIT_POLICY)
         (self.place.directory / "stages.yaml").write_text(stages.render())
         Settings(pipes_without_host=self.spec.windows == "none").write(self.place.kubelet_settings)
         for name in PORTS:
-            self._ports.take(name)
-        self._ports.take("kubelet", self._kubelet_addresses())
-        threads = [threading.Thread(target=self._guard, args=(work,)) for work in (self._hosts.start, self._start_cluster)]
+            self.ports.take(name)
+        self.ports.take("kubelet", self._kubelet_addresses())
+        works = (lambda: self._hosts.start(authority), self._start_cluster)
+        threads = [threading.Thread(target=self._guard, args=(work,)) for work in works]
         self._failures: list[BaseException] = []
         for thread in threads:
             thread.start()
@@ -143,18 +145,20 @@ class Supervisor:
         return ["127.0.0.1", nodes.LINUX_ADDRESS, *own]
 
     def _start_cluster(self) -> None:
-        spec, place, ports = self.spec, self.place, self._ports.taken
+        spec, place, ports = self.spec, self.place, self.ports.taken
         self.run("etcd", lambda: processes.etcd(spec.binary("etcd"), place, ports))
         self.run("apiserver", lambda: processes.apiserver(spec.binary("kube-apiserver"), place, ports))
         server = f"https://127.0.0.1:{ports['api']}"
         self._write_kubeconfigs(server)
         api = self.api
         version = api.get("/version")["gitVersion"]
-        self._progress.say(f"API server {version} answers at {server}")
+        self.say(f"API server {version} answers at {server}")
         with self._lock:
             self.update(server=server, version=version)
         makers: dict[str, Callable[[], Component]] = {
-            "controller-manager": lambda: processes.controller_manager(spec.binary("kube-controller-manager"), place, ports),
+            "controller-manager": lambda: processes.controller_manager(
+                spec.binary("kube-controller-manager"), place, ports
+            ),
             "scheduler": lambda: processes.scheduler(spec.binary("kube-scheduler"), place, ports),
             "kwok": lambda: processes.kwok(spec.binary("kwok"), place, ports),
         }
@@ -180,12 +184,17 @@ class Supervisor:
         self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), 30)
         if spec.vsphere:
             self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), 30)
-        self._progress.say(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
+        self.say(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
+
+    def say(self, text: str) -> None:
+        self._progress.say(text)
 
     @property
     def api(self) -> Api:
         """The API server, as its administrator."""
-        return Api(f"https://127.0.0.1:{self._ports.taken['api']}", self.place.pki / "ca.crt", self.place.pki / "admin.crt")
+        return Api(
+            f"https://127.0.0.1:{self.ports.taken['api']}", self.place.pki / "ca.crt", self.place.pki / "admin.crt"
+        )
 
     def _write_kubeconfigs(self, server: str) -> None:
         for name, file in CLIENTS.items():
@@ -199,6 +208,10 @@ class Supervisor:
         state.write_atomic(self.place.kubeconfigs / f"{name}.yaml", yaml.safe_dump(content, sort_keys=False))
 
     # Components
+
+    def start(self, name: str, words: tuple[str, ...], ports: tuple[str, ...] = ()) -> Child:
+        """Start a part that is written in Python; `words` follow the interpreter."""
+        return self._spawn(name, lambda: Component(name, (sys.executable, *words), "", ports))
 
     def run(self, name: str, make: Callable[[], Component], limit: float = 60.0) -> None:
         """Start a component and wait until it is ready; with other ports if a stranger took one in between."""
@@ -218,8 +231,8 @@ class Supervisor:
                 if attempt + 1 == START_TRIES or name == "kubelet":
                     raise LabError(f"{name}: its ports were taken by others {START_TRIES} times running") from None
                 for port in child.component.ports:
-                    self._ports.renew(port)
-                self._progress.say(f"{name}: a port was taken meanwhile, trying another")
+                    self.ports.renew(port)
+                self.say(f"{name}: a port was taken meanwhile, trying another")
                 child = self.children.spawn(self._makers[name]())
 
     def healthy(self, child: Child) -> bool:
@@ -254,19 +267,27 @@ class Supervisor:
         }
 
     def status(self) -> dict[str, Any]:
-        """Components with state, pid, ports, seconds of life and memory; `healthy` when every one is as it should be."""
+        """Components with state, pid, ports, seconds of life and memory; `healthy` when every one is well."""
         rows = []
         for name, child in list(self.children.table.items()):
             stopped = name in self._stopped
             healthy = self.healthy(child)
-            word = "running" if healthy else "stopped" if stopped else "unhealthy" if child.rc is None else f"exited {child.rc}"
+            word = (
+                "running"
+                if healthy
+                else "stopped"
+                if stopped
+                else "unhealthy"
+                if child.rc is None
+                else f"exited {child.rc}"
+            )
             rows.append(
                 {
                     "name": name,
                     "state": word,
                     "healthy": healthy,
                     "pid": child.pid,
-                    "ports": [self._ports.taken[port] for port in child.component.ports if port in self._ports.taken],
+                    "ports": [self.ports.taken[port] for port in child.component.ports if port in self.ports.taken],
                     "seconds": round(time.monotonic() - child.started) if child.rc is None else 0,
                     "mib": _resident(child.pid) if child.rc is None else 0,
                     "log": str(child.log),
@@ -293,14 +314,14 @@ class Supervisor:
             self.run(name, self._makers[name])
 
     def node_add(self, number: int | None = None, host: bool = True) -> str:
-        """Add a Windows node (the next free number unless given), with a host if the lab has hosts; answers its name."""
+        """Add a Windows node (the next free number unless given), with a host if the lab has them; answers its name."""
         with self._lock:
             taken = {int(name.removeprefix("win-")) for name in self.state.nodes if name.startswith("win-")}
             number = number or next(candidate for candidate in range(1, 100000) if candidate not in taken)
             node = Node.windows_node(number)
             if host and self.spec.windows != "none":
                 self._hosts.add(node)
-            nodes.add(self.api, node, self._ports.taken["kubelet"])
+            nodes.add(self.api, node, self.ports.taken["kubelet"])
             self.update(nodes=(*self.state.nodes, node.name))
             self.update(inventories=inventory.write(self.state))
             return node.name
@@ -347,13 +368,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--progress", type=int, help="file descriptor for progress lines")
     options = parser.parse_args(arguments)
     spec = Spec.read(options.spec)
+    init()
     progress = Progress(options.progress)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     supervisor = Supervisor(spec, progress)
     try:
-        supervisor.start()
+        supervisor.bring_up()
     except (LabError, ApiError, OSError, ValueError, KeyError) as error:
         progress.send(failed=str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
         return 1

@@ -18,7 +18,7 @@ ROLE = "kubewin-csi"
 TOKEN_SECONDS = 7 * 86400
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 # What the collection ships comes first, so that its own documentation is what the lab proves.
-RULES = (REPOSITORY / "docs" / "rbac" / "kubewin.yaml", Path(__file__).with_name("rbac.yaml"))
+RULES = (REPOSITORY / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml", Path(__file__).with_name("rbac.yaml"))
 
 
 def cluster_roles() -> list[Object]:
@@ -49,6 +49,10 @@ def access(api: Api) -> None:
 
 
 def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": TOKEN_SECONDS}}
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": TOKEN_SECONDS},
+    }
     made = api.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token", request)
     return kubeconfig(server, ca, ACCOUNT, {"token": made["status"]["token"]})

@@ -38,13 +38,22 @@ class Api:
     def __init__(self, server: str, ca: Path, certificate: Path | None = None, token: str = "") -> None:
         self.server = server
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        files = {}
-        if certificate is not None:
-            files = {"cert_file": str(certificate), "key_file": str(certificate.with_suffix(".key"))}
-        self._pool = urllib3.PoolManager(ca_certs=str(ca), cert_reqs="CERT_REQUIRED", maxsize=8, retries=False, **files)
+        self._pool = urllib3.PoolManager(
+            ca_certs=str(ca),
+            cert_reqs="CERT_REQUIRED",
+            cert_file=str(certificate) if certificate else None,
+            key_file=str(certificate.with_suffix(".key")) if certificate else None,
+            maxsize=8,
+            retries=False,
+        )
 
     def request(
-        self, method: str, path: str, body: Object | None = None, content_type: str = "application/json", timeout: float = 30
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = "application/json",
+        timeout: float = 30,
     ) -> bytes:
         headers = {**self._headers, "Accept": "application/json"}
         content = None
@@ -111,5 +120,3 @@ def kubeconfig(server: str, ca: Path, user: str, credentials: Mapping[str, str],
         "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user, "namespace": namespace}}],
         "current-context": "lab",
     }
-
-

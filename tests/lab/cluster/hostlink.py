@@ -46,7 +46,9 @@ class Hosts:
             output = await asyncio.wait_for(_output(host, LIST_PIPES), TIMEOUT)
         except (AgentError, OSError, TimeoutError, asyncio.TimeoutError) as error:
             raise HostUnreachable(f"{host.name}: {error}") from error
-        return frozenset(line.strip().lower() for line in output.splitlines() if line.strip().lower().startswith("csi-proxy-"))
+        return frozenset(
+            line.strip().lower() for line in output.splitlines() if line.strip().lower().startswith("csi-proxy-")
+        )
 
 
 async def _output(host: Host, line: str) -> str:

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stand-in for the kubelets of all nodes: node plugin pods, driver registration, exec and logs. One process.
 
-What it models of a Windows node: a plugin that starts, or starts again, opens the pipes it mounts. Without them its driver
-container crash-loops and it does not register. A plugin that runs does not notice when they go: it stays Ready, its
-registration stays. Every other pod belongs to KWOK.
+What it models of a Windows node: a plugin that starts, or starts again, opens the pipes it mounts. Without them its
+driver container crash-loops and it does not register. A plugin that runs does not notice when they go: it stays
+Ready, its registration stays. Every other pod belongs to KWOK.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Cluster:
     def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
         self._session, self._server = session, server
 
-    async def call(self, method: str, path: str, body: Object | None = None, content_type: str = "application/json") -> Object:
+    async def call(
+        self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
+    ) -> Object:
         headers = {"Content-Type": content_type} if body is not None else {}
         content = json.dumps(body).encode() if body is not None else None
         while True:
@@ -102,6 +104,7 @@ class Worker:
         self.plugin = found
         self._kubelet = kubelet
         self._restart = asyncio.Event()
+        self._rebooted = False
         self._asked = _asked_restart(pod)
         self._path = f"/api/v1/namespaces/{found.namespace}/pods/{found.name}"
         self._started = (pod.get("status") or {}).get("startTime") or plugin.stamp()
@@ -109,6 +112,9 @@ class Worker:
         self._restarts: int = next((item["restartCount"] for item in statuses if item["name"] == found.driver), 0)
         self._was_ready = bool(statuses) and all(item["ready"] for item in statuses)
         self._crashed = False
+        self._booted = self._started
+        self._reboots = 0
+        self._registrar_since = ""
         self._ready: bool | None = None
         self._turned = self._started
         self._events: dict[str, Object] = {}
@@ -123,6 +129,11 @@ class Worker:
 
     def restart(self) -> None:
         self._restart.set()
+
+    def reboot(self) -> None:
+        """Every container starts again, in the same pod."""
+        self._rebooted = True
+        self.restart()
 
     async def _guarded(self) -> None:
         try:
@@ -162,18 +173,29 @@ class Worker:
 
     async def _until_restart(self) -> None:
         await self._restart.wait()
-        self._restarts += 1
+        self._count()
         self._crashed = True
+
+    def _count(self) -> None:
+        if self._rebooted:
+            self._rebooted, self._booted = False, plugin.stamp()
+            self._reboots += 1
+        else:
+            self._restarts += 1
 
     async def _pull(self) -> None:
         tried = 0
-        while bad := frozenset(image for _, image in self.plugin.containers if not self._settings.pullable(image)):
+        while bad := frozenset(image for dummy, image in self.plugin.containers if not self._settings.pullable(image)):
             for name, image in self.plugin.containers:
                 log = self._kubelet.logs.of(self.plugin.namespace, self.plugin.name, name)
                 log.waiting = "trying and failing to pull image" if image in bad else "ContainerCreating"
             await self._show(Phase.PULL_FAILED, bad_images=bad)
             for image in sorted(bad):
-                await self._event("Warning", "Failed", f'Failed to pull image "{image}": rpc error: code = NotFound: {image}: not found')
+                await self._event(
+                    "Warning",
+                    "Failed",
+                    f'Failed to pull image "{image}": rpc error: code = NotFound: {image}: not found',
+                )
                 await self._event("Normal", "BackOff", plugin.pull_message(image))
             await asyncio.sleep(self._settings.restart_delay(tried))
             tried += 1
@@ -181,7 +203,8 @@ class Worker:
     def _log(self, missing: frozenset[str]) -> None:
         where = (self.plugin.namespace, self.plugin.name)
         self._kubelet.logs.start(*where, self.plugin.driver, plugin.driver_log(self.plugin, missing))
-        if self.plugin.registrar and not self._crashed:
+        if self.plugin.registrar and self._registrar_since != self._booted:
+            self._registrar_since = self._booted
             self._kubelet.logs.start(*where, self.plugin.registrar, plugin.registrar_log(self.plugin, registered=False))
 
     async def _crash(self) -> None:
@@ -195,7 +218,7 @@ class Worker:
         await self._event("Warning", "BackOff", message)
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._restart.wait(), delay)
-        self._restarts += 1
+        self._count()
 
     async def _register(self) -> None:
         if not self.plugin.driver_name:
@@ -210,12 +233,22 @@ class Worker:
         if self._ready is not (phase is Phase.RUNNING):
             self._ready, self._turned = phase is Phase.RUNNING, now
         standing = Standing(
-            phase, self._restarts, self._started, now, self._turned, bad_images, self._crashed, backoff
+            phase,
+            self._restarts,
+            self._started,
+            now,
+            self._turned,
+            self._booted,
+            self._reboots,
+            bad_images,
+            self._crashed,
+            backoff,
         )
         status = plugin.status(self.plugin, standing, self._kubelet.address(self.plugin.node))
         body = {"metadata": {"uid": self.plugin.uid}, "status": status}
         await self._kubelet.cluster.call("PATCH", f"{self._path}/status", body, STRATEGIC)
-        say(f"{self.plugin.namespace}/{self.plugin.name} on {self.plugin.node}: {phase.value}, {self._restarts} restarts")
+        found = self.plugin
+        say(f"{found.namespace}/{found.name} on {found.node}: {phase.value}, {self._restarts} restarts")
 
     async def _event(self, kind: str, reason: str, message: str) -> None:
         now = plugin.stamp()
@@ -301,11 +334,17 @@ class Kubelet:
         identity = driver.node_id.format(uuid=node["status"]["nodeInfo"]["systemUUID"], node=found.node)
         async with self._lock(found.node):
             self._owners[(found.node, found.driver_name)] = found.uid
-            annotations = (await self.cluster.call("GET", f"/api/v1/nodes/{found.node}"))["metadata"].get("annotations") or {}
+            annotations = (await self.cluster.call("GET", f"/api/v1/nodes/{found.node}"))["metadata"].get(
+                "annotations"
+            ) or {}
             ids = {**json.loads(annotations.get(NODE_ID_ANNOTATION, "{}")), found.driver_name: identity}
             metadata = {"annotations": {NODE_ID_ANNOTATION: json.dumps(ids)}, "labels": dict(driver.topology)}
             await self.cluster.call("PATCH", f"/api/v1/nodes/{found.node}", {"metadata": metadata}, MERGE)
-            entry: Object = {"name": found.driver_name, "nodeID": identity, "topologyKeys": sorted(driver.topology) or None}
+            entry: Object = {
+                "name": found.driver_name,
+                "nodeID": identity,
+                "topologyKeys": sorted(driver.topology) or None,
+            }
             if found.max_volumes is not None:
                 entry["allocatable"] = {"count": found.max_volumes}
             path = f"/apis/storage.k8s.io/v1/csinodes/{found.node}"
@@ -364,7 +403,7 @@ class Kubelet:
                 say(f"{name} rebooted")
                 for worker in self._workers.values():
                     if worker.plugin.node == name:
-                        worker.restart()
+                        worker.reboot()
 
     async def _forget_node(self, name: str) -> None:
         self._nodes.pop(name, None)

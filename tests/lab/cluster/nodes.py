@@ -133,7 +133,7 @@ def add(api: Api, node: Node, kubelet_port: int) -> Object:
 
 
 def remove(api: Api, name: str) -> None:
-    """Delete the Node; its CSINode and pods follow by the controllers, its CSINode at once so that a name can return."""
+    """Delete the Node and its CSINode, so that the name can return; its pods follow by the controllers."""
     api.delete(f"{NODES}/{name}")
     try:
         api.delete(f"{CSI_NODES}/{name}")

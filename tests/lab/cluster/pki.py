@@ -80,7 +80,12 @@ class Authority:
         return cls(folder, certificate, key)
 
     def issue(
-        self, file: str, common_name: str, organizations: Sequence[str] = (), names: Sequence[str] = (), server: bool = False
+        self,
+        file: str,
+        common_name: str,
+        organizations: Sequence[str] = (),
+        names: Sequence[str] = (),
+        server: bool = False,
     ) -> None:
         """Sign a leaf; `names` are DNS names or addresses, for servers."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -97,15 +102,15 @@ class Authority:
             .not_valid_before(now - datetime.timedelta(minutes=5))
             .not_valid_after(now + LIFETIME)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         )
         if names:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName([_general(name) for name in names]), critical=False
+            )
         certificate = builder.sign(self.key, hashes.SHA256())
         _write(self.folder / f"{file}.crt", certificate.public_bytes(serialization.Encoding.PEM))
         _write(self.folder / f"{file}.key", _private_pem(key))
@@ -123,7 +128,11 @@ def create(folder: Path, kubelet_addresses: Sequence[str]) -> Authority:
     authority = Authority.create(folder)
     authority.issue("apiserver", "kube-apiserver", names=(*API_NAMES, *API_ADDRESSES), server=True)
     authority.issue(
-        "kubelet", "system:node:lab", ("system:nodes",), names=("localhost", "127.0.0.1", *kubelet_addresses), server=True
+        "kubelet",
+        "system:node:lab",
+        ("system:nodes",),
+        names=("localhost", "127.0.0.1", *kubelet_addresses),
+        server=True,
     )
     authority.issue("components", "lab-components", names=("localhost", "127.0.0.1"), server=True)
     authority.issue("apiserver-kubelet-client", "kube-apiserver-kubelet-client")

@@ -81,10 +81,14 @@ def _environment(container: Object) -> dict[str, str]:
     return {item["name"]: item["value"] for item in container.get("env") or [] if "value" in item}
 
 
-def _driver_container(containers: list[Object], registrar: Object | None, pipes: frozenset[str], spec: Object) -> Object:
+def _driver_container(
+    containers: list[Object], registrar: Object | None, pipes: frozenset[str], spec: Object
+) -> Object:
     """The container that mounts a pipe; without pipes the first that is neither registrar nor liveness probe."""
     volumes = {
-        volume["name"] for volume in spec.get("volumes") or [] if PIPE.match((volume.get("hostPath") or {}).get("path", ""))
+        volume["name"]
+        for volume in spec.get("volumes") or []
+        if PIPE.match((volume.get("hostPath") or {}).get("path", ""))
     }
     for container in containers:
         if pipes and volumes & {mount["name"] for mount in container.get("volumeMounts") or []}:
@@ -112,7 +116,8 @@ def stamp(moment: datetime.datetime | None = None) -> str:
 class Standing:
     """A pod's state as the kubelet knows it.
 
-    `restarts` counts the driver container's; `started` is the pod's time, `since` that of the driver container's last start, and
+    `restarts` counts the driver container's, `reboots` everybody's on top; `started` is the pod's time, `booted` that
+    of its containers' first start since the last reboot, `since` that of the driver container's last start, and
     `turned` when the pod last became Ready or stopped being so.
     """
 
@@ -121,6 +126,8 @@ class Standing:
     started: str
     since: str
     turned: str
+    booted: str
+    reboots: int = 0
     bad_images: frozenset[str] = frozenset()
     crashed_before: bool = False
     backoff: float = 0.0
@@ -160,16 +167,23 @@ def _container(plugin: Plugin, name: str, image: str, standing: Standing) -> Obj
         "image": image,
         "imageID": f"{image.rpartition(':')[0]}@sha256:{'0' * 64}",
         "containerID": f"containerd://{identity}",
-        "restartCount": standing.restarts if name == plugin.driver else 0,
+        "restartCount": standing.reboots + (standing.restarts if name == plugin.driver else 0),
         "ready": True,
         "started": True,
-        "state": {"running": {"startedAt": standing.since if name == plugin.driver else standing.started}},
+        "state": {"running": {"startedAt": standing.since if name == plugin.driver else standing.booted}},
     }
     if standing.phase is Phase.PULL_FAILED:
         waiting = {"reason": "ContainerCreating"}
         if image in standing.bad_images:
             waiting = {"reason": "ImagePullBackOff", "message": pull_message(image)}
-        return {**found, "imageID": "", "containerID": "", "ready": False, "started": False, "state": {"waiting": waiting}}
+        return {
+            **found,
+            "imageID": "",
+            "containerID": "",
+            "ready": False,
+            "started": False,
+            "state": {"waiting": waiting},
+        }
     if name != plugin.driver:
         return found
     if standing.crashed_before:
@@ -179,7 +193,11 @@ def _container(plugin: Plugin, name: str, image: str, standing: Standing) -> Obj
             f"back-off {standing.backoff:g}s restarting failed container={name} "
             f"pod={plugin.name}_{plugin.namespace}({plugin.uid})"
         )
-        found |= {"ready": False, "started": False, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": message}}}
+        found |= {
+            "ready": False,
+            "started": False,
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": message}},
+        }
     return found
 
 
@@ -195,8 +213,8 @@ def _terminated(standing: Standing, identity: str) -> Object:
 
 def pull_message(image: str) -> str:
     return (
-        f'Back-off pulling image "{image}": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image '
-        f'"{image}": failed to resolve reference "{image}": {image}: not found'
+        f'Back-off pulling image "{image}": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack '
+        f'image "{image}": failed to resolve reference "{image}": {image}: not found'
     )
 
 
@@ -207,7 +225,7 @@ def driver_log(plugin: Plugin, missing: frozenset[str]) -> list[str]:
     def entry(level: str, text: str) -> str:
         return json.dumps({"level": level, "time": now, "caller": "service/driver.go:203", "msg": text})
 
-    lines = [entry("info", f"Enable logging off for vCenter sessions on exit, driver {plugin.driver_name or plugin.driver}")]
+    lines = [entry("info", f"Starting the node plugin of {plugin.driver_name or plugin.driver}")]
     for pipe in sorted(missing):
         lines.append(
             entry(

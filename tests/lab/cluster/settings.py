@@ -39,9 +39,9 @@ class Driver:
 class Settings:
     """Delays in seconds; `backoff` is the wait before each restart, its last entry for all further ones.
 
-    `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with no host
-    behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration outlives its pod,
-    as when a registrar is killed before it can remove its socket.
+    `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
+    no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
+    outlives its pod, as when a registrar is killed before it can remove its socket.
     """
 
     start_delay: float = 0.15

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What KWOK does with nodes and pods: the Stage objects of the lab.
 
-Nothing here beats by itself, so an idle cluster writes nothing. Pods that the kubelet stand-in answers for (node plugins,
-and pods whose image cannot be pulled) are left to it. Switches, as annotations on the object:
+Nothing here beats by itself, so an idle cluster writes nothing. Pods that the kubelet stand-in answers for (node
+plugins, and pods whose image cannot be pulled) are left to it. Switches, as annotations on the object:
 
 - `lab/ready-delay`: a duration ("1.5s") before a pod becomes Ready
 - `lab/state`: `crash` or `notready` keeps a pod there
@@ -46,16 +46,23 @@ STATE
 _ADDRESSES = """
 hostIP: {{ NodeIPWith .spec.nodeName | Quote }}
 hostIPs: [{ip: {{ NodeIPWith .spec.nodeName | Quote }}}]
-podIP: {{ PodIPWith .spec.nodeName ( or .spec.hostNetwork false ) ( or .metadata.uid "" ) ( or .metadata.name "" ) ( or .metadata.namespace "" ) | Quote }}
+{{ $meta := .metadata }}
+podIP: {{ PodIPWith .spec.nodeName (or .spec.hostNetwork false) $meta.uid $meta.name $meta.namespace | Quote }}
 phase: Running
 startTime: {{ or .status.startTime $now | Quote }}
 """
 _RUNNING = "  state: {running: {startedAt: {{ $now | Quote }}}}"
 _CRASHED = """  state: {waiting: {reason: CrashLoopBackOff, message: "back-off 5m0s restarting failed container"}}
-  lastState: {terminated: {exitCode: 1, reason: Error, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}}"""
+  lastState:
+    terminated: {exitCode: 1, reason: Error, startedAt: {{ $now | Quote }}, finishedAt: {{ $now | Quote }}}"""
 _NODE_CONDITIONS = """
 conditions:
-- {type: Ready, status: "%s", reason: %s, message: %s, lastHeartbeatTime: {{ $now | Quote }}, lastTransitionTime: {{ $now | Quote }}}
+- type: Ready
+  status: "%s"
+  reason: %s
+  message: %s
+  lastHeartbeatTime: {{ $now | Quote }}
+  lastTransitionTime: {{ $now | Quote }}
 """
 
 Match = tuple[str, str, list[str]]
@@ -70,7 +77,14 @@ def _annotation(name: str) -> str:
 
 
 def _stage(
-    name: str, kind: str, matches: list[Match], template: str = "", *, delay: int = 0, delay_from: str = "", **following: Any
+    name: str,
+    kind: str,
+    matches: list[Match],
+    template: str = "",
+    *,
+    delay: int = 0,
+    delay_from: str = "",
+    **following: Any,
 ) -> dict[str, Any]:
     expressions: list[dict[str, Any]] = []
     for expression, operator, values in matches:
@@ -81,7 +95,9 @@ def _stage(
         "next": dict(following),
     }
     if template:
-        spec["next"]["patches"] = [{"subresource": "status", "root": "status", "type": "strategic", "template": template}]
+        spec["next"]["patches"] = [
+            {"subresource": "status", "root": "status", "type": "strategic", "template": template}
+        ]
     spec["delay"] = {"durationMilliseconds": delay}
     if delay_from:
         spec["delay"]["durationFrom"] = {"jq": {"expression": delay_from}}

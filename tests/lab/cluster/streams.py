@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet's exec and log endpoints.
 
-Exec speaks the web socket sub-protocols v4 and v5 (`remotecommand` in kubernetes/kubernetes, staging/src/k8s.io/apimachinery):
-binary frames whose first byte is the channel: 0 stdin, 1 stdout, 2 stderr, 3 the final status as JSON, and in v5 255 followed by
-the number of a channel that the client closes.
+Exec speaks the web socket sub-protocols v4 and v5 (`remotecommand` in kubernetes/kubernetes,
+staging/src/k8s.io/apimachinery): binary frames whose first byte is the channel: 0 stdin, 1 stdout, 2 stderr, 3 the
+final status as JSON, and in v5 255 followed by the number of a channel that the client closes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class Running(Protocol):
 
     def frames(self) -> AsyncIterator[tuple[int, bytes]]:
         """(channel, data) until (STATUS_CHANNEL, exit code in decimal)."""
-        ...
 
     def stop(self) -> None: ...
 
@@ -178,9 +177,8 @@ class Exec:
             await _send(socket, STDOUT_CHANNEL)
             await _send(socket, STDERR_CHANNEL)
             async for channel, data in running.frames():
-                if channel == STATUS_CHANNEL:
-                    data = json.dumps(final_status(int(data))).encode()
-                await _send(socket, channel, data)
+                ended = channel == STATUS_CHANNEL
+                await _send(socket, channel, json.dumps(final_status(int(data))).encode() if ended else data)
         except AgentError as error:
             await _send(socket, STATUS_CHANNEL, json.dumps(final_status(None, str(error))).encode())
         except ConnectionError:

@@ -143,7 +143,9 @@ def _linux_nodes() -> Object:
                         },
                         {"name": "liveness-probe", "image": "registry.k8s.io/sig-storage/livenessprobe:v2.14.0"},
                     ],
-                    "volumes": [{"name": "plugin-dir", "hostPath": {"path": PLUGIN_FOLDER, "type": "DirectoryOrCreate"}}],
+                    "volumes": [
+                        {"name": "plugin-dir", "hostPath": {"path": PLUGIN_FOLDER, "type": "DirectoryOrCreate"}}
+                    ],
                 },
             },
         },

@@ -1,0 +1,147 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A lab comes up, is left alone, goes away without a trace, and others run beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import control, handle, state
+from lab.handle import Lab, eventually
+from lab.state import LabError
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """The lab's command line, as a user runs it."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(handle.__file__).resolve().parents[1])}
+    return subprocess.run(
+        [sys.executable, "-m", "lab", *words], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def processes(directory: str) -> list[str]:
+    """Command lines of every process that names the lab's folder, asked of the kernel."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if any(directory in word for word in words):
+            found.append(" ".join(words))
+    return found
+
+
+def listening(ports: list[int]) -> list[int]:
+    open_ports = []
+    for port in ports:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                open_ports.append(port)
+    return open_ports
+
+
+@pytest.fixture
+def small() -> Lab:
+    """A lab of its own for tests that end it; one that is left over goes with the test."""
+    return handle.start(f"small-{os.getpid()}", nodes=1)
+
+
+@pytest.mark.parametrize("end", ["down", "kill"])
+def test_nothing_is_left_behind(small: Lab, end: str) -> None:
+    found = small.state
+    ports = [found.ports[name] for name in ("etcd", "api", "controller-manager", "scheduler", "kwok", "kubelet")]
+    try:
+        assert len(processes(found.directory)) >= 7
+        assert listening(ports) == ports
+        if end == "down":
+            assert command("down", "--name", small.name).returncode == 0
+            assert processes(found.directory) == []
+            assert not Path(found.directory).exists()
+        else:
+            supervisors = [
+                int(path.parent.name)
+                for path in Path("/proc").glob("[0-9]*/cmdline")
+                if f"lab.supervisor\0{found.directory}/".encode() in path.read_bytes()
+                and b"unshare" not in path.read_bytes()
+            ]
+            os.kill(max(supervisors), signal.SIGKILL)
+            eventually(lambda: not processes(found.directory), "every process of the lab gone", timeout=5)
+            status = command("status", "--name", small.name)
+            assert status.returncode == 3
+            assert "left its folder behind" in status.stdout
+        assert listening(ports) == []
+    finally:
+        small.stop()
+    assert not Path(found.directory).exists()
+
+
+def test_up_again_changes_nothing(lab: Lab) -> None:
+    before, text = lab.state, lab.state.paths.state.read_bytes()
+    start = lab.audit_size()
+    again = command("up", "--name", lab.name, "--windows", "simulated")
+    assert again.returncode == 0
+    assert "reused, nothing changed" in again.stdout
+    assert before.paths.state.read_bytes() == text
+    writes = [entry for entry in lab.audit(since=start) if entry["verb"] not in ("get", "list", "watch")]
+    assert writes == []
+
+
+def test_two_labs_at_once(lab: Lab, small: Lab) -> None:
+    try:
+        first, second = lab.state, small.state
+        assert not set(first.ports.values()) & set(second.ports.values())
+        assert len(small.api.items("/api/v1/nodes")) == 2
+        assert len(lab.api.items("/api/v1/nodes")) == len(first.nodes)
+        assert control.call(small.name, "status")["healthy"]
+        assert control.call(lab.name, "status")["healthy"]
+    finally:
+        small.stop()
+    assert control.call(lab.name, "status")["healthy"]
+
+
+def test_status_for_people_and_programs(lab: Lab) -> None:
+    table = command("status", "--name", lab.name)
+    assert table.returncode == 0
+    assert table.stdout.splitlines()[-1] == "healthy"
+    for part in ("etcd", "apiserver", "controller-manager", "scheduler", "kwok", "kubelet", "hosts", "front", "win-3"):
+        assert part in table.stdout
+    found = json.loads(command("status", "--name", lab.name, "--json").stdout)
+    assert found["healthy"] is True
+    assert found["state"]["hosts"][0]["node"] == "win-1"
+
+
+def test_a_dead_component_is_seen(small: Lab) -> None:
+    try:
+        small.call("stop", name="scheduler")
+        status = command("status", "--name", small.name)
+        assert status.returncode == 1
+        assert "NOT healthy" in status.stdout
+    finally:
+        small.stop()
+
+
+def test_logs_can_be_read(lab: Lab) -> None:
+    names = command("logs", "--name", lab.name).stdout.split()
+    assert {"apiserver", "etcd", "kubelet", "kwok", "audit", "supervisor"} <= set(names)
+    assert "Serving securely" in command("logs", "--name", lab.name, "scheduler").stdout
+    wrong = command("logs", "--name", lab.name, "nothing")
+    assert wrong.returncode == 1
+    assert "there are" in wrong.stderr
+
+
+def test_a_lab_that_is_not_up_says_so() -> None:
+    name = f"absent-{os.getpid()}"
+    assert command("status", "--name", name).returncode == 3
+    with pytest.raises(LabError, match="is not up"):
+        state.load(name)
+    assert command("down", "--name", name).stdout.strip() == f"lab {name} was not up"

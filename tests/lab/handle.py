@@ -1,0 +1,163 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A running lab as tests hold it: look at it, disturb it, and put it back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lab import control, launch, state
+from lab.cluster import nodes, vsphere
+from lab.cluster.api import Api, ApiError, Object
+from lab.cluster.settings import Settings
+from lab.spec import Spec
+from lab.state import LabState
+from lab.windows.agent import Agent
+from lab.windows.control import FrontControl
+
+T = TypeVar("T")
+PID = re.compile(rb"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
+PODS = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
+
+
+def eventually(look: Callable[[], T | None], what: str, timeout: float = 20.0) -> T:
+    """The first true value that `look` gives; AssertionError with the last one when none comes in time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {timeout:g} s, last seen {found!r}")
+        time.sleep(0.05)
+
+
+def start(name: str, nodes: int = 3, windows: str = "simulated", **options: Any) -> Lab:
+    """Bring up a lab for tests; programs are built if the cache does not hold them."""
+    directory = str(state.paths(name).directory)
+    spec = Spec(name, directory, nodes, windows, windows, binaries=launch.binaries(windows), **options)
+    return Lab(launch.up(spec, lambda text: None))
+
+
+class Lab:
+    """A running lab."""
+
+    def __init__(self, found: LabState) -> None:
+        self.name = found.name
+        self._settings = Settings.from_json(found.paths.kubelet_settings.read_text(encoding="utf-8"))
+        admin = found.paths.pki / "admin.crt"
+        self.api = Api(found.server, Path(found.ca), admin)
+
+    @property
+    def state(self) -> LabState:
+        """What `lab.json` says now."""
+        return state.load(self.name)
+
+    def call(self, verb: str, **arguments: Any) -> Any:
+        return control.call(self.name, verb, **arguments)
+
+    def stop(self) -> None:
+        launch.down(self.name)
+
+    # Windows side
+
+    def agent(self, host: str) -> Agent:
+        found = self.state.host(host)
+        return Agent(found.agent, found.name)
+
+    @property
+    def front(self) -> FrontControl:
+        return FrontControl(self.state.front)
+
+    def set_service(self, host: str, running: bool, service: str = "csi-proxy") -> None:
+        """Start a service on a host, or stop it and end its process: csi-proxy lingers with its pipes after a stop."""
+        agent = self.agent(host)
+        if running:
+            agent.run(f"sc.exe start {service}")
+            return
+        found = PID.search(agent.run(f"sc.exe queryex {service}").stdout)
+        agent.run(f"sc.exe stop {service}")
+        if found is not None and int(found[1]):
+            agent.run(f"taskkill.exe /f /pid {int(found[1])}")
+
+    # Cluster side
+
+    @contextmanager
+    def settings(self, **changes: Any) -> Iterator[None]:
+        """The kubelet stand-in's settings, other ones for the length of a block."""
+        path = self.state.paths.kubelet_settings
+        dataclasses.replace(self._settings, **changes).write(path)
+        try:
+            yield
+        finally:
+            self._settings.write(path)
+
+    def pods(self, label: str, namespace: str = vsphere.NAMESPACE) -> list[Object]:
+        """Pods with a label ("app=x"), those that are being deleted left out."""
+        found = self.api.items(f"/api/v1/namespaces/{namespace}/pods?labelSelector={label}")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def registered(self, node: str, driver: str = vsphere.DRIVER) -> Object | None:
+        """The driver's entry in a node's CSINode."""
+        drivers = self.api.get(f"{nodes.CSI_NODES}/{node}")["spec"].get("drivers") or []
+        return next((entry for entry in drivers if entry["name"] == driver), None)
+
+    def delete_pod(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        self.api.gone(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
+
+    def log(self, pod: Object, container: str, query: str = "") -> str:
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/log?container={container}{query}"
+        return self.api.request("GET", path).decode()
+
+    @contextmanager
+    def without(self, kind: str, name: str) -> Iterator[None]:
+        """The vSphere installation lacks one object for the length of a block."""
+        vsphere.remove(self.api, kind, name)
+        try:
+            yield
+        finally:
+            self.restore_vsphere()
+
+    def restore_vsphere(self) -> None:
+        """Make again what is missing of the vSphere installation."""
+        for path, thing in vsphere.objects():
+            eventually(lambda path=path, thing=thing: self._made(path, thing), f"{thing['kind']} again")  # type: ignore[misc]
+
+    def _made(self, path: str, thing: Object) -> bool:
+        try:
+            found = self.api.ensure(path, thing)
+        except ApiError:
+            # Its namespace may still be going away.
+            return False
+        return "deletionTimestamp" not in found["metadata"]
+
+    def audit(self, user: str = "", since: int = 0) -> list[Object]:
+        """Requests in the API server's audit log from an offset (`audit_size`) on, of users whose name ends so."""
+        with open(self.state.audit, "rb") as log:
+            log.seek(since)
+            entries = [json.loads(line) for line in log if line.endswith(b"\n")]
+        return [entry for entry in entries if entry["user"]["username"].endswith(user)]
+
+    def audit_size(self) -> int:
+        return Path(self.state.audit).stat().st_size
+
+
+def ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions") or []
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def waiting_reason(pod: Object, container: str) -> str:
+    statuses = pod["status"].get("containerStatuses") or []
+    found: Object = next((item for item in statuses if item["name"] == container), {})
+    return str(found.get("state", {}).get("waiting", {}).get("reason", ""))
