@@ -8,7 +8,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import itertools
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontControl, FrontProcess
 from lab.windows.shells import Limits
 from lab.windows.simulated import SimulatedServer
+from lab.windows.wine import WineHost, base_prefix, boot_all, find_wine
 from lab.windows.wsman import EndpointConfig
 from winrm.protocol import Protocol
 
@@ -193,6 +196,39 @@ def make_host(simulated: SimulatedServer) -> Iterator[MakeHost]:
     yield make
     for name in names:
         simulated.delete_host(name)
+
+
+MakeWineHost = Callable[[str, str], WineHost]
+
+
+@pytest.fixture(scope="session")
+def make_wine_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWineHost]:
+    """Make (not boot) hosts on Wine: ``make_wine_host(name, address)``; they go at the end of the session."""
+    wine = find_wine()
+    base = base_prefix(wine, builds.cache())
+    winland = builds.build("winland-windows")["winland.exe"]
+    # Hosts are hard links of the prepared prefix where the file system allows it, so they live beside it.
+    folder = Path(tempfile.mkdtemp(prefix="test-", dir=builds.cache() / "wine"))
+    hosts: list[WineHost] = []
+
+    def make(name: str, address: str) -> WineHost:
+        host = WineHost(wine, name, address, folder / name)
+        hosts.append(host)
+        host.create(base, winland)
+        return host
+
+    yield make
+    for host in hosts:
+        host.remove()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def wine_hosts(make_wine_host: MakeWineHost) -> list[WineHost]:
+    """Two hosts that are up, shared by all tests of the session."""
+    hosts = [make_wine_host("wine-1", "127.0.11.101"), make_wine_host("wine-2", "127.0.11.102")]
+    boot_all(hosts)
+    return hosts
 
 
 Connect = Callable[..., Protocol]
