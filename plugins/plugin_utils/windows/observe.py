@@ -98,7 +98,7 @@ def first_steps(desired: model.Desired) -> list[tuple[str, Command]]:
                 *(_query(_CURRENT_VERSION, value) for value in ("CurrentBuildNumber", "UBR", "InstallationType")),
                 _query(_TCPIP, "Hostname"),
                 _query(_TCPIP, "Domain"),
-                program("reg", "query", _TCPIP + r"\Interfaces", "/s", "/f", "IPAddress", "/v", quiet=True),
+                program("reg", "query", _TCPIP + r"\Interfaces", "/s", quiet=True),
                 _query(_PREFETCH, "BootId"),
             ),
         ),

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Action csi_proxy: csi-proxy as a Windows service, through the host's own connection. Documented in plugins/modules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+
+
+class ActionModule(WindowsAction):
+    argument_spec = options.CSI_PROXY
+
+    def prepare(self, options: dict[str, Any]) -> model.Desired:
+        wanted = desired.from_options(options)
+        source = wanted.source
+        if source is None or source.is_url:
+            return wanted
+        try:
+            found = self._find_needle("files", source.location)
+        except AnsibleError as error:
+            raise NodeError(
+                "source_missing",
+                f"source: {source.location!r} is neither a URL nor a file on the controller.",
+                remedy="Name a file that exists there (relative paths are looked for in files/), or an http or https URL.",
+            ) from error
+        return replace(wanted, source=replace(source, location=str(Path(found))))
+
+    def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        outcome = prove.converge(
+            node,
+            wanted,
+            check=bool(self._task.check_mode),
+            limits=Limits(lock=float(options["lock_timeout"])),
+            report=self.note,
+        )
+        return {
+            "changed": outcome.changed,
+            "csi_proxy": prove.state(wanted, outcome.snapshot),
+            "plan": prove.plan_view(outcome.steps),
+            "diff": outcome.diff,
+        }

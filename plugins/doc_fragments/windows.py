@@ -1,0 +1,64 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What csi_proxy and csi_proxy_info share: the options for looking at a node, and how they connect."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Documentation fragment kubewin.csi.windows."""
+
+    DOCUMENTATION = r"""
+requirements:
+  - Windows Server 2019 or later on the host, with its in-box tools (no PowerShell is used).
+  - The connection P(ansible.builtin.winrm#connection), or P(ansible.builtin.ssh#connection) with C(cmd.exe) as default
+    shell; the account is a local administrator.
+options:
+  install_dir:
+    description:
+      - Directory on the node that holds the releases. The collection creates it and gives it to SYSTEM and
+        Administrators alone, so it must not be one that exists already or that others use.
+    type: str
+    default: C:\csi-proxy
+  kubelet_path:
+    description: Root directory of the kubelet on the node. csi-proxy refuses paths outside of it.
+    type: str
+    default: C:\var\lib\kubelet
+  needs_wmic:
+    description: Whether a driver on this node calls C(wmic), which newer Windows releases lack. Then its absence is a finding.
+    type: bool
+    default: false
+  required_pipes:
+    description:
+      - Bare names of the pipes that drivers on this node mount, such as C(csi-proxy-disk-v1).
+      - Without them M(kubewin.csi.csi_proxy) requires every pipe of the release, and M(kubewin.csi.csi_proxy_info) none.
+    type: list
+    elements: str
+  service_name:
+    description:
+      - Name of the Windows service.
+      - Without it a service that runs csi-proxy is found under C(csi-proxy), C(csiproxy) or another name, and a new one is
+        called C(csi-proxy).
+    type: str
+attributes:
+  platform:
+    description: Target OS families that can be operated against.
+    platforms: windows
+    support: full
+  action:
+    description: Runs on the controller, on the connection of the host.
+    support: full
+  async:
+    description: Supports being used with the C(async) keyword.
+    support: none
+    details:
+      - C(async), C(become) and C(environment) are refused, because they would have no effect.
+notes:
+  - A lost connection is a failed task with RV(ignore:reason=connection_lost), never an unreachable host, because Ansible goes
+    on with later batches after an unreachable host.
+seealso:
+  - name: csi-proxy
+    description: The project.
+    link: https://github.com/kubernetes-csi/csi-proxy
+"""

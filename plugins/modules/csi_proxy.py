@@ -1,0 +1,271 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: csi_proxy
+short_description: Run csi-proxy as a service on a Windows node
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Installs, upgrades, adopts, repairs and removes csi-proxy, and proves that it serves - success is what was seen.
+  - It works over the host's own connection with in-box commands. A node that is as wanted costs one command and no write.
+  - An upgrade stages and verifies the new release while the old one runs, commits with one change of the service's
+    command line, and goes back to the old one when the new one does not serve.
+  - A csi-proxy that somebody else manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never
+    changed.
+  - Before an upgrade of a node that runs pods, no volume operation should be in flight there; the playbook
+    C(kubewin.csi.enable_csi) cordons the node and waits for that.
+extends_documentation_fragment:
+  - kubewin.csi.attributes
+  - kubewin.csi.windows
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  state:
+    description:
+      - V(present) installs or upgrades the service, starts it and waits until it serves.
+      - V(absent) removes the service and the directory that the collection created. Logs stay.
+    type: str
+    choices: [absent, present]
+    default: present
+  version:
+    description:
+      - Release of csi-proxy. Required for O(state=present).
+      - Releases below 1.1.3 are refused (CVE-2023-3893). The recommended one is 1.3.0.
+    type: str
+  source:
+    description:
+      - Where C(csi-proxy.exe) comes from, an C(http) or C(https) URL that the node can reach, or a file on the controller,
+        which is sent through the connection. Relative paths are looked for in C(files).
+      - Needed only when the node does not have the release yet.
+    type: str
+  checksum:
+    description:
+      - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it. Required for O(state=present).
+      - The project publishes no binary, so the digest is the only proof of what is installed. The playbook
+        C(kubewin.csi.build_csi_proxy) prints it.
+    type: str
+  source_proxy:
+    description: URL of the HTTP proxy that the node uses for the download.
+    type: str
+  source_ca_file:
+    description:
+      - Path, on the node, of a file with CA certificates for the download.
+      - The curl of older Windows releases reads only the node's certificate store; import the CA there for those.
+    type: str
+  source_check_revocation:
+    description: Whether the node checks the server certificate's revocation. Windows fails when it cannot reach the list.
+    type: bool
+    default: true
+  source_connect_timeout:
+    description: Seconds to wait for the server to accept the connection.
+    type: int
+    default: 15
+  source_timeout:
+    description: Seconds that one attempt of the download may take.
+    type: int
+    default: 600
+  source_retries:
+    description: How often a failed download is tried again.
+    type: int
+    default: 3
+  source_retry_delay:
+    description: Seconds between two attempts.
+    type: int
+    default: 5
+  log_dir:
+    description:
+      - Directory of C(csi-proxy.log). The default is the one that OpenShift's must-gather collects.
+      - The log is rolled whenever the service is stopped anyway; the file before is C(csi-proxy.log.1).
+    type: str
+    default: C:\var\log\csi-proxy
+  log_file_max_size:
+    description: Size of the log in megabytes at which csi-proxy empties it.
+    type: int
+    default: 100
+  log_level:
+    description: Verbosity of the log (C(-v)).
+    type: int
+    default: 2
+  working_dirs:
+    description: Further directories, besides O(kubelet_path), that csi-proxy may work in.
+    type: list
+    elements: str
+    default: []
+  require_privacy:
+    description: Whether SMB mappings must be encrypted. From csi-proxy 1.2.0 on; without it the release's own default holds.
+    type: bool
+  metrics_bind_address:
+    description: Address and port for metrics, such as V(127.0.0.1:8888). From csi-proxy 1.3.0 on.
+    type: str
+  extra_flags:
+    description:
+      - Further flags of csi-proxy as a dictionary, without the dash, such as C(vmodule).
+      - A flag that the release does not know is refused, because csi-proxy would not start with it.
+    type: dict
+    default: {}
+  start_mode:
+    description: When Windows starts the service.
+    type: str
+    choices: [auto, delayed-auto, demand]
+    default: auto
+  recovery:
+    description: What Windows does when the process ends unexpectedly. Without it the actions stay as they are.
+    type: dict
+    suboptions:
+      reset_seconds:
+        description: Seconds without a failure after which the first action applies again.
+        type: int
+        default: 86400
+      actions:
+        description: The actions for the first, second and following failures.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          type:
+            description: What to do.
+            type: str
+            choices: [none, restart]
+            default: restart
+          delay_ms:
+            description: Milliseconds to wait before.
+            type: int
+            required: true
+  dependencies:
+    description: Services that Windows starts before this one.
+    type: list
+    elements: str
+    default: []
+  allow_downgrade:
+    description: Whether a lower release than the one in place may be installed.
+    type: bool
+    default: false
+  adopt:
+    description:
+      - Whether a service that runs csi-proxy from elsewhere, and that no other tool manages, is taken over.
+      - Its executable stays where it is; its command line is recorded, and is what a failed takeover goes back to.
+    type: bool
+    default: true
+  lock_timeout:
+    description: Seconds to wait while another run changes this node.
+    type: int
+    default: 60
+seealso:
+  - module: kubewin.csi.csi_proxy_info
+"""
+
+EXAMPLES = r"""
+- name: Let each node download csi-proxy from a mirror
+  kubewin.csi.csi_proxy:
+    version: 1.3.0
+    source: https://mirror.example.com/csi-proxy/1.3.0/csi-proxy.exe
+    checksum: 4a5d2c8f0b1e6a79d3c2b5f8e1a4d7c0936f2b8e5d1a4c7f0e3b6d9c2f5a8b1e
+
+- name: Send a file from the controller, with metrics and recovery
+  kubewin.csi.csi_proxy:
+    version: 1.3.0
+    source: /srv/artifacts/csi-proxy-1.3.0.exe
+    checksum: 4a5d2c8f0b1e6a79d3c2b5f8e1a4d7c0936f2b8e5d1a4c7f0e3b6d9c2f5a8b1e
+    metrics_bind_address: 127.0.0.1:8888
+    recovery:
+      actions:
+        - delay_ms: 10000
+        - delay_ms: 30000
+
+- name: Remove it
+  kubewin.csi.csi_proxy:
+    state: absent
+"""
+
+RETURN = r"""
+csi_proxy:
+  description: What is on the node, after the task (in check mode, and where it was refused, as found).
+  returned: when the node could be observed
+  type: dict
+  contains:
+    observed_at:
+      description: When it was seen, by the controller's clock.
+      type: str
+    host:
+      description: What the host says of itself, from its registry and event log.
+      type: dict
+      contains:
+        name:
+          description: Host name.
+          type: str
+        dns_name:
+          description: Host name with its primary domain.
+          type: str
+        addresses:
+          description: IP addresses of its interfaces.
+          type: list
+          elements: str
+        os_build:
+          description: Build and revision of Windows.
+          type: str
+        installation_type:
+          description: Such as C(Server Core).
+          type: str
+        boot_time:
+          description: Last boot, UTC.
+          type: str
+        boot_id:
+          description: Number that grows with each boot, where Windows keeps one.
+          type: int
+    managed_by:
+      description: Who owns csi-proxy here. C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
+      type: str
+    service:
+      description: The Windows service, null where there is none.
+      type: dict
+    executable:
+      description: Path, SHA-256 and, where the digest is the recorded one, release. Null where there is no service.
+      type: dict
+    pipes:
+      description: Names of csi-proxy's pipes that are served.
+      type: list
+      elements: str
+    api_groups:
+      description: API groups with the versions that are served.
+      type: dict
+    serving:
+      description: Whether the service runs with a stable process and serves every required pipe.
+      type: bool
+    missing_pipes:
+      description: Required pipes that are not served.
+      type: list
+      elements: str
+    drift:
+      description: What differs from what is wanted, with C(item), C(found) and C(expected).
+      type: list
+      elements: dict
+    findings:
+      description: What volumes trip over, with C(id), C(severity), C(object), C(message) and C(remedy). Nothing of it is changed.
+      type: list
+      elements: dict
+plan:
+  description: The steps that were done, or in check mode would be, each with C(step) and C(description).
+  returned: unless refused
+  type: list
+  elements: dict
+reason:
+  description: A stable word for what went wrong, such as C(connection_lost), C(checksum_mismatch) or C(start_failed).
+  returned: on failure
+  type: str
+rolled_back:
+  description: Whether the release that was there before is back.
+  returned: when a swap failed
+  type: bool
+log_tail:
+  description: The last lines of csi-proxy's log.
+  returned: when the service did not start or serve
+  type: list
+  elements: str
+"""

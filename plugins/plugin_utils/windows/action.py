@@ -1,0 +1,88 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What both actions share: refusing what would be ignored, options, the channel, and turning errors into results."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import ArgumentSpec
+
+
+class WindowsAction(ActionBase):  # type: ignore[misc]  # ansible carries no types
+    """An action that works on the host's own connection."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    argument_spec: ClassVar[ArgumentSpec]
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A result; errors of node and connection come back as failed, never as unreachable.
+
+        Ansible goes on with later batches and plays when a host is unreachable, and a failed one stops the run.
+        """
+        result: dict[str, Any] = {"changed": False}
+        try:
+            self._refuse_keywords()
+            options = self._options()
+            wanted = self.prepare(options)
+            super().run(tmp, task_vars)
+            node = Node(open_channel(self._connection))
+            try:
+                result.update(self.work(node, wanted, options))
+            finally:
+                node.channel.close()
+        except NodeError as error:
+            result.update(error.result)
+            result.update(
+                failed=True, changed=bool(error.result.get("changed", False)), reason=error.reason, msg=str(error)
+            )
+        return result
+
+    @abstractmethod
+    def prepare(self, options: dict[str, Any]) -> Any:
+        """Check the options and make of them what is wanted, before the node is asked anything."""
+
+    @abstractmethod
+    def work(self, node: Node, wanted: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Do it and return the result."""
+
+    def note(self, text: str) -> None:
+        """Progress, shown with -vv."""
+        self._display.vv(text, host=self._play_context.remote_addr)
+
+    def _refuse_keywords(self) -> None:
+        """Name what Ansible would accept and then silently not apply to a command over the connection itself."""
+        action = str(self._task.action).rpartition(".")[2]
+        refused = {
+            "become": (
+                bool(self._task.become) or getattr(self._connection, "become", None) is not None,
+                "Connect as an administrator instead, and set become: false on the task or play (ansible_become: false for the hosts).",
+            ),
+            "environment": (
+                any(self._task.environment or ()),
+                "Use the option source_proxy for a proxy; nothing else reads an environment.",
+            ),
+            "async": (bool(self._task.async_val), "Remove async and poll; the task bounds its own waiting."),
+        }
+        for keyword, (given, remedy) in refused.items():
+            if given:
+                raise NodeError(
+                    "keyword_unsupported", f"{action} does not support the keyword {keyword}.", remedy=remedy
+                )
+
+    def _options(self) -> dict[str, Any]:
+        validated = ArgumentSpecValidator(self.argument_spec).validate(dict(self._task.args))
+        if validated.error_messages:
+            raise NodeError(
+                "bad_option", "; ".join(validated.error_messages) + ".", remedy="See ansible-doc for the options."
+            )
+        return dict(validated.validated_parameters)
