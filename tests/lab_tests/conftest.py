@@ -27,7 +27,7 @@ from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontControl, FrontProcess
 from lab.windows.shells import Limits
 from lab.windows.simulated import SimulatedServer
-from lab.windows.wine import WineHost, base_prefix, boot_all, find_wine
+from lab.windows.wine import WineHost, base_prefix, boot_all, find_wine, stop_all
 from lab.windows.wsman import EndpointConfig
 from winrm.protocol import Protocol
 
@@ -218,8 +218,7 @@ def make_wine_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWin
         return host
 
     yield make
-    for host in hosts:
-        host.remove()
+    stop_all(hosts)
     shutil.rmtree(folder)
 
 

@@ -142,6 +142,8 @@ def _environment(prefix: Path) -> dict[str, str]:
         "WINEDEBUG": "-all",
         "WINEDLLOVERRIDES": "mscoree,mshtml,winemenubuilder.exe=",
         "WINEPREFIX": str(prefix),
+        # Where wineserver puts its socket; beside the prefix, it goes away with the host even after a crash.
+        "TMPDIR": str(prefix.parent),
     }
 
 
@@ -318,6 +320,8 @@ class WineHost:
                 os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
             self._process = None
+        for sockets in self.folder.glob("wine-*"):
+            shutil.rmtree(sockets, ignore_errors=True)
 
     def reboot(self) -> None:
         """Off and on again on the same agent address; services with automatic start come up by themselves."""
@@ -362,6 +366,13 @@ def boot_all(hosts: Iterable[WineHost]) -> None:
         for host in waiting:
             host.stop()
         raise
+
+
+def stop_all(hosts: Iterable[WineHost]) -> None:
+    """Switch hosts off, all at once."""
+    waiting = list(hosts)
+    with ThreadPoolExecutor(max_workers=max(1, len(waiting))) as pool:
+        list(pool.map(WineHost.stop, waiting))
 
 
 def wait_for_agent(agent: Agent, timeout: float = 30.0) -> None:
