@@ -52,6 +52,9 @@ def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
     return str(status.get("message", "")), status
 
 
+# What admission says when it refuses; a plain lack of permission always says who cannot do what.
+_ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
+
 _CANNOT = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
@@ -72,7 +75,7 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
             "forbidden",
             403,
         )
-    if match is None and "cannot " not in message:
+    if match is None and any(words in message for words in _ADMISSION) and "cannot " not in message:
         # Admission answers 403 too; a missing rule is not what would help.
         return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
     where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"

@@ -45,10 +45,7 @@ class Plan:
     def refusal(self) -> str:
         """All blockers in one text, empty when there is none."""
         blockers = [finding for finding in self.findings if finding.severity == "blocker"]
-        return "\n".join(
-            f"{finding.object}: {finding.message}. {finding.remedy[:1].upper()}{finding.remedy[1:]}."
-            for finding in blockers
-        )
+        return "\n".join(f"{finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers)
 
     def summary(self) -> list[str]:
         """The plan for people, a line an item."""

@@ -39,7 +39,9 @@ def snapshot(**spoilt: Any) -> Snapshot:
         "nodes": (node("win-1"), node("win-2")),
         "controllers": (controller(),),
         "daemon_sets": (),
-        "namespaces": {HOME: {"metadata": {"name": HOME, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}},
+        "namespaces": {
+            HOME: {"metadata": {"name": HOME, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+        },
         "csi_driver": {
             "metadata": {"name": VSPHERE.name},
             "spec": {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "ReadWriteOnceWithFSType"},

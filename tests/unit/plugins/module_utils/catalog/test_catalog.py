@@ -1,0 +1,84 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Every catalog entry must hold together, so that a new one is right when these pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, MODES, Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
+
+ROOT = Path(__file__).parents[5]
+drivers = pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS.keys())
+
+
+def test_the_registry_names_every_file_of_the_folder() -> None:
+    folder = ROOT / "plugins" / "module_utils" / "catalog" / "drivers"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(DRIVERS)
+
+
+@drivers
+def test_every_release_has_a_mode_and_its_images(driver: Driver) -> None:
+    for release in driver.releases:
+        version = parse(release.version)
+        assert driver.mode_rules(version), f"{release.version} has no mode"
+        assert set(release.images) <= set(IMAGE_ROLES)
+        assert from_image(release.images["driver"]) == version
+        assert all(from_image(image) is not None for image in release.images.values())
+
+
+@drivers
+def test_the_default_is_known_and_deployable(driver: Driver) -> None:
+    version = parse(driver.default_version)
+    assert driver.release(version) is not None
+    assert any(rule.template for rule in driver.mode_rules(version))
+
+
+@drivers
+def test_every_mode_that_can_be_deployed_has_its_template(driver: Driver) -> None:
+    for rule in driver.modes:
+        assert rule.mode in MODES
+        if rule.template is not None:
+            assert rule.template == f"{driver.key}_{rule.mode}.yaml.j2"
+            assert (ROOT / "roles" / "csi_driver" / "templates" / "drivers" / rule.template).is_file()
+            assert rule.mode != "csi_proxy" or rule.pipes
+
+
+@drivers
+def test_no_two_drivers_share_what_must_be_their_own(driver: Driver) -> None:
+    others = [one for one in DRIVERS.values() if one is not driver]
+    for attribute in ("key", "name", "daemonset", "service_account", "app_label"):
+        assert getattr(driver, attribute) not in [getattr(one, attribute) for one in others]
+
+
+@pytest.mark.parametrize(
+    ("image", "release"),
+    [
+        ("registry.k8s.io/csi-vsphere/driver:v3.4.0", "3.4.0"),
+        ("mirror:5000/a/b/driver:3.4.0", "3.4.0"),
+        ("x/smbplugin:v1.20.3-windows-hp", "1.20.3"),
+        ("x/aws:v2.17.0-eksbuild.5", "2.17.0"),
+        ("x/driver:v3.7.2-build20260101", "3.7.2"),
+        ("x/driver:v3.4.1-rc.1", "3.4.1-rc.1"),
+        ("x/driver:v3.4.0@sha256:aa", "3.4.0"),
+        ("x/driver@sha256:aa", None),
+        ("registry:5000/driver", None),
+        ("x/driver:latest", None),
+    ],
+)
+def test_a_tag_tells_the_release(image: str, release: str | None) -> None:
+    found = from_image(image)
+    assert (str(found) if found else None) == release
+
+
+def test_pre_releases_come_before_their_release() -> None:
+    order = ["3.3.9", "3.4.0-rc.1", "3.4.0", "3.4.1-rc.1"]
+    assert sorted(order, key=parse) == order
+
+
+@pytest.mark.parametrize("text", ["", "3", "three.four", "v", "3.x"])
+def test_what_is_no_release_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a release number"):
+        parse(text)

@@ -1,0 +1,220 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Requests: what is repeated, for how long, and what the errors say."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, Unreachable
+from unit.plugins.module_utils.cluster.fakes import ApiError, Clock, Response, Script
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}
+FORBIDDEN = {
+    "message": 'daemonsets.apps "x" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "daemonsets" '
+    'in API group "apps" in the namespace "n"'
+}
+
+
+def client(*answers: Any, clock: Clock | None = None) -> tuple[Client, Script, Clock]:
+    script, time = Script(*answers), clock or Clock()
+    return Client(script, retry_for=60, clock=time, sleep=time.sleep), script, time
+
+
+def test_what_does_not_exist_is_none() -> None:
+    assert client(ApiError(404))[0].get(kinds.NODE, "win-1") is None
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_server_in_trouble_is_asked_again(status: int) -> None:
+    made, script, clock = client(ApiError(status), ApiError(status), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 3
+    assert clock.slept
+
+
+def test_a_lost_connection_is_tried_again() -> None:
+    made, script, dummy = client(ConnectionRefusedError("refused"), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 2
+    assert dummy.slept
+
+
+def test_retry_after_is_kept() -> None:
+    made, dummy, clock = client(ApiError(429, headers={"Retry-After": "7"}), Response(NODE))
+    made.get(kinds.NODE, "win-1")
+    assert clock.slept == [7.0]
+    assert dummy.asked
+
+
+def test_a_retry_after_beyond_the_patience_ends_at_once() -> None:
+    made, script, clock = client(ApiError(429, headers={"Retry-After": "3600"}))
+    with pytest.raises(ClusterError, match="slow down") as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == "too_many_requests"
+    assert clock.slept == []
+    assert len(script.asked) == 1
+
+
+def test_patience_ends() -> None:
+    made, dummy, clock = client(ConnectionRefusedError("refused"))
+    with pytest.raises(Unreachable, match="refused") as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == "unreachable"
+    assert 60 <= clock.now < 64
+    assert dummy.asked
+
+
+def test_an_error_of_our_own_is_not_taken_for_the_network() -> None:
+    made, script, dummy = client(KeyError("ours"))
+    with pytest.raises(KeyError):
+        made.get(kinds.NODE, "win-1")
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(400, "invalid"), (401, "unauthorized"), (403, "forbidden"), (409, "conflict"), (422, "invalid")],
+)
+def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None:
+    body = FORBIDDEN if status == 403 else None
+    made, script, dummy = client(ApiError(status, body))
+    with pytest.raises(ClusterError) as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
+def test_a_server_that_just_started_may_forbid_for_a_moment() -> None:
+    made, script, dummy = client(ConnectionRefusedError("down"), ApiError(403, FORBIDDEN), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 3
+    assert dummy.slept
+
+
+def test_lists_are_paged() -> None:
+    pages = (
+        Response({"items": [{"n": 1}], "metadata": {"continue": "t", "resourceVersion": "5"}}),
+        Response({"items": [{"n": 2}], "metadata": {"resourceVersion": "5"}}),
+    )
+    made, script, dummy = client(*pages)
+    listing = made.list(kinds.NODE, label_selector="a=b")
+    assert listing.items == ({"n": 1}, {"n": 2})
+    assert listing.resource_version == "5"
+    assert [asked[2]["_continue"] for asked in script.asked] == [None, "t"]
+    assert all(asked[2]["limit"] == 500 and asked[2]["label_selector"] == "a=b" for asked in script.asked)
+    assert dummy.slept == []
+
+
+def test_a_page_that_expired_starts_the_list_again() -> None:
+    first = Response({"items": [{"n": 1}], "metadata": {"continue": "t"}})
+    last = Response({"items": [{"n": 1}], "metadata": {"resourceVersion": "9"}})
+    made, script, dummy = client(first, ApiError(410), last)
+    assert made.list(kinds.NODE).items == ({"n": 1},)
+    assert len(script.asked) == 3
+    assert dummy.slept == []
+
+
+def test_pages_that_always_expire_are_given_up() -> None:
+    made, script, dummy = client(ApiError(410))
+    with pytest.raises(Gone):
+        made.list(kinds.NODE)
+    assert len(script.asked) == 3
+    assert dummy.slept == []
+
+
+def test_apply_is_ours_strict_and_without_force() -> None:
+    made, script, dummy = client(Response(NODE, {"Warning": '299 - "would violate PodSecurity"'}))
+    answer = made.apply({**NODE}, dry_run=True)
+    method, path, params = script.asked[0]
+    assert (method, path) == ("PATCH", "/api/v1/nodes/win-1")
+    assert params["field_manager"] == "kubewin.csi"
+    assert params["force_conflicts"] == "false"
+    assert params["dry_run"] == "All"
+    assert ("fieldValidation", "Strict") in params["query_params"]
+    assert params["content_type"] == "application/apply-patch+yaml"
+    assert answer.warnings == ("would violate PodSecurity",)
+    made.apply({**NODE}, dry_run=False)
+    assert "dry_run" not in script.asked[1][2]
+    assert dummy.slept == []
+
+
+def test_watch_reads_lines_however_they_are_cut() -> None:
+    lines = [{"type": "ADDED", "object": {"metadata": {"name": str(number)}}} for number in range(3)]
+    made = client(Response(lines=lines))[0]
+    assert [(kind, item["metadata"]["name"]) for kind, item in made.watch(kinds.POD, "1", 5)] == [
+        ("ADDED", "0"), ("ADDED", "1"), ("ADDED", "2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(lines=[{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}]),
+        ApiError(410),
+    ],
+)
+def test_a_watch_from_too_long_ago_says_so(answer: Any) -> None:
+    with pytest.raises(Gone):
+        list(client(answer)[0].watch(kinds.POD, "1", 5))
+
+
+def test_a_watch_that_breaks_says_so() -> None:
+    with pytest.raises(Unreachable):
+        list(client(ConnectionResetError("reset"))[0].watch(kinds.POD, "1", 5))
+
+
+def test_a_log_that_cannot_be_read_explains_nothing() -> None:
+    assert client(ApiError(500))[0].log("n", "p", "c") == ""
+
+
+def test_the_servers_clock_counts() -> None:
+    ahead = datetime.now(timezone.utc) + timedelta(hours=1)
+    made = client(Response(NODE, {"Date": format_datetime(ahead, usegmt=True)}))[0]
+    made.get(kinds.NODE, "win-1")
+    assert abs(made.now() - ahead) < timedelta(seconds=5)
+
+
+def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(403, FORBIDDEN))[0].get(kinds.DAEMON_SET, "x", "n")
+    assert "system:serviceaccount:a:b cannot patch daemonsets (in namespace n" in str(raised.value)
+    assert '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["patch"]}' in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "says"),
+    [
+        ("pods x is forbidden: violates PodSecurity", "admission_refused", "violates PodSecurity"),
+        ('admission webhook "w" denied the request: no', "admission_refused", "denied the request"),
+        (
+            'clusterroles "x" is forbidden: user "u" is attempting to grant RBAC permissions not currently held',
+            "forbidden",
+            "escalate",
+        ),
+        ("Forbidden", "forbidden", 'resources: ["nodes"], verbs: ["get"]'),
+    ],
+)
+def test_other_kinds_of_forbidden(message: str, reason: str, says: str) -> None:
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(403, {"message": message}))[0].get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert says in str(raised.value)
+
+
+def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "helm" using apps/v1', "field": ".spec.template"},
+        {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl"', "field": ".spec.selector"},
+    ]
+    body = {"message": "Apply failed with 2 conflicts", "details": {"causes": causes}}
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(409, body))[0].apply({**NODE}, dry_run=True)
+    assert '"helm" owns .spec.template; "kubectl" owns .spec.selector' in str(raised.value)
+    assert "force_conflicts" in str(raised.value)

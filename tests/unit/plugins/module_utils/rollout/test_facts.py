@@ -1,0 +1,127 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reading the API's JSON, with everything absent that may be absent."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
+    DaemonSetFacts,
+    EventFacts,
+    HostFacts,
+    NodeFacts,
+    PodFacts,
+    Registration,
+    moment,
+)
+
+AT = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-20T23:00:00Z", AT),
+        ("2026-11-20T23:00:00", AT),
+        ("2026-11-20T23:00:00.000000Z", AT),
+        ("", None),
+        ("x", None),
+        (None, None),
+    ],
+)
+def test_times(text: Any, expected: datetime | None) -> None:
+    assert moment(text) == expected
+
+
+def test_a_bare_node() -> None:
+    facts = NodeFacts.from_object({"metadata": {"name": "n"}})
+    assert (facts.ready, facts.not_ready_because, facts.taints, facts.node_ids) == (False, "no Ready condition", (), {})
+
+
+@pytest.mark.parametrize("annotation", ["no json", "[]", "{}"])
+def test_an_annotation_that_is_no_map_names_no_driver(annotation: str) -> None:
+    node = {"metadata": {"name": "n", "annotations": {"csi.volume.kubernetes.io/nodeid": annotation}}}
+    assert NodeFacts.from_object(node).node_ids == {}
+
+
+def test_a_full_node() -> None:
+    facts = NodeFacts.from_object(
+        {
+            "metadata": {"name": "n", "annotations": {"csi.volume.kubernetes.io/nodeid": '{"d": "id"}'}},
+            "spec": {"unschedulable": True, "taints": [{"key": "os", "value": "Windows", "effect": "NoSchedule"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "M"}]},
+        }
+    )
+    assert facts.node_ids == {"d": "id"}
+    assert facts.cordoned
+    assert not facts.ready
+    assert facts.not_ready_because == "R M"
+    assert facts.taints[0].value == "Windows"
+
+
+def test_registrations() -> None:
+    csi_node = {
+        "metadata": {"managedFields": [{"time": "2026-11-20T22:00:00Z"}, {"time": "2026-11-20T23:00:00Z"}, {}]},
+        "spec": {"drivers": [{"name": "other"}, {"name": "d", "nodeID": "id", "topologyKeys": None}]},
+    }
+    found = Registration.from_object(csi_node, "d")
+    assert found == Registration("id", (), AT)
+    assert Registration.from_object(csi_node, "absent") is None
+    assert Registration.from_object({"metadata": {}, "spec": {"drivers": None}}, "d") is None
+
+
+def test_a_pod_that_waits_for_the_scheduler_belongs_to_the_node_of_its_affinity() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-1"]}]}
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+            }
+        },
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "why"}]},
+    }
+    facts = PodFacts.from_object(pod)
+    assert (facts.node, facts.not_scheduled, facts.ready) == ("win-1", "why", False)
+
+
+def test_a_container_that_crashed_tells_its_last_end() -> None:
+    status = {
+        "name": "c",
+        "restartCount": 2,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+        "lastState": {"terminated": {"exitCode": 255, "reason": "Error", "finishedAt": "2026-11-20T23:00:00Z"}},
+    }
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": {"containerStatuses": [status]}}
+    facts = PodFacts.from_object(pod)
+    assert facts.containers[0].exit_code == 255
+    assert facts.containers[0].waiting == "CrashLoopBackOff"
+    assert facts.last_restart == AT
+    assert facts.started_at is None
+
+
+def test_pipes_of_a_daemon_set_are_bare_names() -> None:
+    volumes = [{"name": "a", "hostPath": {"path": r"\\.\pipe\csi-proxy-disk-v1"}}, {"name": "b", "emptyDir": {}}]
+    daemon_set = {
+        "metadata": {"namespace": "x", "name": "d", "generation": 2},
+        "spec": {"template": {"spec": {"volumes": volumes}}},
+        "status": {"observedGeneration": 1},
+    }
+    facts = DaemonSetFacts.from_object(daemon_set)
+    assert facts.pipes == ("csi-proxy-disk-v1",)
+    assert not facts.observed
+
+
+def test_an_event_takes_the_newest_time_it_has() -> None:
+    event = {"involvedObject": {"kind": "Pod", "name": "p"}, "series": {"lastObservedTime": "2026-11-20T23:00:00Z"}}
+    assert EventFacts.from_object(event).last_seen == AT
+    assert EventFacts.from_object({"eventTime": "2026-11-20T23:00:00Z"}).last_seen == AT
+    assert EventFacts.from_object({}).last_seen is None
+
+
+def test_host_facts_keep_apart_no_pipes_and_pipes_not_told() -> None:
+    assert HostFacts.from_option({"node": "n", "pipes": []}).pipes == ()
+    assert HostFacts.from_option({"node": "n", "pipes": None}).pipes is None
+    assert HostFacts.from_option({"node": "n"}).serving is None

@@ -1,0 +1,104 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the gate says, and when it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
+
+
+def node(name: str, verdict: str, lack: str = "") -> dict[str, Any]:
+    lacks = [{"id": "CSI-G20", "verdict": verdict, "message": lack, "remedy": "do this"}] if lack else []
+    return {
+        "node": name,
+        "verdict": verdict,
+        "lacks": lacks,
+        "notes": [],
+        "fingerprint": f"{verdict}{lack}",
+        "pod": "p",
+    }
+
+
+def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
+    return {
+        "verdict": verdict,
+        "settled": verdict != "waiting",
+        "daemonset": None,
+        "nodes": list(nodes),
+        "others": [{"node": "win-9", "reason": "no plugin pod: label is missing"}],
+        "trouble": list(trouble),
+    }
+
+
+def test_progress_tells_nodes_whose_verdict_changed() -> None:
+    seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    lines = list(progress(seen, {"win-1": "green"}, 4, 60))
+    assert lines == ["  4 s of 60: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
+
+
+def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
+    seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    known = {one["node"]: one["fingerprint"] for one in seen["nodes"]}
+    assert list(progress(seen, known, 30, 60)) == ["  30 s of 60: 1 of 2 nodes green; still waiting for win-2"]
+
+
+def test_progress_tells_nodes_that_went_away() -> None:
+    assert list(progress(rollout("green"), {"win-1": "x"}, 1, 2))[1].startswith("    win-1: no longer expected")
+
+
+def test_green_passes() -> None:
+    result = ended(rollout("green", node("win-1", "green")), {}, 60, "", check_mode=False)
+    assert "failed" not in result
+    assert result["msg"] == "1 nodes are green"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "says"),
+    [
+        ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
+        ("red", "gate_red", "waiting would not help: win-2"),
+        ("unproven", "gate_unproven", "nobody proved their hosts: win-2"),
+    ],
+)
+def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, says: str) -> None:
+    seen = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
+    result = ended(seen, {}, 60, "", check_mode=False)
+    assert result["failed"] is True
+    assert result["reason"] == reason
+    assert says in result["msg"]
+    assert "what it lacks -> do this" in result["msg"]
+    assert "win-9" in result["msg"]
+    assert result["rollout"]["table"] in result["msg"]
+
+
+@pytest.mark.parametrize("given", [True, "true", "yes"])
+def test_unproven_passes_when_accepted_and_is_said(given: Any) -> None:
+    seen = rollout("unproven", node("win-2", "unproven", "nobody looked"))
+    result = ended(seen, {"accept_unproven": given}, 60, "", check_mode=False)
+    assert "failed" not in result
+    assert "nobody looked" in result["msg"]
+
+
+@pytest.mark.parametrize("given", [False, "false", "no", None, ""])
+def test_unproven_is_not_accepted_by_a_word_that_says_no(given: Any) -> None:
+    seen = rollout("unproven", node("win-2", "unproven", "nobody looked"))
+    assert ended(seen, {"accept_unproven": given}, 60, "", check_mode=False)["failed"] is True
+
+
+def test_no_node_has_its_own_reason() -> None:
+    lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to judge", "remedy": "see"}
+    assert ended(rollout("red", trouble=(lack,)), {}, 60, "", check_mode=False)["reason"] == "no_nodes"
+
+
+def test_an_api_server_that_never_answered_is_the_reason() -> None:
+    result = ended(None, {}, 60, "connection refused", check_mode=False)
+    assert (result["failed"], result["reason"]) == (True, "unreachable")
+    assert "connection refused" in result["msg"]
+
+
+def test_check_mode_looks_and_does_not_fail() -> None:
+    result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), {}, 60, "", check_mode=True)
+    assert "failed" not in result
+    assert "would not pass yet" in result["msg"]

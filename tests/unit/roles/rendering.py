@@ -1,0 +1,32 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Renders the role's templates as Ansible does, without a play."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+TEMPLATES = Path(__file__).parents[3] / "roles" / "csi_driver" / "templates"
+
+
+def render(plan: Plan) -> list[dict[str, Any]]:
+    """The objects of a plan, in the order they would be applied."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["to_json"] = json.dumps
+    template = plan.as_dict()["template"]
+    text = environment.get_template(template).render(plan=plan.settings)
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The one object of a kind."""
+    found = [item for item in objects if item["kind"] == kind]
+    assert len(found) == 1, f"{len(found)} objects of kind {kind}"
+    return found[0]

@@ -1,0 +1,263 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What the templates render: upstream's manifest, apart from what is meant, and valid for every Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, snapshot
+from unit.roles.rendering import only, render
+
+KUBELET = r"C:\var\lib\kubelet"
+SOCKET = r"C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\csi.sock"
+PIPES = ("disk-v1", "volume-v1", "filesystem-v1", "system-v1alpha1")
+
+# vSphere v3.4.0, manifests/vanilla/vsphere-csi-driver.yaml, DaemonSet vsphere-csi-node-windows. Lists whose elements
+# have names are keyed by them, since their order means nothing.
+UPSTREAM: dict[str, Any] = {
+    "metadata.name": "vsphere-csi-node-windows",
+    "metadata.namespace": "vmware-system-csi",
+    "spec.selector.matchLabels.app": "vsphere-csi-node-windows",
+    "spec.updateStrategy.type": "RollingUpdate",
+    "spec.updateStrategy.rollingUpdate.maxUnavailable": 1,
+    "spec.template.metadata.labels.app": "vsphere-csi-node-windows",
+    "spec.template.metadata.labels.role": "vsphere-csi-windows",
+    "spec.template.spec.priorityClassName": "system-node-critical",
+    "spec.template.spec.nodeSelector.kubernetes.io/os": "windows",
+    "spec.template.spec.serviceAccountName": "vsphere-csi-node",
+    "spec.template.spec.tolerations": [
+        {"effect": "NoExecute", "operator": "Exists"},
+        {"effect": "NoSchedule", "operator": "Exists"},
+    ],
+    "registrar.image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.12.0",
+    "registrar.args": [
+        "--v=5",
+        "--csi-address=$(ADDRESS)",
+        "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)",
+    ],
+    "registrar.env.ADDRESS": r"unix://C:\\csi\\csi.sock",
+    "registrar.env.DRIVER_REG_SOCK_PATH": SOCKET,
+    "registrar.mount.plugin-dir": "/csi",
+    "registrar.mount.registration-dir": "/registration",
+    "registrar.livenessProbe.exec.command": [
+        "/csi-node-driver-registrar.exe",
+        f"--kubelet-registration-path={SOCKET}",
+        "--mode=kubelet-registration-probe",
+    ],
+    "registrar.livenessProbe.initialDelaySeconds": 3,
+    "driver.image": "registry.k8s.io/csi-vsphere/driver:v3.4.0",
+    "driver.imagePullPolicy": "Always",
+    "driver.args": [
+        "--fss-name=internal-feature-states.csi.vsphere.vmware.com",
+        "--fss-namespace=$(CSI_NAMESPACE)",
+    ],
+    "driver.env.NODE_NAME": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}},
+    "driver.env.CSI_ENDPOINT": r"unix://C:\\csi\\csi.sock",
+    "driver.env.MAX_VOLUMES_PER_NODE": "59",
+    "driver.env.X_CSI_MODE": "node",
+    "driver.env.X_CSI_SPEC_REQ_VALIDATION": "false",
+    "driver.env.X_CSI_SPEC_DISABLE_LEN_CHECK": "true",
+    "driver.env.LOGGER_LEVEL": "PRODUCTION",
+    "driver.env.X_CSI_LOG_LEVEL": "DEBUG",
+    "driver.env.CSI_NAMESPACE": {"fieldRef": {"fieldPath": "metadata.namespace"}},
+    "driver.env.NODEGETINFO_WATCH_TIMEOUT_MINUTES": "1",
+    "driver.mount.plugin-dir": r"C:\csi",
+    "driver.mount.pods-mount-dir": KUBELET,
+    **{f"driver.mount.csi-proxy-{pipe}": rf"\\.\pipe\csi-proxy-{pipe}" for pipe in PIPES},
+    "driver.ports": [{"name": "healthz", "containerPort": 9808, "protocol": "TCP"}],
+    "driver.livenessProbe.httpGet.path": "/healthz",
+    "driver.livenessProbe.httpGet.port": "healthz",
+    "driver.livenessProbe.initialDelaySeconds": 10,
+    "driver.livenessProbe.timeoutSeconds": 5,
+    "driver.livenessProbe.periodSeconds": 5,
+    "driver.livenessProbe.failureThreshold": 3,
+    "liveness.image": "registry.k8s.io/sig-storage/livenessprobe:v2.14.0",
+    "liveness.args": ["--v=4", "--csi-address=/csi/csi.sock"],
+    "liveness.mount.plugin-dir": "/csi",
+    "volume.registration-dir": {"path": KUBELET + "\\plugins_registry\\", "type": "Directory"},
+    "volume.plugin-dir": {"path": KUBELET + "\\plugins\\csi.vsphere.vmware.com\\", "type": "DirectoryOrCreate"},
+    "volume.pods-mount-dir": {"path": r"\var\lib\kubelet", "type": "Directory"},
+    **{f"volume.csi-proxy-{pipe}": {"path": rf"\\.\pipe\csi-proxy-{pipe}", "type": ""} for pipe in PIPES},
+}
+
+# Where ours differs, and why.
+DIFFERENCES = {
+    "metadata.labels.app.kubernetes.io/managed-by": "marks what is ours: nothing else is ever changed",
+    "metadata.labels.app.kubernetes.io/name": "common label",
+    "metadata.labels.app.kubernetes.io/part-of": "common label",
+    "metadata.annotations.kubewin.io/mode": "tells a later run which form this is, since both have the same name",
+    "metadata.annotations.kubewin.io/driver-version": "tells a later run the release although images may be digests",
+    "spec.template.metadata.labels.app.kubernetes.io/managed-by": "marks what is ours",
+    "spec.template.spec.os.name": "the API server then refuses fields that Windows ignores",
+    "spec.template.spec.serviceAccountName": "a ServiceAccount of our own: the driver's belongs to its installation",
+    "spec.template.spec.nodeSelector.kubewin.io/csi-proxy": "pods go only where the pipes were proven",
+    "volume.pods-mount-dir": "one option for the kubelet's directory, with its drive letter",
+}
+
+ROLES = {"node-driver-registrar": "registrar", "vsphere-csi-node": "driver", "liveness-probe": "liveness"}
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Paths and leaf values; lists and volume sources are leaves."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    return {
+        path: leaf
+        for key, inner in value.items()
+        for path, leaf in flatten(inner, f"{prefix}.{key}" if prefix else key).items()
+    }
+
+
+def facts(daemon_set: dict[str, Any]) -> dict[str, Any]:
+    """A DaemonSet in the shape of UPSTREAM."""
+    spec = daemon_set["spec"]["template"]["spec"]
+    pod = {key: value for key, value in spec.items() if key not in ("containers", "volumes")}
+    result = flatten(
+        {
+            "metadata": daemon_set["metadata"],
+            "spec": {
+                **{key: value for key, value in daemon_set["spec"].items() if key != "template"},
+                "template": {"metadata": daemon_set["spec"]["template"]["metadata"], "spec": pod},
+            },
+        }
+    )
+    for container in spec["containers"]:
+        role = ROLES[container["name"]]
+        result.update({f"{role}.mount.{one['name']}": one["mountPath"] for one in container.pop("volumeMounts")})
+        result.update(
+            {f"{role}.env.{one['name']}": one.get("value", one.get("valueFrom")) for one in container.pop("env", [])}
+        )
+        result.update(flatten({key: value for key, value in container.items() if key != "name"}, role))
+    result.update({f"volume.{volume['name']}": volume["hostPath"] for volume in spec["volumes"]})
+    return result
+
+
+def test_the_daemon_set_is_upstreams_apart_from_what_is_meant() -> None:
+    ours = facts(only(render(plan(VSPHERE, Wanted(), snapshot())), "DaemonSet"))
+    different = {path for path in {*ours, *UPSTREAM} if ours.get(path) != UPSTREAM.get(path)}
+    assert different == set(DIFFERENCES)
+
+
+def test_the_roles_hold_upstreams_rules_and_nothing_else() -> None:
+    objects = render(plan(VSPHERE, Wanted(), snapshot()))
+    assert only(objects, "ClusterRole")["rules"] == [
+        {
+            "apiGroups": ["cns.vmware.com"],
+            "resources": ["csinodetopologies"],
+            "verbs": ["create", "watch", "get", "patch"],
+        },
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    ]
+    assert only(objects, "Role")["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+    ]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = only(objects, kind)
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": "kubewin-vsphere-csi-node", "namespace": HOME}
+        ]
+        assert binding["roleRef"]["name"] == "kubewin-vsphere-csi-node"
+
+
+def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
+    kinds = {item["kind"] for item in render(plan(VSPHERE, Wanted(), snapshot()))}
+    assert kinds == {
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "StorageClass", "DaemonSet",
+    }  # fmt: skip
+
+
+def test_they_are_rendered_when_asked_for_and_absent() -> None:
+    world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
+    objects = render(plan(VSPHERE, Wanted(create_cluster_objects=True), world))
+    assert objects[0]["kind"] == "Namespace"
+    assert objects[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    assert only(objects, "CSIDriver")["spec"] == {"attachRequired": True, "podInfoOnMount": False}
+    assert only(objects, "ConfigMap")["data"]["trigger-csi-fullsync"] == "false"
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.2", "3.2.0", "3.3.1", "3.4.0"])
+def test_every_release_renders_its_own_images(version: str) -> None:
+    world = snapshot(controllers=(controller(f"v{version}"),), feature_states={HOME: {"csi-windows-support": "true"}})
+    spec = only(render(plan(VSPHERE, Wanted(), world)), "DaemonSet")["spec"]["template"]["spec"]
+    assert f"registry.k8s.io/csi-vsphere/driver:v{version}" in [one["image"] for one in spec["containers"]]
+
+
+@pytest.mark.parametrize("minor", range(25, 38))
+def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
+    version = f"1.{minor}.0"
+    world = snapshot(
+        kubernetes=f"v{version}", controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None}
+    )
+    wanted = Wanted(
+        create_cluster_objects=True,
+        image_pull_secrets=("mirror",),
+        resources={"driver": {"limits": {"memory": "256Mi"}, "requests": {"cpu": "10m"}}},
+        max_unavailable="10%",
+    )
+    for item in render(plan(VSPHERE, wanted, world)):
+        kubernetes_validate.validate(item, version, strict=True)
+
+
+def test_old_kubernetes_gets_no_field_it_does_not_know() -> None:
+    spec = only(render(plan(VSPHERE, Wanted(), snapshot(kubernetes="v1.23.17"))), "DaemonSet")["spec"]
+    assert "os" not in spec["template"]["spec"]
+
+
+def test_options_reach_the_manifest() -> None:
+    wanted = Wanted(
+        namespace="storage",
+        service_account="mine",
+        image_mirror="mirror.example:5000/k8s/",
+        images={"registrar": "elsewhere/registrar:1"},
+        image_digests={"driver": "sha256:" + "a" * 64},
+        image_pull_policy="IfNotPresent",
+        image_pull_secrets=("pull",),
+        kubelet_dir="D:\\kube let\\",
+        tolerations=({"key": "os", "operator": "Exists"},),
+        node_selector={"pool": "storage"},
+        resources={"driver": {"limits": {"memory": "1Gi"}}},
+        max_unavailable="25%",
+        csi_proxy_managed=False,
+        storage_class={"name": "fast", "parameters": {"storagepolicyname": "vSAN"}, "default": True},
+    )
+    world = snapshot(namespaces={"storage": {"metadata": {"name": "storage"}}}, feature_states={"storage": {}})
+    objects = render(plan(VSPHERE, wanted, world))
+    daemon_set = only(objects, "DaemonSet")
+    pod = daemon_set["spec"]["template"]["spec"]
+    by_name = {one["name"]: one for one in pod["containers"]}
+    assert daemon_set["metadata"]["namespace"] == "storage"
+    assert pod["serviceAccountName"] == "mine"
+    assert (
+        by_name["vsphere-csi-node"]["image"] == "mirror.example:5000/k8s/csi-vsphere/driver:v3.4.0@sha256:" + "a" * 64
+    )
+    assert by_name["node-driver-registrar"]["image"] == "elsewhere/registrar:1"
+    assert by_name["liveness-probe"]["image"] == "mirror.example:5000/k8s/sig-storage/livenessprobe:v2.14.0"
+    assert {one["imagePullPolicy"] for one in pod["containers"]} == {"IfNotPresent"}
+    assert pod["imagePullSecrets"] == [{"name": "pull"}]
+    assert pod["tolerations"] == [{"key": "os", "operator": "Exists"}]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "windows", "pool": "storage"}
+    assert by_name["vsphere-csi-node"]["resources"] == {"limits": {"memory": "1Gi"}}
+    assert daemon_set["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] == "25%"
+    assert {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}["plugin-dir"] == (
+        "D:\\kube let\\plugins\\csi.vsphere.vmware.com\\"
+    )
+    storage_class = only(objects, "StorageClass")
+    assert storage_class["metadata"]["name"] == "fast"
+    assert storage_class["parameters"] == {"csi.storage.k8s.io/fstype": "ntfs", "storagepolicyname": "vSAN"}
+    assert storage_class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"
+
+
+def test_no_storage_class_when_not_wanted() -> None:
+    kinds = [item["kind"] for item in render(plan(VSPHERE, Wanted(storage_class={"create": False}), snapshot()))]
+    assert "StorageClass" not in kinds
+
+
+@pytest.mark.parametrize("value", ['a"b', "a: b # c", "{{ x }}", "line\nbreak"])
+def test_no_value_can_leave_its_place(value: str) -> None:
+    daemon_set = only(render(plan(VSPHERE, Wanted(log_level=value), snapshot())), "DaemonSet")
+    env = daemon_set["spec"]["template"]["spec"]["containers"][1]["env"]
+    assert {"name": "X_CSI_LOG_LEVEL", "value": value} in env
