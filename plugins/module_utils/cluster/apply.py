@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Answer
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.objects import Change, change
+
+
+class Objects(Protocol):
+    """What is needed of a Client."""
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """One object, None when it does not exist."""
+
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        """Server-side apply of one object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,7 @@ class Applier:
     fields over from other managers.
     """
 
-    def __init__(self, client: Client, *, only_existing: bool = False, force: bool = False) -> None:
+    def __init__(self, client: Objects, *, only_existing: bool = False, force: bool = False) -> None:
         self._client = client
         self._only_existing = only_existing
         self._force = force

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]  # it has no types
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,13 +22,13 @@ class Cluster:
         self.refuse: str | None = None
 
     @staticmethod
-    def _key(item: dict[str, Any]) -> tuple[str, str | None, str]:
+    def _key(item: Mapping[str, Any]) -> tuple[str, str | None, str]:
         return item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         return self.objects.get((kind.kind, namespace, name))
 
-    def apply(self, definition: dict[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
         key = self._key(definition)
         if self.refuse == definition["kind"]:
             raise ClusterError(f"refused {key}", "invalid", 422)
@@ -55,20 +56,20 @@ NAMESPACE = thing("Namespace", "ns", None)
 def test_the_second_run_writes_nothing() -> None:
     cluster = Cluster({**NAMESPACE, "metadata": {"name": "ns", "uid": "u"}})
     wanted = [thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 1})]
-    first = Applier(cluster).apply(wanted)  # type: ignore[arg-type]  # the part of Client that is used
+    first = Applier(cluster).apply(wanted)
     assert cluster.written == ["ServiceAccount/sa", "DaemonSet/ds"]
     assert first.changed
     assert first.warnings == ("careful",)
-    second = Applier(cluster).apply(wanted)  # type: ignore[arg-type]  # as above
+    second = Applier(cluster).apply(wanted)
     assert not second.changed
     assert len(cluster.written) == 2
 
 
 def test_only_what_differs_is_written() -> None:
     cluster = Cluster({**NAMESPACE, "metadata": {"name": "ns", "uid": "u"}})
-    Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 1})])  # type: ignore[arg-type]  # as above
+    Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 1})])
     cluster.written.clear()
-    outcome = Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 2})])  # type: ignore[arg-type]  # as above
+    outcome = Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds", spec={"a": 2})])
     assert cluster.written == ["DaemonSet/ds"]
     assert [change.action for change in outcome.changes] == ["none", "update"]
     difference = outcome.changes[1].diff()
@@ -79,13 +80,13 @@ def test_a_refusal_of_the_last_leaves_the_first_unwritten() -> None:
     cluster = Cluster({**NAMESPACE, "metadata": {"name": "ns", "uid": "u"}})
     cluster.refuse = "DaemonSet"
     with pytest.raises(ClusterError):
-        Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds")])  # type: ignore[arg-type]  # as above
+        Applier(cluster).apply([thing("ServiceAccount", "sa"), thing("DaemonSet", "ds")])
     assert cluster.written == []
 
 
 def test_a_plan_writes_nothing_and_marks_what_the_server_could_not_see() -> None:
     cluster = Cluster()
-    outcome = Applier(cluster).plan([NAMESPACE, thing("ServiceAccount", "sa")])  # type: ignore[arg-type]  # as above
+    outcome = Applier(cluster).plan([NAMESPACE, thing("ServiceAccount", "sa")])
     assert cluster.written == []
     assert [(change.kind, change.action, change.validated) for change in outcome.changes] == [
         ("Namespace", "create", True),
@@ -96,20 +97,20 @@ def test_a_plan_writes_nothing_and_marks_what_the_server_could_not_see() -> None
 
 def test_a_real_run_makes_the_namespace_first_and_has_everything_validated() -> None:
     cluster = Cluster()
-    outcome = Applier(cluster).apply([NAMESPACE, thing("ServiceAccount", "sa")])  # type: ignore[arg-type]  # as above
+    outcome = Applier(cluster).apply([NAMESPACE, thing("ServiceAccount", "sa")])
     assert cluster.written == ["Namespace/ns", "ServiceAccount/sa"]
     assert all(change.validated for change in outcome.changes)
 
 
 def test_a_namespace_that_nobody_makes_is_an_error() -> None:
     with pytest.raises(ClusterError, match="namespace ns does not exist"):
-        Applier(Cluster()).plan([thing("ServiceAccount", "sa")])  # type: ignore[arg-type]  # as above
+        Applier(Cluster()).plan([thing("ServiceAccount", "sa")])
 
 
 def test_only_existing_creates_nothing() -> None:
     cluster = Cluster()
     with pytest.raises(ClusterError, match="Node win-1 does not exist"):
-        Applier(cluster, only_existing=True).apply([thing("Node", "win-1", None)])  # type: ignore[arg-type]  # as above
+        Applier(cluster, only_existing=True).apply([thing("Node", "win-1", None)])
     assert cluster.written == []
 
 
@@ -118,11 +119,11 @@ def test_only_existing_is_bound_to_the_object_that_was_seen() -> None:
     sent: list[dict[str, Any]] = []
     real = cluster.apply
 
-    def spy(definition: dict[str, Any], **rest: Any) -> Answer:
-        sent.append(definition)
-        return real(definition, **rest)
+    def spy(definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        sent.append(dict(definition))
+        return real(definition, dry_run=dry_run, force=force)
 
     cluster.apply = spy  # type: ignore[method-assign]  # to see what is sent
     labelled = {**thing("Node", "win-1", None), "metadata": {"name": "win-1", "labels": {"a": "b"}}}
-    Applier(cluster, only_existing=True).apply([labelled])  # type: ignore[arg-type]  # as above
+    Applier(cluster, only_existing=True).apply([labelled])
     assert [item["metadata"]["uid"] for item in sent] == ["seen", "seen"]
