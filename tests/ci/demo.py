@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -50,7 +49,7 @@ def up(bench: Bench, say: Say) -> int:
     say(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
     if code:
         say(f"the playbook failed; look around with the commands below, logs are in {paths.short(state() / 'logs')}")
-    explain(bench, say, inventory)
+    print(explain(bench, inventory), flush=True)
     return code
 
 
@@ -59,24 +58,19 @@ def colour() -> str:
     return "1" if os.isatty(1) and not os.environ.get("NO_COLOR") else "0"
 
 
-def explain(bench: Bench, say: Say, inventory: str) -> None:
+def explain(bench: Bench, inventory: str) -> str:
     """How to look around, and how to stop."""
-    kubeconfig = paths.short(state() / "kubeconfig" / "admin.yaml")
-    lane = f"{paths.short(bench.main.bin)}"
-    lines = [
-        "",
-        "Look around:",
-        "  make status                                   what runs, where, and its logs",
-        f"  export KUBECONFIG={kubeconfig}",
-        "  kubectl get csinodes,pods -A -o wide          if you have kubectl",
-        f"  . {lane}/activate",
-        f"  ansible-playbook -i {inventory} playbooks/enable-csi.yml         again: changes nothing",
-        f"  ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info     what runs on the Windows hosts",
-        "Stop it:",
-        "  make down",
-    ]
-    for line in lines:
-        say(line)
+    return f"""
+Look around, in this folder:
+  make status                       what runs, where its logs are
+  make demo                         once more: the lab is reused, and the playbook changes nothing
+  . {paths.short(bench.main.bin)}/activate
+  ansible-playbook -i {inventory} playbooks/enable-csi.yml --check
+  ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info
+  export KUBECONFIG={paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it
+Stop:
+  make down
+"""
 
 
 def down(bench: Bench) -> int:
@@ -87,11 +81,3 @@ def down(bench: Bench) -> int:
 def status(bench: Bench) -> int:
     """Says what of the demo lab runs."""
     return lab(bench, "status", "--name", LAB)
-
-
-def running() -> bool:
-    """Whether the demo lab's state says that it was started."""
-    try:
-        return bool(json.loads((state() / "lab.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return False
