@@ -20,6 +20,13 @@ type Fleet struct {
 // NewFleet starts without machines.
 func NewFleet() *Fleet { return &Fleet{hosts: map[string]*Host{}} }
 
+// Adopt adds a machine that was made elsewhere.
+func (f *Fleet) Adopt(h *Host) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[h.Name()] = h
+}
+
 func (f *Fleet) get(name string) (*Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
