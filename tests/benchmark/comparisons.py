@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmark import gate
 from benchmark.report import Row
 from benchmark.rig import BenchmarkError, Figures, Rig
 
@@ -82,7 +83,7 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
     _expect("second run without changes", again[0].changed == 0 and again[1].changed == 0)
     whole = plan.rig.play("ours", ours, our_variables, playbook="ours_play.yml")
     return {
-        "Converged, one host, WinRM over HTTP with Basic": [
+        "Converged, one host, WinRM over HTTP with Basic (peer: ansible.windows)": [
             Row("requests", again[0].requests, again[1].requests, at_most=6),
             Row("bytes", again[0].bytes / 1000, again[1].bytes / 1000, "kB", 1, at_most=20),
             Row("PowerShell starts", again[0].starts, again[1].starts, at_most=0),
@@ -90,7 +91,7 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
             Row("a play that observes first: requests", whole.requests, again[1].requests, at_most=12),
             Row("a play that observes first: bytes", whole.bytes / 1000, again[1].bytes / 1000, "kB", 1, at_most=40),
         ],
-        "First install, the node pulls": [
+        "First install, the node pulls (peer: ansible.windows)": [
             Row("requests", first[0].requests, first[1].requests, at_most=30),
             Row("bytes", first[0].bytes / 1000, first[1].bytes / 1000, "kB", 1),
             Row("PowerShell starts", first[0].starts, first[1].starts, at_most=0),
@@ -108,7 +109,7 @@ def push(plan: Plan) -> dict[str, Sequence[Row]]:
     both = _both(plan.rig, ours, peer, plan.ours(file, PUSHED), plan.peer(PUSHED, file=file))
     _expect("first install", both[0].changed > 0 and both[1].changed > 0)
     return {
-        "First install, the controller pushes 25 MB": [
+        "First install, the controller pushes 25 MB (peer: ansible.windows)": [
             Row("bytes sent per byte", both[0].sent / PUSHED_BYTES, both[1].sent / PUSHED_BYTES, "", 2, at_most=1.4),
             Row("requests", both[0].requests, both[1].requests),
             Row("PowerShell starts", both[0].starts, both[1].starts, at_most=0),
@@ -146,12 +147,22 @@ def many(plan: Plan) -> dict[str, Sequence[Row]]:
         rows.append(Row("controller CPU", mine.cpu, other.cpu, "s", 1))
         rows.append(Row("requests", mine.requests, other.requests))
         rows.append(Row("bytes", mine.bytes / 1e6, other.bytes / 1e6, "MB", 1))
-        tables[f"{plan.hosts} hosts converged, one controller, {forks} forks"] = rows
+        tables[f"{plan.hosts} hosts converged, one controller, {forks} forks (peer: ansible.windows)"] = rows
     plan.rig.start_seconds(0)
     return tables
 
 
-COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {"single": single, "push": push, "many": many}
+def waiting(plan: Plan) -> dict[str, Sequence[Row]]:
+    """The gate against polling."""
+    return gate.measure(plan.rig.folder, plan.tell)
+
+
+COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {
+    "single": single,
+    "push": push,
+    "many": many,
+    "gate": waiting,
+}
 
 
 def _both(

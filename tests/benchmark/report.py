@@ -56,7 +56,7 @@ class Row:
         return "" if self.at_least is None else f">= {self.at_least:g} times"
 
 
-HEAD = ("", "kubewin.csi", "ansible.windows", "times", "budget", "")
+HEAD = ("", "kubewin.csi", "peer", "times", "budget", "")
 
 
 def table(title: str, rows: Sequence[Row]) -> str:

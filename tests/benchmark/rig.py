@@ -133,7 +133,7 @@ class Rig:
             process = subprocess.Popen(
                 [*command, str(PLAYBOOKS / (playbook or f"{side}.yml"))],
                 cwd=self.folder,
-                env=_environment(),
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -174,7 +174,8 @@ class Rig:
         return {"windows": {"hosts": hosts, "vars": {**connection, **variables}}}
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What ansible-playbook runs under: the link tree, quiet output."""
     collections = str(REPOSITORY / ".collections")
     return {
         "ANSIBLE_COLLECTIONS_PATH": collections,

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How soon a gate notices that the last node is there: by watch, and by polling every 5 s.
+
+In a lab of its own a node is added whose plugin pod takes some seconds to start. Both gates wait for the same pod at the
+same time; what counts is how long after the pod is Ready and registered each of them reports its task done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from lab import handle
+from lab.cluster.vsphere import DRIVER, NAMESPACE
+
+from benchmark.report import Row
+from benchmark.rig import PLAYBOOKS, BenchmarkError, environment
+
+# Seconds the last pod takes to start, one trial each: with them the polling gate is met at different moments of its wait.
+START_DELAYS = (8.0, 9.7, 11.3)
+PIPES = ("csi-proxy-disk-v1", "csi-proxy-filesystem-v1", "csi-proxy-system-v1alpha1", "csi-proxy-volume-v1")
+_LONGEST = 120.0
+# Our gate's progress, and the line that Ansible prints for a task with `until`.
+_WAITING = re.compile(r"^\s+\d+ s of \d+: |^FAILED - RETRYING: ")
+
+
+def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row]]:
+    """Run all trials in a lab of their own and answer the table."""
+    tell("a cluster for the gate")
+    lab = handle.start(f"bench-{os.getpid()}", windows="none")
+    try:
+        _Play(folder, lab, "gate_setup.yml", {}).wait()
+        names = _windows(lab)
+        for name in names:
+            _mark(lab, name)
+        _until("the first plugin pods to be Ready", lambda: names <= _ready(lab))
+        seen: list[tuple[float, float]] = []
+        for delay in START_DELAYS:
+            tell(f"gate, the last pod is Ready after {delay:g} s")
+            seen.append(_trial(folder, lab, delay))
+    finally:
+        lab.stop()
+    ours, peer = zip(*seen, strict=True)
+    return {
+        "Gate: from the last pod Ready and registered to the task being done; the peer polls every 5 s": [
+            Row("median", statistics.median(ours), statistics.median(peer), "s", 2, at_most=1),
+            Row("worst", max(ours), max(peer), "s", 2),
+        ]
+    }
+
+
+def _trial(folder: Path, lab: handle.Lab, delay: float) -> tuple[float, float]:
+    """Seconds after the event at which our gate and the polling one were done.
+
+    Both must be seen waiting before it happens; a busy machine gets more time for that.
+    """
+    for factor in (1, 2, 4):
+        found = _attempt(folder, lab, delay * factor)
+        if found is not None:
+            return found
+    raise BenchmarkError("the machine is too busy: the last pod was Ready before the gates waited for it")
+
+
+def _attempt(folder: Path, lab: handle.Lab, delay: float) -> tuple[float, float] | None:
+    """One try; None when the pod was Ready before both gates were waiting."""
+    added = lab.call("node-add")
+    names = sorted(_windows(lab))
+    try:
+        with lab.settings(start_delay=delay):
+            _mark(lab, added)
+            hosts = {"gate_hosts": [_host(name) for name in names]}
+            nodes = {"gate_nodes": names, "gate_driver": DRIVER, "gate_namespace": NAMESPACE}
+            ours, peer = _Play(folder, lab, "gate_ours.yml", hosts), _Play(folder, lab, "gate_peer.yml", nodes)
+            happened = _until("the added node to be ready", lambda: set(names) <= _ready(lab))
+        waiting = max(ours.waiting or happened, peer.waiting or happened)
+        after = ours.wait() - happened, peer.wait() - happened
+        return after if waiting < happened else None
+    finally:
+        lab.call("node-remove", name=added)
+
+
+class _Play:
+    """A playbook that runs. ``waiting``: when it first said that it waits."""
+
+    def __init__(self, folder: Path, lab: handle.Lab, playbook: str, variables: Mapping[str, Any]) -> None:
+        self.playbook = playbook
+        self._text = ""
+        self._done = 0.0
+        self.waiting: float | None = None
+        pinned = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        self._process = subprocess.Popen(
+            [
+                str(Path(sys.executable).with_name("ansible-playbook")),
+                *("-i", "localhost,", "-e", json.dumps({**pinned, **variables})),
+                str(PLAYBOOKS / playbook),
+            ],
+            cwd=folder,
+            env={
+                **environment(),
+                "ANSIBLE_DISPLAY_OK_HOSTS": "1",
+                "PYTHONUNBUFFERED": "1",
+                "K8S_AUTH_KUBECONFIG": lab.state.kubeconfigs["admin"],
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            now = time.monotonic()
+            if line.startswith(("ok: [localhost]", "changed: [localhost]")):
+                self._done = now
+            elif _WAITING.search(line) and self.waiting is None:
+                self.waiting = now
+            self._text += line
+
+    def wait(self) -> float:
+        """Wait for its end; answers the moment at which its last task was reported done."""
+        try:
+            self._process.wait(_LONGEST)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        if self._process.returncode != 0:
+            raise BenchmarkError(f"{self.playbook} ended with {self._process.returncode}:\n{self._text[-4000:]}")
+        return self._done
+
+
+def _windows(lab: handle.Lab) -> set[str]:
+    return {name for name in lab.state.nodes if name.startswith("win-")}
+
+
+def _mark(lab: handle.Lab, name: str) -> None:
+    """What the play does once a host's pipes were proven."""
+    lab.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
+
+
+def _ready(lab: handle.Lab) -> set[str]:
+    """Nodes whose plugin pod is Ready and whose CSINode names the driver."""
+    pods = {
+        pod["spec"].get("nodeName", "")
+        for pod in lab.api.items(handle.PODS)
+        if any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
+    }
+    return {name for name in pods if name in _windows(lab) and lab.registered(name)}
+
+
+def _host(name: str) -> dict[str, Any]:
+    """What csi_proxy_info would say about a host that serves."""
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"node": name, "observed_at": now, "serving": True, "release": "1.3.0", "pipes": list(PIPES)}
+
+
+def _until(what: str, condition: Callable[[], bool]) -> float:
+    """Wait for a condition; answers when it was first seen. BenchmarkError when it never is."""
+    deadline = time.monotonic() + _LONGEST
+    while time.monotonic() < deadline:
+        if condition():
+            return time.monotonic()
+        time.sleep(0.02)
+    raise BenchmarkError(f"waited {_LONGEST:g} s in vain for {what}")
