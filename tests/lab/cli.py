@@ -175,26 +175,19 @@ def _status(options: argparse.Namespace) -> int:
         print(json.dumps({"name": lab.name, "up": True, **found, "state": json.loads(lab.to_json())}, indent=2))
         return 0 if found["healthy"] else 1
     print(f"lab {lab.name}, Kubernetes {lab.version} at {lab.server}, up since {lab.started}")
-    rows = [("COMPONENT", "STATE", "PORTS", "SECONDS", "MIB", "LOG")]
+    rows: list[tuple[str, ...]] = [("COMPONENT", "STATE", "PORTS", "SECONDS", "MIB", "LOG")]
     for row in found["components"]:
-        ports = ",".join(str(port) for port in row["ports"])
-        rows.append(
-            (
-                row["name"],
-                row["state"],
-                ports,
-                str(row["seconds"]),
-                str(row["mib"]),
-                _short(row["log"]),
-            )
-        )
+        listening = ",".join(str(port) for port in row["ports"])
+        rows.append((row["name"], row["state"], listening, str(row["seconds"]), str(row["mib"]), _short(row["log"])))
     _table(rows)
     if lab.hosts:
         print()
-        heads = ("HOST", "KIND", "ADDRESS", "WINRM", "WINRM-TLS", "SSH", "AGENT")
-        _table(
-            [heads, *((h.name, h.kind, h.address, str(h.http), str(h.https), str(h.ssh), h.agent) for h in lab.hosts)]
-        )
+        rows = [("HOST", "STATE", "KIND", "ADDRESS", "WINRM", "WINRM-TLS", "SSH", "AGENT")]
+        for host in lab.hosts:
+            word = "running" if found["hosts"].get(host.name) else "DOWN"
+            ports = (str(host.http), str(host.https), str(host.ssh))
+            rows.append((host.name, word, host.kind, host.address, *ports, host.agent))
+        _table(rows)
     print("healthy" if found["healthy"] else "NOT healthy")
     return 0 if found["healthy"] else 1
 

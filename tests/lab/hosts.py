@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
 import shutil
+import tarfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +27,7 @@ from lab.cluster.nodes import Node
 from lab.cluster.processes import Component
 from lab.ports import Ports
 from lab.state import Artifact, Host, LabError, Paths
-from lab.windows.agent import Agent
+from lab.windows.agent import Agent, AgentError
 from lab.windows.artifacts import ArtifactsConfig
 from lab.windows.config import FrontConfig, HostConfig, to_json
 from lab.windows.control import FrontControl
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 USER = "Administrator"
 LOOPBACK = "127.0.0.1"
+CA_FILE = "kubewin-lab-ca.crt"
 SERVERS = ("http", "https", "ssh")
 
 
@@ -131,6 +135,8 @@ class HostsSide:
         _ssh_keys(place.pki)
         self._publish_artifacts()
         agents = self._machines.create(wanted)
+        for name, agent in agents.items():
+            self._trust_lab(Agent(agent, name))
         self._supervisor.say(f"{len(agents)} Windows hosts are up ({spec.windows})")
         hosts = tuple(self._host(node, agents[node.name]) for node in wanted)
         served = self._start_front(hosts, password)
@@ -228,12 +234,30 @@ class HostsSide:
             https_url=f"https://{LOOPBACK}:{ports['https']}/{name}",
         )
 
+    def _trust_lab(self, agent: Agent) -> None:
+        """Put the lab's CA into the host's root store, as a domain does, so that downloads by HTTPS are verified."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(self._place.pki / "ca.crt", CA_FILE)
+        line = rf"tar.exe -xf - -C C:\ && certutil.exe -addstore root C:\{CA_FILE} && del C:\{CA_FILE}"
+        done = agent.run(line, stdin=packed.getvalue())
+        if done.rc != 0:
+            said = (done.stdout + done.stderr).decode(errors="replace")
+            raise LabError(f"host {agent.host}: the lab's CA was not accepted ({done.rc}): {said}")
+
     # Changes while the lab runs
+
+    def alive(self) -> dict[str, bool]:
+        """Whether each host's agent answers, by host name."""
+        hosts = self._supervisor.state.hosts
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            return dict(zip((host.name for host in hosts), pool.map(_answers, hosts), strict=True))
 
     def add(self, node: Node) -> None:
         if self._front is None:
             raise LabError(f"lab {self._supervisor.spec.name} has no Windows hosts, so {node.name} gets none")
         agent = self._machines.create([node])[node.name]
+        self._trust_lab(Agent(agent, node.name))
         host = self._host(node, agent)
         self._front.add_host(self._front_host(host))
         hosts = (*self._supervisor.state.hosts, host)
@@ -253,6 +277,14 @@ class HostsSide:
         if self._front is not None:
             self._front.drop_shells(host.name)
         self._machines.reboot(host.name)
+
+
+def _answers(host: Host) -> bool:
+    try:
+        Agent(host.agent, host.name, connect_timeout=2.0).control("ping")
+    except (AgentError, OSError):
+        return False
+    return True
 
 
 def simulated_program(release: str, size: int = 1 << 20, **options: str) -> bytes:

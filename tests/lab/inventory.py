@@ -69,7 +69,12 @@ def content(state: LabState, transport: str) -> dict[str, Any]:
     for artifact in state.artifacts:
         if artifact.release == RECOMMENDED:
             shared["csi_proxy_version"] = artifact.release
-            shared["csi_proxy_source"] = artifact.http_url
+            if transport.endswith("http"):
+                shared["csi_proxy_source"] = artifact.http_url
+            else:
+                shared["csi_proxy_source"] = artifact.https_url
+                # The lab's CA has no revocation list, and Windows' curl refuses a certificate it cannot check.
+                shared["csi_proxy_source_check_revocation"] = False
             shared["csi_proxy_checksum"] = f"sha256:{artifact.sha256}"
     hosts = {host.name: {"ansible_host": host.address, "ansible_port": _port(host, transport)} for host in state.hosts}
     return {"all": {"vars": shared, "children": {"windows": {"hosts": hosts, "vars": _connection(state, transport)}}}}

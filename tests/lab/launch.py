@@ -107,7 +107,8 @@ def up(spec: Spec, say: Say) -> LabState:
 def _launch(spec: Spec, spec_file: Path, say: Say) -> LabState:
     reading, writing = os.pipe()
     command = [*_namespace(), sys.executable, "-m", "lab.supervisor", str(spec_file), "--progress", str(writing)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    search = [str(Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
     place = state.paths(spec.name)
     with (place.logs / "supervisor.log").open("ab") as log, place.lock.open("w") as lock:
         # unshare(1) keeps the lock open, and it waits until the last process of the namespace is gone.

@@ -86,8 +86,7 @@ class Supervisor:
         self._done = threading.Event()
         self._stopped: set[str] = set()
         self._makers: dict[str, Callable[[], Component]] = {}
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-        self.children = Children(self.place.logs, environment)
+        self.children = Children(self.place.logs, {**os.environ, "PYTHONUNBUFFERED": "1"})
         self._http = urllib3.PoolManager(
             ca_certs=str(self.place.pki / "ca.crt"),
             cert_file=str(self.place.pki / "admin.crt"),
@@ -293,7 +292,9 @@ class Supervisor:
                     "log": str(child.log),
                 }
             )
-        return {"components": rows, "healthy": all(row["healthy"] for row in rows) and self.state.ready}
+        hosts = self._hosts.alive()
+        healthy = all(row["healthy"] for row in rows) and all(hosts.values()) and self.state.ready
+        return {"components": rows, "hosts": hosts, "healthy": healthy}
 
     def down(self) -> None:
         # The caller waits for the lock to be free, not for this answer alone.
@@ -340,9 +341,12 @@ class Supervisor:
             self._hosts.reboot(self.state.host(name))
         return nodes.reboot(self.api, name)
 
-    def serve(self) -> None:
-        """Answer calls until somebody says down."""
-        control.Server(self.place.control, self.verbs())
+    def listen(self) -> None:
+        """Answer calls from now on."""
+        self._server = control.Server(self.place.control, self.verbs())
+
+    def wait(self) -> None:
+        """Until somebody says down."""
         self._done.wait()
 
 
@@ -379,9 +383,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (LabError, ApiError, OSError, ValueError, KeyError) as error:
         progress.send(failed=str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}")
         return 1
+    supervisor.listen()
     progress.send(ready=True)
     progress.close()
-    supervisor.serve()
+    supervisor.wait()
     return 0
 
 
