@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
@@ -38,10 +39,15 @@ def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Cli
     wrong).
     """
     patience = float(for_module.params["api_timeout"]) if retry_for is None else retry_for
+    return patiently(lambda: get_api_client(for_module), patience)
+
+
+def patiently(make: Callable[[], Any], patience: float) -> Client:
+    """A Client of what kubernetes.core's get_api_client makes; errors as of connect."""
     started = time.monotonic()
     while True:
         try:
-            dynamic = get_api_client(for_module).client
+            dynamic = make().client
             _no_hidden_retries(dynamic)
             return Client(dynamic, retry_for=patience)
         except CoreException as error:

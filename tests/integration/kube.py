@@ -1,0 +1,125 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster side of the collection against the lab's API server, in this process: what the modules and roles do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_window import run
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from lab.cluster import vsphere
+from lab.handle import Lab, eventually
+from unit.roles.rendering import render
+
+VSPHERE = DRIVERS["vsphere"]
+PROVEN = "kubewin.io/csi-proxy"
+PLUGIN = f"app={VSPHERE.app_label}"
+PIPES = VSPHERE.modes[0].pipes
+RULES = Rules()
+
+
+def connect(kubeconfig: str, retry_for: float = 20) -> Client:
+    """A client as the modules make it."""
+    return patiently(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
+
+
+def planned(client: Client, wanted: Wanted | None = None, *, check_access: bool = True) -> Plan:
+    """What driver_info returns."""
+    wishes = wanted or Wanted()
+    return plan(VSPHERE, wishes, snapshot(client, VSPHERE, wishes, check_access=check_access))
+
+
+def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False) -> Outcome:
+    """What the role's entry point apply does."""
+    made = planned(client, wanted)
+    assert made.deployable, made.refusal
+    applier = Applier(client)
+    return applier.plan(render(made)) if check else applier.apply(render(made))
+
+
+def gate(client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = 20, rules: Rules = RULES) -> Judgement:
+    """What node_rollout does, until it is settled or the time is over."""
+    target = Target(VSPHERE.name, vsphere.NAMESPACE, VSPHERE.daemonset, VSPHERE.app_label, VSPHERE.container)
+    facts = [HostFacts.from_option(host) for host in hosts]
+    ends = datetime.now(timezone.utc).timestamp() + seconds
+    while True:
+        left = ends - datetime.now(timezone.utc).timestamp()
+        judgement = run(View(client, target, facts), rules, {}, max(0.0, min(5.0, left)))
+        if judgement.settled or left <= 0:
+            return judgement
+
+
+def text(judgement: Judgement, node: str) -> str:
+    """All that a node lacks, as one text."""
+    found = next(one for one in judgement.nodes if one.node == node)
+    return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in found.lacks)
+
+
+def pipes(lab: Lab, host: str) -> list[str]:
+    """The pipes of csi-proxy that a host lists."""
+    listed = lab.agent(host).run(r"dir \\.\pipe\\csi-proxy-* /b").stdout.decode()
+    return sorted(line.strip() for line in listed.splitlines() if line.strip().startswith("csi-proxy-"))
+
+
+def host_facts(lab: Lab, hosts: Iterable[str]) -> list[dict[str, Any]]:
+    """What a play would make of csi_proxy_info for these hosts."""
+    now = datetime.now(timezone.utc).isoformat()
+    found = []
+    for host in hosts:
+        there = pipes(lab, host)
+        serving = all(pipe in there for pipe in PIPES)
+        state = "RUNNING" if serving else "STOPPED"
+        found.append({"node": host, "observed_at": now, "serving": serving, "state": state, "pipes": there})
+    return found
+
+
+def install_csi_proxy(lab: Lab, host: str) -> None:
+    """Put csi-proxy on a host with nothing but its own tools, and wait for its pipes."""
+    agent = lab.agent(host)
+    fetched = agent.run(rf"curl.exe -sf -o C:\csi-proxy.exe {lab.state.artifacts[-1].http_url}")
+    assert fetched.rc == 0, fetched
+    command = r'binPath= "C:\csi-proxy.exe -windows-service -log_file=C:\csi-proxy.log -logtostderr=false"'
+    made = agent.run(f"sc.exe create csi-proxy {command} start= auto")
+    assert made.rc == 0, made
+    lab.set_service(host, running=True)
+    eventually(lambda: all(pipe in pipes(lab, host) for pipe in PIPES), f"the pipes of {host}")
+
+
+def label(lab: Lab, node: str, value: str | None = "proven") -> None:
+    """Mark a node as the play does once its pipes were proven."""
+    lab.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {PROVEN: value}}})
+
+
+def remove_driver(lab: Lab) -> None:
+    """Take away everything that the role applies, and the marks on nodes."""
+    namespaced = f"namespaces/{vsphere.NAMESPACE}"
+    rbac, account = "/apis/rbac.authorization.k8s.io/v1", VSPHERE.service_account
+    for path in (
+        f"/apis/apps/v1/{namespaced}/daemonsets/{VSPHERE.daemonset}",
+        f"/api/v1/{namespaced}/serviceaccounts/{account}",
+        f"{rbac}/{namespaced}/rolebindings/{account}",
+        f"{rbac}/{namespaced}/roles/{account}",
+        f"{rbac}/clusterrolebindings/{account}",
+        f"{rbac}/clusterroles/{account}",
+        f"/apis/storage.k8s.io/v1/storageclasses/{VSPHERE.storage_class.name}",
+    ):
+        lab.api.gone(path)
+    for node in [name for name in lab.state.nodes if name.startswith("win-")]:
+        label(lab, node, None)
+    path = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods?labelSelector={PLUGIN}"
+    eventually(lambda: not lab.api.items(path), "no plugin pod left")

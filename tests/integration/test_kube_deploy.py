@@ -1,0 +1,298 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning and applying a driver on a real API server: what is written, what is refused, and what faults say."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from integration.kube import VSPHERE, applied, connect, gate, planned, remove_driver
+from integration.playbooks import play
+from lab.cluster import vsphere
+from lab.cluster.api import APPLY, Object
+from lab.faultproxy import Fault, FaultProxy
+from lab.handle import Lab, eventually
+from unit.roles.rendering import render
+
+ACCOUNT = "system:serviceaccount:kubewin:kubewin"
+DAEMON_SET = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
+CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubewin-csi"
+
+
+@pytest.fixture
+def clean(lab: Lab) -> Iterator[Lab]:
+    """The lab without our driver, before and after."""
+    remove_driver(lab)
+    yield lab
+    remove_driver(lab)
+
+
+@pytest.fixture
+def proxy(lab: Lab) -> Iterator[FaultProxy]:
+    with FaultProxy(lab.state) as made:
+        yield made
+
+
+def kubewin(lab: Lab) -> str:
+    return lab.state.kubeconfigs["kubewin"]
+
+
+def writes(lab: Lab, since: int) -> list[str]:
+    """What our account sent that could have changed something."""
+    return [
+        f"{entry['verb']} {entry['requestURI']}"
+        for entry in lab.audit(ACCOUNT, since)
+        if entry["verb"] not in ("get", "list", "watch")
+        and "dryRun=All" not in entry["requestURI"]
+        and "selfsubjectaccessreviews" not in entry["requestURI"]
+    ]
+
+
+ROLE_PLAY = """
+- hosts: localhost
+  gather_facts: false
+  vars:
+    ansible_connection: local
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  tasks:
+    - ansible.builtin.include_role: {name: kubewin.csi.vsphere_csi, tasks_from: apply}
+"""
+
+
+def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab, tmp_path: Path) -> None:
+    playbook = tmp_path / "role.yml"
+    playbook.write_text(ROLE_PLAY, encoding="utf-8")
+    env = {"K8S_AUTH_KUBECONFIG": kubewin(clean)}
+
+    def run(*arguments: str) -> tuple[list[Object], list[str]]:
+        size = clean.audit_size()
+        done = play(str(playbook), "localhost,", *arguments, env=env)
+        assert done.code == 0, done.screen
+        objects = done.results("Apply what differs")["localhost"]["objects"]
+        return objects, writes(clean, size)
+
+    foreseen, written = run("--check", "--diff")
+    assert written == []
+    made, written = run()
+    assert made == foreseen
+    assert len(written) == len([one for one in made if one["action"] == "create"]) == 7
+    again, written = run()
+    assert written == []
+    assert {one["action"] for one in again} == {"none"}
+
+
+def test_a_namespace_of_our_own_is_planned_unseen_and_then_made(clean: Lab) -> None:
+    wanted = Wanted(namespace="kubewin-fresh", create_cluster_objects=True)
+    client = connect(kubewin(clean))
+    foreseen = applied(client, wanted, check=True)
+    assert clean.api.ok("/api/v1/namespaces/kubewin-fresh") is False
+    unseen = {change.kind for change in foreseen.changes if not change.validated}
+    assert unseen == {"ServiceAccount", "Role", "RoleBinding", "ConfigMap", "DaemonSet"}
+    try:
+        made = applied(client, wanted)
+        assert [change.action for change in made.changes] == [change.action for change in foreseen.changes]
+        assert all(change.validated for change in made.changes)
+        labels = clean.api.get("/api/v1/namespaces/kubewin-fresh")["metadata"]["labels"]
+        assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+        size = clean.audit_size()
+        assert not applied(client, wanted).changed
+        assert writes(clean, size) == []
+    finally:
+        clean.api.gone("/api/v1/namespaces/kubewin-fresh")
+        eventually(lambda: not clean.api.ok("/api/v1/namespaces/kubewin-fresh"), "the namespace gone")
+
+
+def test_only_the_object_that_differs_is_written(clean: Lab) -> None:
+    client = connect(kubewin(clean))
+    applied(client)
+    size = clean.audit_size()
+    outcome = applied(client, Wanted(log_level="INFO"))
+    assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("DaemonSet", "update")]
+    assert len(writes(clean, size)) == 1
+    assert "X_CSI_LOG_LEVEL" in str(outcome.changes[-1].diff()["after"])
+
+
+def test_what_somebody_removed_comes_back(clean: Lab) -> None:
+    client = connect(kubewin(clean))
+    applied(client)
+    clean.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{VSPHERE.service_account}")
+    outcome = applied(client)
+    assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("ClusterRole", "create")]
+
+
+# What planning, applying and the gate send, as RBAC names it. The test below fails when this is not all of it.
+SENT = [
+    ("list", "nodes", ""), ("list", "daemonsets", "apps"), ("get", "namespaces", ""), ("get", "deployments", "apps"),
+    ("get", "csidrivers", "storage.k8s.io"), ("get", "storageclasses", "storage.k8s.io"), ("get", "configmaps", ""),
+    ("get", "serviceaccounts", ""), ("get", "clusterroles", "rbac.authorization.k8s.io"),
+    ("get", "clusterrolebindings", "rbac.authorization.k8s.io"), ("get", "roles", "rbac.authorization.k8s.io"),
+    ("get", "rolebindings", "rbac.authorization.k8s.io"), ("get", "daemonsets", "apps"),
+    ("patch", "serviceaccounts", ""), ("patch", "clusterroles", "rbac.authorization.k8s.io"),
+    ("patch", "clusterrolebindings", "rbac.authorization.k8s.io"), ("patch", "roles", "rbac.authorization.k8s.io"),
+    ("patch", "rolebindings", "rbac.authorization.k8s.io"), ("patch", "storageclasses", "storage.k8s.io"),
+    ("patch", "daemonsets", "apps"), ("list", "csinodes", "storage.k8s.io"), ("list", "pods", ""),
+    ("watch", "nodes", ""), ("watch", "daemonsets", "apps"), ("watch", "csinodes", "storage.k8s.io"),
+    ("watch", "pods", ""), ("list", "events", ""),
+]  # fmt: skip
+
+
+def everything(kubeconfig: str) -> None:
+    client = connect(kubeconfig, retry_for=5)
+    applied(client)
+    gate(client, seconds=3)
+
+
+def test_every_request_is_known_and_allowed(clean: Lab, proxy: FaultProxy) -> None:
+    clean.api.patch("/api/v1/nodes/win-1", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
+    everything(proxy.kubeconfig)
+    sent = {
+        (call.verb, call.resource, call.group)
+        for call in proxy.calls
+        if not call.resource.startswith("/") and call.resource not in ("selfsubjectaccessreviews", "pods/log")
+    }
+    assert sent == set(SENT)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "group"), SENT, ids=[f"{verb} {resource}" for verb, resource, group in SENT]
+)
+def test_403_names_verb_resource_and_the_rule_to_add(
+    clean: Lab, proxy: FaultProxy, verb: str, resource: str, group: str
+) -> None:
+    clean.api.patch("/api/v1/nodes/win-1", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
+    proxy.add(Fault("forbidden", verbs=(verb,), resources=(resource,)))
+    size = clean.audit_size()
+    with pytest.raises(ClusterError) as raised:
+        everything(proxy.kubeconfig)
+    assert raised.value.reason == "forbidden"
+    assert f"cannot {verb} {resource}" in str(raised.value)
+    assert f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}' in str(raised.value)
+    if verb == "patch":
+        assert writes(clean, size) == [], "nothing may be written when one object is refused"
+
+
+def test_missing_permissions_are_all_named_before_anything_is_tried(clean: Lab) -> None:
+    before = clean.api.get(CLUSTER_ROLE)
+    rules = [
+        {**rule, "verbs": [verb for verb in rule["verbs"] if verb != "create" or "daemonsets" not in rule["resources"]]}
+        for rule in before["rules"]
+        if "storageclasses" not in rule["resources"]
+    ]
+    rules.append({"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["get"]})
+    clean.api.patch(CLUSTER_ROLE, {"rules": rules})
+    try:
+        made = planned(connect(kubewin(clean)))
+        assert not made.deployable
+        for resource, verb in (("daemonsets", "create"), ("storageclasses", "create"), ("storageclasses", "patch")):
+            assert re.search(rf'resources: \["{resource}"\], verbs: \["{verb}"\]', made.refusal)
+        assert made.refusal.count("apiGroups") == 3
+    finally:
+        clean.api.patch(CLUSTER_ROLE, {"rules": before["rules"]})
+
+
+def test_the_shipped_rules_are_enough_and_name_no_more_than_is_needed(lab: Lab) -> None:
+    made = planned(connect(kubewin(lab)))
+    assert made.deployable, made.refusal
+    shipped = Path(__file__).parents[2] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
+    for role in yaml.safe_load_all(shipped.read_text(encoding="utf-8")):
+        assert not [rule for rule in role["rules"] if "*" in str(rule) or "escalate" in rule["verbs"]]
+
+
+def test_a_conflict_names_the_other_manager_and_leaves_everything_as_it_was(clean: Lab) -> None:
+    client = connect(kubewin(clean))
+    objects = render(planned(client))
+    other = next(item for item in objects if item["kind"] == "StorageClass")
+    path = f"/apis/storage.k8s.io/v1/storageclasses/{other['metadata']['name']}"
+    theirs = {**other, "allowVolumeExpansion": False, "metadata": {"name": other["metadata"]["name"]}}
+    clean.api.patch(f"{path}?fieldManager=helm", theirs, APPLY)
+    size = clean.audit_size()
+    with pytest.raises(ClusterError) as raised:
+        Applier(client).apply(objects)
+    assert raised.value.reason == "conflict"
+    assert '"helm" owns .allowVolumeExpansion' in str(raised.value)
+    assert writes(clean, size) == []
+    forced = Applier(client, force=True).apply(objects)
+    assert ("StorageClass", "update") in [(one.kind, one.action) for one in forced.changes]
+
+
+def test_429_is_waited_for_as_long_as_the_server_says(clean: Lab, proxy: FaultProxy) -> None:
+    proxy.add(Fault("throttled", verbs=("patch",), resources=("daemonsets",), times=1, retry_after=2))
+    client = connect(proxy.kubeconfig)
+    started = time.monotonic()
+    assert applied(client).changed
+    assert time.monotonic() - started >= 2
+    assert proxy.hits("daemonsets") == 1
+
+
+def test_429_beyond_our_patience_says_so_at_once(clean: Lab, proxy: FaultProxy) -> None:
+    proxy.add(Fault("throttled", verbs=("list",), resources=("nodes",), retry_after=3600))
+    with pytest.raises(ClusterError, match="slow down") as raised:
+        planned(connect(proxy.kubeconfig, retry_for=5))
+    assert raised.value.reason == "too_many_requests"
+    assert proxy.hits("nodes") == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("error", status=503, times=2), Fault("drop", times=2), Fault("drop", after=True, times=1)]
+)
+def test_a_server_in_trouble_is_asked_again(clean: Lab, proxy: FaultProxy, fault: Fault) -> None:
+    fault.resources = ("daemonsets",)
+    proxy.add(fault)
+    assert applied(connect(proxy.kubeconfig)).changed
+    assert not applied(connect(kubewin(clean))).changed
+
+
+def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab) -> None:
+    with lab.without("Deployment", "vsphere-csi-controller"):
+        made = planned(connect(kubewin(lab)))
+        assert not made.deployable
+        assert "no Deployment vsphere-csi-controller" in made.refusal
+        assert "docs.vmware.com" in made.refusal
+
+
+@pytest.mark.parametrize("kind", ["CSIDriver", "ConfigMap"])
+def test_what_belongs_to_the_installation_is_refused_or_made_when_asked_for(clean: Lab, kind: str) -> None:
+    name = VSPHERE.name if kind == "CSIDriver" else vsphere.FEATURES
+    with clean.without(kind, name):
+        client = connect(kubewin(clean))
+        assert name in planned(client).refusal
+        outcome = applied(client, Wanted(create_cluster_objects=True))
+        assert (kind, "create") in [(one.kind, one.action) for one in outcome.changes]
+        assert not applied(client, Wanted(create_cluster_objects=True)).changed
+        path = {
+            "CSIDriver": f"/apis/storage.k8s.io/v1/csidrivers/{name}",
+            "ConfigMap": f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/{name}",
+        }[kind]
+        clean.api.gone(path)
+
+
+def test_a_namespace_that_refuses_privileged_pods_is_refused_with_the_command(lab: Lab) -> None:
+    path = f"/api/v1/namespaces/{vsphere.NAMESPACE}"
+    level = "pod-security.kubernetes.io/enforce"
+    lab.api.patch(path, {"metadata": {"labels": {level: "baseline"}}})
+    try:
+        made = planned(connect(kubewin(lab)))
+        assert f"kubectl label namespace {vsphere.NAMESPACE} {level}=privileged --overwrite" in made.refusal
+    finally:
+        lab.api.patch(path, {"metadata": {"labels": {level: "privileged"}}})
+
+
+def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> None:
+    client = connect(kubewin(clean))
+    theirs = next(item for item in render(planned(client)) if item["kind"] == "DaemonSet")
+    theirs["metadata"]["labels"] = {}
+    theirs["spec"]["template"]["metadata"]["labels"].pop("app.kubernetes.io/managed-by")
+    made = clean.api.post(DAEMON_SET.rsplit("/", 1)[0], theirs)
+    refused = planned(client)
+    assert not refused.deployable
+    assert "is not made by this collection" in refused.refusal
+    assert clean.api.get(DAEMON_SET)["metadata"]["uid"] == made["metadata"]["uid"]
