@@ -66,7 +66,7 @@ NODE_FOLDERS = (
     "var/lib/kubelet/plugins/kubernetes.io/csi",
 )
 
-# Files that no program of a host writes: one inode serves the cache and all hosts.
+# Files below C:\windows that no program of a host writes: one inode serves the cache and all hosts.
 _SHARED_SUFFIXES = frozenset(
     [
         ".dll",
@@ -187,7 +187,6 @@ def _prepare(wine: Wine, prefix: Path) -> None:
             link.unlink()
             if "users" in link.parts:
                 link.mkdir()
-    (prefix / "wineserver").unlink(missing_ok=True)
     # A copied prefix would otherwise be "updated" for seconds at its first boot.
     (prefix / ".update-timestamp").write_text("disable\n", encoding="ascii")
 
@@ -210,21 +209,26 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def clone(source: Path, target: Path) -> None:
-    """Copy a prefix: shared files by hard link, every file that may be written with an inode of its own.
+    """Copy a prefix that is down: shared files by hard link, every file that may be written with an inode of its own.
 
     Across file systems everything is copied, which takes seconds and 700 MB.
     """
     same_device = os.stat(source).st_dev == os.stat(target.parent).st_dev
+    windows = source / "drive_c" / "windows"
     for folder, folders, files in os.walk(source):
         here = target / Path(folder).relative_to(source)
         here.mkdir()
+        shared = same_device and Path(folder).is_relative_to(windows)
         for name in [n for n in folders if Path(folder, n).is_symlink()]:
             (here / name).symlink_to(os.readlink(Path(folder, name)))
         for name in files:
             file = Path(folder, name)
+            if file == source / "wineserver":
+                # Names the server that ran there.
+                continue
             if file.is_symlink():
                 (here / name).symlink_to(os.readlink(file))
-            elif same_device and file.suffix.lower() in _SHARED_SUFFIXES:
+            elif shared and file.suffix.lower() in _SHARED_SUFFIXES:
                 os.link(file, here / name)
             else:
                 shutil.copy2(file, here / name)
@@ -255,7 +259,8 @@ class WineHost:
         return Agent(self.agent_address, self.name)
 
     def create(self, base: Path, winland: Path) -> None:
-        """Make the host's prefix; ``winland`` is the userland built for Windows."""
+        """Make the host's prefix from the prepared one, or from that of a host that is down (which is then copied with
+        all that was done on it). ``winland`` is the userland built for Windows."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.prefix.exists():
             raise LabError(f"host {self.name}: {self.prefix} exists already, remove it or choose another folder")
@@ -268,7 +273,7 @@ class WineHost:
             (system32 / tool).unlink(missing_ok=True)
             os.link(program, system32 / tool)
         for folder in NODE_FOLDERS:
-            (self.prefix / "drive_c" / folder).mkdir(parents=True)
+            (self.prefix / "drive_c" / folder).mkdir(parents=True, exist_ok=True)
         _append(self.prefix / "user.reg", render(user_values(TOOLS)))
 
     def boot(self, timeout: float = 30.0) -> None:
