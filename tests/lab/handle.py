@@ -28,7 +28,7 @@ PID = re.compile(rb"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
 PODS = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
 
 
-def eventually(look: Callable[[], T | None], what: str, timeout: float = 20.0) -> T:
+def eventually(look: Callable[[], T | None], what: str, timeout: float = 45.0) -> T:
     """The first true value that `look` gives; AssertionError with the last one when none comes in time."""
     deadline = time.monotonic() + timeout
     while True:

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import tarfile
+from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -44,13 +45,17 @@ SERVERS = ("http", "https", "ssh")
 
 
 class Machines(Protocol):
-    """A way to have Windows hosts. `create` answers the agent's address; the host is up then."""
+    """A way to have Windows hosts."""
 
-    def create(self, wanted: Sequence[Node]) -> dict[str, str]: ...
+    @abstractmethod
+    def create(self, wanted: Sequence[Node]) -> dict[str, str]:
+        """Make hosts and boot them; answers their agents' addresses by name."""
 
-    def delete(self, name: str) -> None: ...
+    def delete(self, name: str) -> None:
+        """Switch a host off and forget it."""
 
-    def reboot(self, name: str) -> None: ...
+    def reboot(self, name: str) -> None:
+        """Off and on again; the agent's address stays."""
 
 
 class WineMachines:
@@ -199,7 +204,7 @@ class HostsSide:
         return served
 
     def _await_file(self, child: Child, file: Path) -> None:
-        self._supervisor.children.wait_ready(child, file.exists, 30)
+        self._supervisor.children.wait_ready(child, file.exists, 90)
 
     def _write_known_hosts(self, hosts: Sequence[Host]) -> None:
         key = (self._place.pki / "ssh_host.pub").read_text(encoding="ascii").strip()

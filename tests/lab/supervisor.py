@@ -180,9 +180,9 @@ class Supervisor:
         for name, child in started.items():
             self._wait(name, child)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), 30)
+        self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), 90)
         if spec.vsphere:
-            self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), 30)
+            self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), 90)
         self.say(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
 
     def say(self, text: str) -> None:
@@ -212,7 +212,7 @@ class Supervisor:
         """Start a part that is written in Python; `words` follow the interpreter."""
         return self._spawn(name, lambda: Component(name, (sys.executable, *words), "", ports))
 
-    def run(self, name: str, make: Callable[[], Component], limit: float = 60.0) -> None:
+    def run(self, name: str, make: Callable[[], Component], limit: float = 120.0) -> None:
         """Start a component and wait until it is ready; with other ports if a stranger took one in between."""
         self._wait(name, self._spawn(name, make), limit)
 
@@ -221,7 +221,7 @@ class Supervisor:
         self._stopped.discard(name)
         return self.children.spawn(make())
 
-    def _wait(self, name: str, child: Child, limit: float = 60.0) -> None:
+    def _wait(self, name: str, child: Child, limit: float = 120.0) -> None:
         for attempt in range(START_TRIES):
             try:
                 self.children.wait_ready(child, lambda child=child: self.healthy(child), limit)  # type: ignore[misc]

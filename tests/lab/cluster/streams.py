@@ -56,14 +56,17 @@ def final_status(rc: int | None, message: str = "") -> Object:
 class Running(Protocol):
     """A command under way in a container."""
 
-    async def feed(self, data: bytes) -> None: ...
+    async def feed(self, data: bytes) -> None:
+        """Write to its standard input."""
 
-    async def end_input(self) -> None: ...
+    async def end_input(self) -> None:
+        """Close its standard input."""
 
     def frames(self) -> AsyncIterator[tuple[int, bytes]]:
         """(channel, data) until (STATUS_CHANNEL, exit code in decimal)."""
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """End it: its client has gone."""
 
 
 class OnHost:

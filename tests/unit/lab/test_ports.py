@@ -17,7 +17,7 @@ def one_port(monkeypatch: pytest.MonkeyPatch) -> int:
     """The range of the labs is a single free port, outside of the real one."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        number = probe.getsockname()[1]
+        number: int = probe.getsockname()[1]
     monkeypatch.setattr(ports, "FIRST", number)
     monkeypatch.setattr(ports, "LAST", number)
     monkeypatch.setattr(ports, "ATTEMPTS", 3)
