@@ -69,7 +69,7 @@ class NodeLock:
         self.held = False
         self._clock = clock
         self._is_alive = is_alive
-        self._own = f"kubewin.csi.{me.identity}"
+        self._attempts = 0
 
     def is_stale(self, owner: LockOwner) -> bool:
         """Whether a holder may be pushed aside: it is dead, or its lease is over."""
@@ -77,7 +77,8 @@ class NodeLock:
 
     def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
-        own = rf"{model.LOCK_PARENT}\{self._own}"
+        self._attempts += 1  # an attempt that lost the race leaves its directory behind
+        own = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
         steps = []
         if current is not None:
             away = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cuts at every command of an installation and of an upgrade, and between the steps of every line.
+
+After each cut the node has a usable executable and service, or a state that the next run finishes; and the next run,
+which starts at once, while the command whose reply was lost may still run, ends converged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from lab.windows.channel import Cut
+from lab.windows.cuts import conversation, every_cut
+from lab.windows.simulated import SimulatedServer
+from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, simulated_host, wanted
+
+_names = itertools.count(1)
+_AT_ONCE = 6
+
+WRITES = re.compile(r"md |ren |rd |move |echo id=|.*(reg\.exe add|reg\.exe delete|sc\.exe (create|config|start|stop|failure|description))", re.IGNORECASE)
+SLOW = r"sc\.exe (create|config|stop|start)|^ren |^md |taskkill|reg\.exe add"
+
+
+def cuts_of(host: Host, desired: model.Desired) -> list[Cut]:
+    """Every cut of the run that brings ``host`` to ``desired``.
+
+    A line is killed after each step that does something, not also after the mark that the step prints. Lines that only
+    look are killed at their beginning and end.
+    """
+    host.forget()
+    host.run(desired)
+    done = [entry["steps"] for entry in host.journal()]
+    cuts = []
+    for cut in every_cut(conversation(host.agent)):
+        steps = done[cut.at]
+        if cut.kind == "killed":
+            looks = not any(WRITES.match(step) for step in steps)
+            ends = (0, len(steps))
+            if cut.after_steps not in ends and (looks or steps[cut.after_steps - 1].startswith("echo #")):
+                continue
+            cuts.append(cut)
+        else:
+            # Once the connection stays lost, and once it comes back, so that the run can still undo what it did.
+            cuts += [cut, replace(cut, for_good=False)]
+    return cuts
+
+
+def shown(cut: Cut) -> str:
+    return f"{cut.kind} at {cut.at}" + (f" after {cut.after_steps} steps" if cut.kind == "killed" else f", for good: {cut.for_good}")
+
+
+def check(host: Host, cut: Cut, first: model.Desired | None, desired: model.Desired) -> str:
+    """One cut on a fresh host; what went wrong, or ''."""
+    if first is not None:
+        host.run(first)
+    good = {desired.sha256} | ({first.sha256} if first else set())
+    if cut.kind == "reply_lost":
+        # Slow enough that what runs on is still at work when the next run starts.
+        host.fault(match=SLOW, times=12, delay_ms=15)
+    with contextlib.suppress(NodeError):
+        host.run(desired, cut=cut)
+    if first is not None:
+        # Whatever the service manager may start now, or after a reboot, is a whole, verified release.
+        between = host.look(desired)
+        if between.service is None or between.executable_sha256 not in good:
+            return f"{shown(cut)}: the service runs {between.service and between.service.command_line}, {between.executable_sha256}"
+    try:
+        host.run(desired)
+    except NodeError as error:
+        return f"{shown(cut)}: the next run failed: {error.reason}: {error}; notes {host.notes}"
+    host.quiet()
+    last = host.run(desired)
+    snapshot = last.snapshot
+    if last.changed:
+        return f"{shown(cut)}: a third run still changes {[step.kind for step in last.steps]}"
+    if snapshot.lock or snapshot.lock_leftovers:
+        return f"{shown(cut)}: a lock stays: {snapshot.lock} {snapshot.lock_leftovers}"
+    if snapshot.executable_sha256 != desired.sha256 or snapshot.service is None or snapshot.service.state != model.RUNNING:
+        return f"{shown(cut)}: not converged: {snapshot.service}"
+    state = host.agent.control("state")["state"]
+    serving = [(process["path"].lower(), bool(process["pipes"])) for process in state["processes"] if process["image"] == "csi-proxy.exe"]
+    if serving != [(desired.executable.lower(), True)]:
+        return f"{shown(cut)}: what runs is {serving}"
+    return ""
+
+
+def failures(server: SimulatedServer, cuts: list[Cut], first: model.Desired | None, desired: model.Desired) -> Iterator[str]:
+    def one(cut: Cut) -> str:
+        with simulated_host(server.address, f"cut-{next(_names)}") as host:
+            return check(host, cut, first, desired)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from filter(None, pool.map(one, cuts))
+
+
+@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
+def test_every_cut_of_an_installation(server: SimulatedServer, host: Host, artifacts: Artifacts, push: bool) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    desired = wanted(artifact, **({"source": str(artifact.path)} if push else {}))
+    cuts = cuts_of(host, desired)
+    assert {cut.kind for cut in cuts} == {"request_lost", "reply_lost", "killed"}
+    assert len(cuts) > 60
+    assert list(failures(server, cuts, None, desired)) == []
+
+
+def test_every_cut_of_an_upgrade(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
+    old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    cuts = cuts_of(host, new)
+    assert len(cuts) > 100
+    assert list(failures(server, cuts, old, new)) == []

@@ -1,0 +1,326 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ordinary life of csi-proxy on a node: install, converge, upgrade, repair, adopt, remove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, wanted
+
+WRITES = (" add ", " create ", " config ", " delete ", " start ", " stop ", "md ", "ren ", "move ", "rd ", "del ", ">")
+REQUESTS_OF_A_SHELL = 2
+REQUESTS_OF_A_LINE = 3
+
+
+def state_of(host: Host, desired: model.Desired) -> dict[str, object]:
+    return prove.state(desired, host.look(desired))
+
+
+def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW), recovery={"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]})
+    outcome = host.run(desired)
+    assert outcome.changed
+    assert [step.kind for step in outcome.steps] == [
+        "remember_directory",
+        "create_directory",
+        "secure_directory",
+        "create_log_directory",
+        "fetch",
+        "promote",
+        "create_service",
+        "describe",
+        "set_recovery",
+        "start",
+        "record",
+    ]
+    assert REQUESTS_OF_A_SHELL + REQUESTS_OF_A_LINE * len(host.lines) <= 30
+    state = state_of(host, desired)
+    assert state["managed_by"] == "kubewin"
+    assert state["serving"] is True
+    assert state["drift"] == []
+    assert state["executable"] == {"path": desired.executable, "sha256": desired.sha256, "release": NEW}
+    service = state["service"]
+    assert isinstance(service, dict)
+    assert service["recovery"] == {"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]}
+    assert service["start_mode"] == "auto"
+    assert state["pipes"] == list(catalog.find(NEW).pipes)  # type: ignore[union-attr]  # NEW is in the catalog
+
+
+def test_a_converged_run_is_one_line_and_writes_nothing(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.forget()
+    outcome = host.run(desired)
+    assert not outcome.changed
+    assert outcome.steps == ()
+    assert len(host.lines) == 1
+    written = [step for step in host.steps() if any(word in step.replace("2>nul", "").replace(">nul", "") for word in WRITES)]
+    assert [step for step in written if not step.startswith("echo")] == []
+
+
+def test_check_mode_plans_what_the_run_then_does(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    planned = host.run(desired, check=True)
+    assert planned.changed
+    assert len(host.lines) == 1
+    assert host.look(desired).service is None
+    assert host.run(desired).steps == planned.steps
+
+
+def test_push_streams_the_file_from_the_controller(host: Host, artifacts: Artifacts) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    host.run(wanted(artifact, source=str(artifact.path)))
+    assert state_of(host, wanted(artifact))["serving"] is True
+
+
+def test_upgrade_replaces_the_release_and_keeps_the_old_one_on_disk(host: Host, artifacts: Artifacts) -> None:
+    old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    before = host.look(old)
+    outcome = host.run(new)
+    assert [step.kind for step in outcome.steps] == ["fetch", "promote", "commit", "stop", "start", "record"]
+    after = host.look(new)
+    assert after.service is not None
+    assert before.service is not None
+    assert after.service.pid != before.service.pid
+    assert after.service.record.release == NEW
+    assert after.service.record.previous == ""
+    assert set(after.install_dir_entries) == {old.release_dir_name, new.release_dir_name}
+    assert not host.run(new).changed
+
+
+def test_upgrade_waits_for_the_process_that_outlives_the_service(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD, stop="linger:600000")))
+    host.forget()
+    host.run(wanted(artifacts.csi_proxy(NEW)))
+    steps = host.steps()
+    stopped = next(i for i, step in enumerate(steps) if " stop csi-proxy" in step)
+    killed = next(i for i, step in enumerate(steps) if "taskkill" in step)
+    started = next(i for i, step in enumerate(steps) if " start csi-proxy" in step)
+    assert stopped < killed < started
+
+
+def test_a_third_release_pushes_out_the_first(host: Host, artifacts: Artifacts) -> None:
+    first, second, third = (wanted(artifacts.csi_proxy(version)) for version in (OLD, "1.2.1", NEW))
+    for desired in (first, second, third):
+        host.run(desired)
+    assert set(host.look(third).install_dir_entries) == {second.release_dir_name, third.release_dir_name}
+
+
+def test_downgrade_needs_leave(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW)))
+    with pytest.raises(NodeError) as refused:
+        host.run(wanted(artifacts.csi_proxy(OLD)))
+    assert refused.value.reason == "downgrade"
+    assert host.run(wanted(artifacts.csi_proxy(OLD), allow_downgrade=True)).changed
+    assert host.look(wanted(artifacts.csi_proxy(OLD))).service.record.release == OLD  # type: ignore[union-attr]  # it runs
+
+
+def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
+    assert state_of(host, desired)["serving"] is False
+    outcome = host.run(desired)
+    assert [step.kind for step in outcome.steps] == ["stop", "start", "record"]
+    assert state_of(host, desired)["serving"] is True
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({"log_level": 4}, ["commit", "stop", "start", "record"]),
+        ({"start_mode": "delayed-auto"}, ["configure"]),
+        ({"dependencies": ["RpcSs"]}, ["configure"]),
+        ({"recovery": {"reset_seconds": 9, "actions": [{"type": "none", "delay_ms": 0}, {"type": "restart", "delay_ms": 7}]}}, ["set_recovery"]),
+        ({"metrics_bind_address": "127.0.0.1:8888", "require_privacy": False}, ["commit", "stop", "start", "record"]),
+    ],
+)
+def test_each_setting_is_corrected_by_its_own_step(host: Host, artifacts: Artifacts, given: dict[str, object], kinds: list[str]) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    host.run(wanted(artifact))
+    outcome = host.run(wanted(artifact, **given))
+    assert [step.kind for step in outcome.steps] == kinds
+    assert not host.run(wanted(artifact, **given)).changed
+
+
+def test_access_rights_are_set_again_when_somebody_widened_them(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.agent.run(r'C:\Windows\System32\icacls.exe C:\csi-proxy /grant:r "*S-1-5-32-545:(OI)(CI)F"')
+    outcome = host.run(desired)
+    assert [step.kind for step in outcome.steps] == ["secure_directory"]
+    assert host.look(desired).install_dir_access == (plan.FULL_CONTROL,) * 2
+
+
+def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW)))
+    gone = wanted(None, state="absent")
+    outcome = host.run(gone)
+    assert [step.kind for step in outcome.steps] == ["stop", "delete_service", "remove_files", "forget_directory"]
+    snapshot = host.look(gone)
+    assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.own_install_dir) == (None, (), False, "")
+    assert snapshot.processes == ()
+    assert not host.run(gone).changed
+
+
+def plant_elsewhere(host: Host, name: str = "csiproxy", description: str = "", command: str = "") -> None:
+    path = r"C:\etc\kubernetes\node\bin\csi-proxy.exe"
+    host.plant(
+        files={path: {"exe": {"kind": "csi-proxy", "release": OLD}}, r"C:\etc\kubernetes\logs": {"dir": True}},
+        services=[
+            {
+                "name": name,
+                "command": command or rf"{path} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false",
+                "start": "auto",
+                "description": description,
+                "running": not command,
+            }
+        ],
+    )
+
+
+def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, artifacts: Artifacts) -> None:
+    plant_elsewhere(host)
+    desired = wanted(artifacts.csi_proxy(NEW))
+    before = host.look(desired)
+    assert plan.managed_by(before) == "foreign"
+    outcome = host.run(desired)
+    assert "commit" in [step.kind for step in outcome.steps]
+    after = host.look(desired)
+    assert after.service is not None
+    assert after.service.name == "csiproxy"
+    assert after.service.record.adopted_from == before.service.command_line  # type: ignore[union-attr]  # planted
+    assert plan.managed_by(after) == "adopted"
+    assert prove.state(desired, after)["serving"] is True
+    assert not host.run(desired).changed
+
+
+def test_adoption_can_be_forbidden(host: Host, artifacts: Artifacts) -> None:
+    plant_elsewhere(host)
+    with pytest.raises(NodeError) as refused:
+        host.run(wanted(artifacts.csi_proxy(NEW), adopt=False))
+    assert refused.value.reason == "foreign_owner"
+
+
+def test_failed_adoption_returns_to_the_executable_elsewhere(host: Host, artifacts: Artifacts) -> None:
+    plant_elsewhere(host)
+    desired = wanted(artifacts.csi_proxy(NEW, start="exit:2"))
+    before = host.look(desired).service
+    with pytest.raises(NodeError) as failed:
+        host.run(desired)
+    assert failed.value.result["rolled_back"] is True
+    after = host.look(desired)
+    assert after.service is not None
+    assert before is not None
+    assert after.service.command_line == before.command_line
+    assert after.service.state == model.RUNNING
+    assert after.pipes
+
+
+@pytest.mark.parametrize("serving", [True, False])
+def test_wicd_is_verified_and_left_alone(host: Host, artifacts: Artifacts, serving: bool) -> None:
+    path = r"C:\k\csi-proxy.exe"
+    host.plant(
+        files={path: {"exe": {"kind": "csi-proxy", "release": OLD}}},
+        services=[
+            {
+                "name": "csi-proxy",
+                "command": rf"{path} -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2",
+                "description": "OpenShift managed csi-proxy",
+                "running": serving,
+            }
+        ],
+    )
+    host.forget()
+    desired = wanted(artifacts.csi_proxy(NEW))
+    if serving:
+        outcome = host.run(desired)
+        assert not outcome.changed
+        assert plan.managed_by(outcome.snapshot) == "wicd"
+    else:
+        with pytest.raises(NodeError) as refused:
+            host.run(desired)
+        assert refused.value.reason == "foreign_owner"
+        assert refused.value.result["csi_proxy"]["managed_by"] == "wicd"  # type: ignore[index]  # a result's part
+    assert not any(" config " in step or " start " in step for step in host.steps())
+
+
+def test_nssm_is_recognised_by_what_it_runs(host: Host, artifacts: Artifacts) -> None:
+    host.plant(
+        files={
+            r"C:\k\nssm.exe": {"exe": {"kind": "service"}},
+            r"C:\k\csi-proxy.exe": {"exe": {"kind": "csi-proxy", "release": OLD}},
+        },
+        services=[{"name": "csi-proxy", "command": r"C:\k\nssm.exe", "running": True}],
+        registry=[
+            {
+                "key": r"HKLM\SYSTEM\CurrentControlSet\Services\csi-proxy\Parameters",
+                "name": "Application",
+                "type": "REG_EXPAND_SZ",
+                "data": r"C:\k\csi-proxy.exe",
+            }
+        ],
+        processes=[{"path": r"C:\k\csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}],
+    )
+    outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
+    assert not outcome.changed
+    state = prove.state(wanted(artifacts.csi_proxy(NEW)), outcome.snapshot)
+    assert (state["managed_by"], state["serving"]) == ("nssm", True)
+
+
+def test_a_host_process_pod_is_verified_and_left_alone(host: Host, artifacts: Artifacts) -> None:
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
+    assert not outcome.changed
+    assert plan.managed_by(outcome.snapshot) == "host-process"
+    with pytest.raises(NodeError) as refused:
+        host.run(wanted(None, state="absent"))
+    assert refused.value.reason == "foreign_owner"
+
+
+def test_a_directory_of_somebody_else_is_never_taken(host: Host, artifacts: Artifacts) -> None:
+    host.plant(files={r"C:\csi-proxy\notes.txt": {"text": "mine"}})
+    with pytest.raises(NodeError) as refused:
+        host.run(wanted(artifacts.csi_proxy(NEW)))
+    assert refused.value.reason == "directory_foreign"
+
+
+def test_an_executable_that_vanished_is_put_back(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
+    for process in host.look(desired).processes:
+        host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
+    host.plant(files={desired.executable: None})
+    outcome = host.run(desired)
+    assert {"fetch", "set_aside", "promote", "start"} <= {step.kind for step in outcome.steps}
+    assert not host.run(desired).changed
+    assert host.look(desired).install_dir_entries == (desired.release_dir_name,)
+
+
+@pytest.mark.parametrize("directory", [r"C:\Program Files\kubewin csi", r"D:\Größe\プロキシ"])
+def test_paths_with_blanks_and_letters_of_any_language(host: Host, artifacts: Artifacts, directory: str) -> None:
+    host.plant(files={"D:\\": {"dir": True}, r"D:\Größe": {"dir": True}})
+    old = wanted(artifacts.csi_proxy(OLD), install_dir=directory)
+    host.run(old)
+    new = replace(wanted(artifacts.csi_proxy(NEW), install_dir=directory))
+    host.run(new)
+    assert state_of(host, new)["executable"] == {"path": new.executable, "sha256": new.sha256, "release": NEW}
+    assert not host.run(new).changed
+    assert host.run(wanted(None, state="absent", install_dir=directory)).changed
+
+
+def test_german_labels(german_host: Host, artifacts: Artifacts) -> None:
+    german_host.run(wanted(artifacts.csi_proxy(OLD)))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    german_host.run(desired)
+    assert not german_host.run(desired).changed
+    assert state_of(german_host, desired)["serving"] is True
+    assert german_host.run(wanted(None, state="absent")).changed
