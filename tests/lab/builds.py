@@ -89,6 +89,7 @@ def recipes() -> dict[str, Recipe]:
         Recipe("winland-linux", GO_MODULES / "winland", {"winland": "."}),
         Recipe("winland-windows", GO_MODULES / "winland", {"winland.exe": "."}, environment=WINDOWS),
         Recipe("csiclient", GO_MODULES / "csiclient", {"csiclient.exe": "."}, "-s -w -buildid=", WINDOWS),
+        Recipe("mute", GO_MODULES / "mute", {"mute.exe": "."}, "-s -w -buildid=", WINDOWS),
     ]
     for release in CSI_PROXY_RELEASES:
         found.append(

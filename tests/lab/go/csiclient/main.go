@@ -143,7 +143,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "csiclient: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(exitUsage)
 	}
-	os.Exit(prove(&prover{timeout: *timeout}, *inside, *outside, *dial, *disks))
+	os.Exit(prove(&prover{timeout: *timeout, report: report{Checks: []check{}}}, *inside, *outside, *dial, *disks))
 }
 
 func prove(p *prover, inside, outside, dial string, disks bool) int {
