@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (LabError, AgentError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("lab: interrupted", file=sys.stderr)
         return 130

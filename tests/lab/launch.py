@@ -88,11 +88,14 @@ def running(name: str) -> LabState | None:
 
 
 def up(spec: Spec, say: Say) -> LabState:
-    """Start a lab, whose binaries are built.
+    """Start a lab, whose binaries are built; one that is up and healthy by now is answered as it is.
 
     Raises LabError with what failed; nothing runs then.
     """
     with _alone(spec.name):
+        # Somebody else's `up` may have held the lock.
+        if (found := running(spec.name)) is not None:
+            return found
         if state.alive(spec.name):
             _end(spec.name)
         state.clean(spec.name)
