@@ -29,23 +29,22 @@ def cluster_roles() -> list[Object]:
 
 
 def access(api: Api) -> None:
-    """Create the account and bind the collection's roles to it."""
+    """Create the account and bind the collection's role to it; a role for more than that stays unbound."""
     api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
     api.ensure(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
     for role in cluster_roles():
         api.ensure(f"{RBAC}/clusterroles", role)
-        name = role["metadata"]["name"]
-        api.ensure(
-            f"{RBAC}/clusterrolebindings",
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": f"{name}-lab"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
-            },
-        )
+    api.ensure(
+        f"{RBAC}/clusterrolebindings",
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": ROLE},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ROLE},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+        },
+    )
 
 
 def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:
