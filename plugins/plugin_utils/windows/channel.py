@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.loader import shell_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     AccessDenied,
@@ -238,10 +239,22 @@ class SshChannel:
             reason="not_windows",
         )
 
+    @contextlib.contextmanager
+    def _as_it_is(self) -> Iterator[None]:
+        """For a Windows shell, the plugin of ansible-core before 2.19 puts every command into PowerShell; not for others."""
+        connection = self._connection
+        shell = connection._shell
+        connection._shell = shell_loader.get("sh")
+        try:
+            yield
+        finally:
+            connection._shell = shell
+
     def _exec(self, command: str, stdin: bytes | None) -> Completed:
         try:
             # sudoable=False keeps the plugin from asking for a terminal, which would change codes and line ends.
-            code, stdout, stderr = self._connection.exec_command(command, in_data=stdin, sudoable=False)
+            with self._as_it_is():
+                code, stdout, stderr = self._connection.exec_command(command, in_data=stdin, sudoable=False)
         except AnsibleConnectionFailure as error:
             text = str(error)
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
