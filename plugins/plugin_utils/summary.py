@@ -30,7 +30,7 @@ def summarize(
             "host": None,
             "csi_proxy": "not looked at",
             "verdict": "not judged",
-            "why": "no host of the inventory is this Node, so it gets no plugin pod",
+            "why": "no host that was looked at is this Node; it gets no plugin pod before one proves its pipes",
         }
         for name in nodes_without_host
         if name not in {row["node"] for row in rows}
@@ -59,13 +59,25 @@ def render_summary(summary: Mapping[str, Any]) -> str:
         [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in nodes],
     )
     lines = [table]
-    for finding in summary["findings"]:
-        lines.append("")
-        lines.append(f"{finding['severity']} {finding['id']} on {finding['host']}: {finding['message']}")
+    for finding, hosts in _same_findings(summary["findings"]):
+        lines += ["", f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}"]
         lines.append(f"  remedy: {finding['remedy']}")
     green = sum(row["verdict"] == "green" for row in nodes)
-    lines += ["", f"{green} of {len(nodes)} Windows nodes can take CSI volumes now; verdict: {summary['verdict']}"]
+    lines += ["", f"{green} of {len(nodes)} Windows nodes can take CSI volumes now"]
+    for verdict in _ORDER:
+        named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
+        if named and verdict != "green":
+            lines.append(f"{verdict}: {', '.join(named)}")
     return "\n".join(lines)
+
+
+def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+    """Each finding once, with every host that has it."""
+    found: dict[tuple[str, str, str], tuple[Mapping[str, Any], list[str]]] = {}
+    for finding in findings:
+        key = (finding["id"], finding["message"], finding["remedy"])
+        found.setdefault(key, (finding, []))[1].append(finding["host"])
+    return list(found.values())
 
 
 def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -52,8 +52,9 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
         ["win-4"],
     )
     rows = {row["node"]: row for row in summary["nodes"]}
+    assert "not judged: win-2, win-4" in render_summary(summary)
     assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
-    assert "no host of the inventory" in rows["win-4"]["why"]
+    assert "no host that was looked at" in rows["win-4"]["why"]
     assert summary["verdict"] == "not judged"
 
 
@@ -71,8 +72,10 @@ def test_findings_keep_their_host_and_remedy() -> None:
         "message": "defragsvc is disabled",
         "remedy": "sc config defragsvc start= demand",
     }
-    summary = summarize([host("win-1", {**SERVING, "findings": [finding]})], {"vsphere": gate(win_1="green")}, [])
+    seen = {**SERVING, "findings": [finding]}
+    summary = summarize([host("win-1", seen), host("win-2", seen)], {"vsphere": gate(win_1="green", win_2="green")}, [])
     text = render_summary(summary)
-    assert "warning CSI-H04 on win-1.example.com: defragsvc is disabled" in text
+    assert text.count("CSI-H04") == 1
+    assert "warning CSI-H04 on win-1.example.com, win-2.example.com: defragsvc is disabled" in text
     assert "remedy: sc config defragsvc start= demand" in text
     assert max(map(len, text.splitlines())) <= 120

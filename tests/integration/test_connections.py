@@ -1,0 +1,73 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The same playbook over every connection and under every ansible-core line.
+
+One inventory holds a host per connection, all with winrm and powershell in all:vars and an explicit localhost, because
+that is what breaks tasks on localhost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from integration.playbooks import ROOT, play
+from lab import handle
+from lab.handle import Lab
+
+TRANSPORTS = ("basic-http", "basic-https", "ntlm-http", "ntlm-https", "ssh")
+PLAYBOOK = "playbooks/enable-csi.yml"
+
+
+@pytest.fixture(scope="module")
+def five() -> Iterator[Lab]:
+    made = handle.start(f"five-{os.getpid()}", nodes=len(TRANSPORTS))
+    yield made
+    made.stop()
+
+
+def mixed(lab: Lab, folder: Path, transports: tuple[str, ...]) -> Path:
+    """An inventory with one host per connection."""
+    hosts: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
+    for host, transport in zip(lab.state.hosts, transports, strict=True):
+        content = yaml.safe_load(Path(lab.state.inventories[transport]).read_text(encoding="utf-8"))["all"]
+        windows = content["children"]["windows"]
+        hosts[host.name] = {**windows["vars"], **windows["hosts"][host.name]}
+        shared = content["vars"]
+    everywhere = {**shared, "ansible_connection": "winrm", "ansible_shell_type": "powershell"}
+    path = folder / "mixed.yml"
+    inventory = {"all": {"vars": everywhere, "hosts": {"localhost": {}}, "children": {"windows": {"hosts": hosts}}}}
+    path.write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    return path
+
+
+def lines() -> list[str]:
+    """The ansible-core lines that this machine has; CI fails before this when one is missing."""
+    index = json.loads((ROOT / ".work" / "lanes.json").read_text(encoding="utf-8"))["lanes"]
+    return [name.removeprefix("core-") for name in sorted(index, reverse=True)]
+
+
+def test_every_connection_under_every_ansible_core_line(five: Lab, tmp_path: Path) -> None:
+    inventory = mixed(five, tmp_path, TRANSPORTS)
+    for core in lines():
+        run = play(PLAYBOOK, inventory, core=core)
+        assert run.code == 0, f"ansible-core {core}:\n{run.screen}"
+        rows = {row["node"]: row["verdict"] for row in run.summary["nodes"]}
+        assert rows == {host.node: "green" for host in five.state.hosts}, f"ansible-core {core}:\n{run.screen}"
+
+
+def test_a_connection_without_a_command_shell_is_refused_before_anything_is_changed(five: Lab, tmp_path: Path) -> None:
+    run = play(PLAYBOOK, mixed(five, tmp_path, (*TRANSPORTS[:-1], "psrp")), "--tags", "check,proxy")
+    assert run.code != 0
+    refused = five.state.hosts[-1].name
+    (said,) = {failure["result"]["msg"] for failure in run.failures}
+    assert refused in said
+    assert "psrp" in said
+    assert run.changed == []

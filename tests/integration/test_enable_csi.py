@@ -1,0 +1,162 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main job, as an administrator lives it: plan, enable, run again, lose a service, find out, repair.
+
+One lab: three Windows hosts, and a fourth Windows node that the inventory does not know. The tests follow one another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from integration.playbooks import Run, play
+from lab import handle
+from lab.handle import Lab, eventually
+
+PLAYBOOK = "playbooks/enable-csi.yml"
+PLUGIN = "app=vsphere-csi-node-windows"
+READS = ("get", "list", "watch")
+
+
+@pytest.fixture(scope="module")
+def first() -> Iterator[Lab]:
+    made = handle.start(f"first-{os.getpid()}", nodes=4, hosts=3)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def planned(first: Lab) -> Run:
+    """The first run of all, in check mode."""
+    return enable(first, "--check")
+
+
+@pytest.fixture(scope="module")
+def enabled(first: Lab, planned: Run) -> Run:
+    """The first real run, after the planned one."""
+    return enable(first)
+
+
+def enable(lab: Lab, *arguments: str, transport: str = "ntlm-http", **how: Any) -> Run:
+    return play(PLAYBOOK, lab.state.inventories[transport], *arguments, **how)
+
+
+def writes(lab: Lab, since: int) -> list[str]:
+    """Requests of the play's account that could have changed something in the cluster."""
+    return [
+        f"{entry['verb']} {entry['requestURI']}"
+        for entry in lab.audit("system:serviceaccount:kubewin:kubewin", since)
+        if entry["verb"] not in READS
+        and "dryRun=All" not in entry["requestURI"]
+        and "selfsubjectaccessreviews" not in entry["requestURI"]
+    ]
+
+
+def machines(lab: Lab) -> dict[str, Any]:
+    """Files, registry, services and processes of every simulated host, without csi-proxy's own log."""
+    found = {}
+    for host in lab.state.hosts:
+        state = lab.agent(host.name).control("state")["state"]
+        files = {path: file for path, file in state["files"].items() if not path.endswith("csi-proxy.log")}
+        found[host.name] = {
+            "files": files,
+            **{part: state[part] for part in ("registry", "services", "processes")},
+        }
+    return found
+
+
+def test_check_mode_on_a_fresh_cluster_changes_nothing(first: Lab) -> None:
+    size, before = first.audit_size(), machines(first)
+    run = enable(first, "--check", "--diff")
+    assert run.code == 0, run.screen
+    assert run.changed
+    assert writes(first, size) == []
+    assert machines(first) == before
+
+
+def test_the_real_run_makes_the_changes_that_check_mode_announced(planned: Run, enabled: Run) -> None:
+    assert enabled.code == 0, enabled.screen
+    assert sorted(enabled.changed) == sorted(planned.changed)
+
+
+def test_every_node_with_a_host_is_green_and_the_other_one_is_listed_and_left_alone(first: Lab, enabled: Run) -> None:
+    rows = {row["node"]: row for row in enabled.summary["nodes"]}
+    assert {name for name, row in rows.items() if row["verdict"] == "green"} == {"win-1", "win-2", "win-3"}
+    assert "no host that was looked at" in rows["win-4"]["why"]
+    assert {pod["spec"]["nodeName"] for pod in first.pods(PLUGIN)} == {"win-1", "win-2", "win-3"}
+    assert all(first.registered(node) for node in ("win-1", "win-2", "win-3"))
+    assert first.registered("win-4") is None
+
+
+def test_a_second_run_writes_nothing_anywhere(first: Lab, enabled: Run) -> None:
+    size, before = first.audit_size(), machines(first)
+    for host in first.state.hosts:
+        first.front.counters(host.name, reset=True)
+    run = enable(first)
+    assert run.code == 0, run.screen
+    assert run.changed == []
+    assert writes(first, size) == []
+    assert machines(first) == before
+    # Two looks at a node: one before anything is done anywhere, one by the task that would change it.
+    assert {first.front.counters(host.name)["shells"] for host in first.state.hosts} == {2}
+
+
+@pytest.mark.parametrize("tag", ["check", "proxy", "driver", "gate", "summary"])
+def test_each_tag_runs_alone(first: Lab, enabled: Run, tag: str) -> None:
+    run = enable(first, "--tags", tag)
+    assert run.code == 0, run.screen
+    assert run.changed == []
+
+
+def test_limit_leaves_the_other_hosts_alone_and_lists_them(first: Lab, enabled: Run) -> None:
+    run = enable(first, "--limit", "win-1")
+    assert run.code == 0, run.screen
+    rows = {row["node"]: row["verdict"] for row in run.summary["nodes"]}
+    assert rows["win-1"] == "green"
+    assert set(rows) == {"win-1", "win-2", "win-3", "win-4"}
+    assert "green" not in (rows["win-2"], rows["win-3"], rows["win-4"])
+
+
+def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(first: Lab, enabled: Run) -> None:
+    first.set_service("win-2", running=False)
+    run = enable(first, "--tags", "gate", variables={"kubewin_gate_timeout": 5})
+    assert run.code != 0
+    (pod,) = [pod for pod in first.pods(PLUGIN) if pod["spec"]["nodeName"] == "win-2"]
+    assert handle.ready(pod)
+    (failure,) = run.failures[:1]
+    assert "win-2" in failure["result"]["msg"]
+    assert "csi-proxy" in failure["result"]["msg"]
+
+
+def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remedy(first: Lab, enabled: Run) -> None:
+    (pod,) = [pod for pod in first.pods(PLUGIN) if pod["spec"]["nodeName"] == "win-2"]
+    first.delete_pod(pod)
+
+    def crash_loops() -> bool:
+        found = [pod for pod in first.pods(PLUGIN) if pod["spec"].get("nodeName") == "win-2"]
+        return any(handle.waiting_reason(pod, "vsphere-csi-node") == "CrashLoopBackOff" for pod in found)
+
+    eventually(crash_loops, "the plugin pod on win-2 crash-loops", timeout=60)
+    run = enable(first, "--tags", "gate", variables={"kubewin_gate_timeout": 5})
+    assert run.code != 0
+    said = run.failures[0]["result"]["msg"]
+    assert "win-2" in said
+    assert "csi-proxy-" in said
+    remedies = [
+        lack["remedy"]
+        for node in run.failures[0]["result"]["rollout"]["nodes"]
+        if node["node"] == "win-2"
+        for lack in node["lacks"]
+    ]
+    assert all(remedies)
+    assert remedies
+
+
+def test_running_again_repairs_it(first: Lab, enabled: Run) -> None:
+    run = enable(first)
+    assert run.code == 0, run.screen
+    assert {row["node"] for row in run.summary["nodes"] if row["verdict"] == "green"} == {"win-1", "win-2", "win-3"}
