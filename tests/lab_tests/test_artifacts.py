@@ -56,7 +56,7 @@ def test_what_is_not_there(url: str, path: str) -> None:
 
 
 def test_flaky(url: str) -> None:
-    codes = [get(f"{url}/flaky/2/tool.exe").status_code for _ in range(4)]
+    codes = [get(f"{url}/flaky/2/tool.exe").status_code for _time in range(4)]
     assert codes == [500, 500, 200, 200]
 
 

@@ -65,7 +65,8 @@ def test_large_output_keeps_within_the_envelope_that_the_client_takes(connect: C
 def test_arguments_are_joined_with_blanks_and_not_quoted(connect: Connect, stub: StubAgent) -> None:
     protocol = connect()
     shell = protocol.open_shell()
-    protocol.run_command(shell, "say", ["a b", 'c"d', "<&>"])
+    command = protocol.run_command(shell, "say", ["a b", 'c"d', "<&>"])
+    protocol.get_command_output(shell, command)
     assert stub.requests[-1]["line"] == 'say a b c"d <&>'
 
 

@@ -51,7 +51,7 @@ def pypsrp(host: Served) -> WSMan:
 class TestLimits:
     def test_thirty_shells(self, connect: Connect, host: Served) -> None:
         protocol = connect()
-        shells = [protocol.open_shell() for _ in range(30)]
+        shells = [protocol.open_shell() for _time in range(30)]
         with pytest.raises(WSManFaultError) as caught:
             protocol.open_shell()
         assert fault_code(caught) == soap.TOO_MANY_SHELLS
@@ -62,7 +62,7 @@ class TestLimits:
         host = serve(stub.address, basic_over_http=True, limits={"shells": 30, "operations": 3})
         connection = pypsrp(host)
         with WinRS(connection) as shell:
-            for _ in range(3):
+            for _time in range(3):
                 shell.command("exit 0", [])
             with pytest.raises(PypsrpFault) as caught:
                 shell.command("exit 0", [])
@@ -199,7 +199,7 @@ class TestFaults:
         protocol = connect()
         shell = protocol.open_shell()
         with faults(host.control, host.name, Rule("reply_lost", for_good=True)):
-            for _ in range(2):
+            for _time in range(2):
                 with pytest.raises(requests.ConnectionError):
                     protocol.run_command(shell, "exit 0")
         protocol.run_command(shell, "exit 0")
@@ -243,7 +243,7 @@ class TestFaults:
         shell = protocol.open_shell()
         command = protocol.run_command(shell, "exit 4")
         with faults(host.control, host.name, Rule("operation_timeout", operation="Receive", times=2)):
-            for _ in range(2):
+            for _time in range(2):
                 with pytest.raises(WinRMOperationTimeoutError):
                     protocol.get_command_output_raw(shell, command)
             assert protocol.get_command_output(shell, command)[2] == 4
@@ -303,7 +303,7 @@ class TestControl:
             serve(stub.address, name=served.name)
 
     def test_one_process_serves_many_hosts_at_once(self, serve: Serve, stub: StubAgent) -> None:
-        hosts = [serve(stub.address, basic_over_http=True) for _ in range(20)]
+        hosts = [serve(stub.address, basic_over_http=True) for _time in range(20)]
         codes: dict[str, int | None] = {}
 
         def work(number: int, host: Served) -> None:

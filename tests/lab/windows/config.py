@@ -103,6 +103,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return from_json(typing.cast("type[Any]", hint), value, where)
     if hint is float and isinstance(value, int):
         return float(value)
-    if type(value) is not hint:
+    # A bool is an int to Python, and a port of `true` is a mistake.
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise ValueError(f"{where}: expected {hint.__name__}, found {value!r}")
     return value
