@@ -26,7 +26,6 @@ const (
 	AccessDenied      Errno = 5
 	SharingViolation  Errno = 32
 	NotSupported      Errno = 50
-	FileExists        Errno = 80
 	InvalidParameter  Errno = 87
 	DiskFull          Errno = 112
 	DataAreaTooSmall  Errno = 122

@@ -315,14 +315,16 @@ func (h *Host) StopService(name string) (st host.Status, err error) {
 	if st.State == host.Stopped {
 		return st, host.ServiceNotActive
 	}
-	for _, o := range h.Services() {
-		c, err := h.ServiceConfig(o)
-		if err != nil || !c.DependsOn(name) {
-			continue
+	dependents := false
+	list(1, func(other string, s host.Status) {
+		c := host.Service{}
+		if v, err := host.RegValueOf(h, host.ServiceKey(other), "DependOnService"); err == nil {
+			c.Dependencies = v.List()
 		}
-		if s, err := h.ServiceStatus(o); err == nil && s.State != host.Stopped {
-			return st, host.DependentsRunning
-		}
+		dependents = dependents || c.DependsOn(name) && noticed(s).State != host.Stopped
+	})
+	if dependents {
+		return st, host.DependentsRunning
 	}
 	err = with(name, func(s windows.Handle) error {
 		var got windows.SERVICE_STATUS
