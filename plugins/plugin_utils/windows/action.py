@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import No
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import ArgumentSpec
 
 
-class WindowsAction(ActionBase):  # type: ignore[misc]  # ansible carries no types
+class WindowsAction(ActionBase):
     """An action that works on the host's own connection."""
 
     TRANSFERS_FILES = False

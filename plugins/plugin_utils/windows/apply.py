@@ -114,7 +114,7 @@ class Applier:
         if not self.lock.held and snapshot.lock is not None:
             # A line of the dead run may still be at work: take the lock alone, let that line come to its next guard,
             # and look again before anything is decided.
-            _, failure = self.node.chain(taking, timeout=self.limits.line)
+            dummy, failure = self.node.chain(taking, timeout=self.limits.line)
             if failure is None:
                 self.lock.held = True
                 self.report(f"took over the node lock of {snapshot.lock.controller} ({snapshot.lock.identity})")
@@ -131,7 +131,7 @@ class Applier:
             self.lock.held = False
             raise Surprise("another run took the node lock") from self._lock_error(failure)
         self._check_staging(failure)
-        if any(label == "hash" for label, _ in steps):
+        if any(label == "hash" for label, dummy in steps):
             stage.check_digest(self.desired, answers.text("hash"))
 
     @staticmethod

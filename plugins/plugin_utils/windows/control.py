@@ -55,7 +55,7 @@ class Look:
 
     @property
     def pids(self) -> set[int]:
-        return {pid for _, pid in self.processes}
+        return {pid for dummy, pid in self.processes}
 
 
 class Control:
@@ -82,7 +82,7 @@ class Control:
     def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:
         """A guarded chain; a guard that fails raises NodeError ``lock_lost``."""
         limit = timeout or self.limits.line
-        _, failure = self.node.chain([*self.lock.renew_steps(limit), *steps], timeout=limit)
+        dummy, failure = self.node.chain([*self.lock.renew_steps(limit), *steps], timeout=limit)
         self.raise_if_lock_lost(failure)
         return failure
 

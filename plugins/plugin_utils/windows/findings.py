@@ -111,7 +111,8 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "note",
                 r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
                 "Names of SMB servers may not resolve for shares that are mapped from a container's compartment.",
-                r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
+                r"Only where SMB or Azure File is used: reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
+                " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
             )
         )
     if desired.needs_wmic and not trouble.wmic_present:

@@ -25,9 +25,11 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since 1970."""
 
-    def monotonic(self) -> float: ...
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
 
-    def sleep(self, seconds: float) -> None: ...
+    def sleep(self, seconds: float) -> None:
+        """Returns that many seconds later."""
 
 
 class SystemClock:
@@ -87,22 +89,22 @@ class Node:
     def ask(self, steps: Steps, *, timeout: float = 120.0) -> Answers:
         """Run every step, whatever the others do. Raises NodeError ``interrupted`` when the line did not run to its end."""
         nonce = next(self._nonces)
-        completed = self.channel.run(commands.render_all([command for _, command in steps], nonce), timeout=timeout)
+        completed = self.channel.run(commands.render_all([command for dummy, command in steps], nonce), timeout=timeout)
         results = commands.split_steps(completed.stdout, nonce, len(steps))
         if any(result.code is None for result in results):
             raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
-        return Answers({label: result for (label, _), result in zip(steps, results)}, completed.stderr)
+        return Answers({label: result for (label, dummy), result in zip(steps, results)}, completed.stderr)
 
     def chain(
         self, steps: Steps, *, stdin: BinaryIO | None = None, timeout: float = 120.0
     ) -> tuple[Answers, Failure | None]:
         """Run the steps up to the first that fails; also return that one. Raises NodeError ``interrupted`` as :meth:`ask`."""
         nonce = next(self._nonces)
-        line = commands.render_chain([command for _, command in steps], nonce)
+        line = commands.render_chain([command for dummy, command in steps], nonce)
         completed = self.channel.run(line, stdin=stdin, timeout=timeout)
         results = commands.split_steps(completed.stdout, nonce, len(steps))
-        answers = Answers({label: result for (label, _), result in zip(steps, results)}, completed.stderr)
-        for (label, _), result in zip(steps, results):
+        answers = Answers({label: result for (label, dummy), result in zip(steps, results)}, completed.stderr)
+        for (label, dummy), result in zip(steps, results):
             if result.code is None:
                 raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
             if result.code:

@@ -34,7 +34,9 @@ _SRP_EXE = r"HKLM\SOFTWARE\Policies\Microsoft\Windows\SrpV2\Exe"
 _DEFENDER_POLICY = r"HKLM\SOFTWARE\Policies\Microsoft\Windows Defender"
 _CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
 _BOOT_EVENT = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=12)]]"
+_CSI_DIRECTORY = r"\plugins\kubernetes.io\csi"
 _MOUNTS_LOOKED_AT = 40
+_PLAIN_NAME = re.compile(r"[\w.~-]+")
 
 
 def _query(key: str, value: str = "") -> Command:
@@ -67,7 +69,7 @@ def look_steps(name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
     ]
 
 
-def first_steps(desired: model.Desired) -> list[tuple[str, Command]]:
+def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tuple[str, Command]]:
     """The whole observation of a node on which the service has its usual name and runs the wanted release."""
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     steps = _service_steps(name)
@@ -123,6 +125,8 @@ def first_steps(desired: model.Desired) -> list[tuple[str, Command]]:
         ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
+    if look_at_mounts:
+        steps.append(("drivers", builtin("dir", desired.kubelet_path + _CSI_DIRECTORY, switches="/b /ad", quiet=True)))
     if desired.needs_wmic:
         steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
     return steps
@@ -141,7 +145,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
     Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied-like
     NodeError ``access_denied``.
     """
-    answers = node.ask(first_steps(desired))
+    answers = node.ask(first_steps(desired, look_at_mounts))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     scan = parse.registry(answers.text("scan"))
     others = _services_that_run_it(scan)
@@ -161,6 +165,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         found_digest = parse.sha256(status_answers.text("executable"))
         found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(status_answers.text("processes")))))
     image_paths.pop(name, None)
+    mounts = _stale_mounts(node, desired.kubelet_path + _CSI_DIRECTORY, parse.names(answers.text("drivers")))
     trouble = parse.registry(answers.text("trouble"))
     own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
     return model.Snapshot(
@@ -182,9 +187,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file
         or _is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_trouble(
-            trouble, answers, desired, _stale_mounts(node, desired.kubelet_path) if look_at_mounts else ()
-        ),
+        trouble=_trouble(trouble, answers, desired, mounts),
     )
 
 
@@ -260,7 +263,7 @@ def _services_that_run_it(scan: parse.RegistryTree) -> dict[str, str]:
     for key, values in scan.items():
         if not key.startswith(prefix):
             continue
-        name, _, rest = key[len(prefix) :].partition("\\")
+        name, dummy, rest = key[len(prefix) :].partition("\\")
         value = values.get("imagepath") if not rest else values.get("application") if rest == "parameters" else None
         if value and re.search(r"csi-?proxy", value[1], re.IGNORECASE):
             found.setdefault(name, value[1])
@@ -353,19 +356,18 @@ def _trouble(
     )
 
 
-def _stale_mounts(node: Node, kubelet_path: str) -> tuple[str, ...]:
+def _stale_mounts(node: Node, root: str, drivers: tuple[str, ...]) -> tuple[str, ...]:
     """Global mounts that lead nowhere. Looks at each link itself: a recursive listing would walk through the volumes."""
-    root = kubelet_path + r"\plugins\kubernetes.io\csi"
-    drivers = parse.names(node.ask([("drivers", builtin("dir", root, switches="/b /ad", quiet=True))]).text("drivers"))
+    drivers = tuple(filter(_PLAIN_NAME.fullmatch, drivers))[:10]
     if not drivers:
         return ()
     listed = node.ask(
-        [(driver, builtin("dir", rf"{root}\{driver}", switches="/b /ad", quiet=True)) for driver in drivers[:10]]
+        [(driver, builtin("dir", rf"{root}\{driver}", switches="/b /ad", quiet=True)) for driver in drivers]
     )
     mounts = [
         rf"{root}\{driver}\{volume}\globalmount"
-        for driver in drivers[:10]
-        for volume in parse.names(listed.text(driver))
+        for driver in drivers
+        for volume in filter(_PLAIN_NAME.fullmatch, parse.names(listed.text(driver)))
     ]
     mounts = mounts[:_MOUNTS_LOOKED_AT]
     if not mounts:

@@ -86,7 +86,7 @@ def managed_by(snapshot: Snapshot) -> ManagedBy:
     """Who owns the csi-proxy on this node."""
     service = snapshot.service
     if service is None:
-        return "host-process" if snapshot.pipes else "none"
+        return "host-process" if snapshot.pipes and not snapshot.other_services else "none"
     if service.description.startswith("OpenShift managed"):
         return "wicd"
     if service.executable.lower().endswith("nssm.exe"):
@@ -228,6 +228,13 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
             )
     if desired.state == "absent":
         return None
+    if service is None and snapshot.other_services:
+        name, command = snapshot.other_services[0]
+        return Refusal(
+            "second_service",
+            f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
+            f"Leave out service_name, or set it to {name}; or delete that service first.",
+        )
     foreign = foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
         listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
@@ -236,13 +243,6 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
             f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
             "If it is a HostProcess pod, remove its DaemonSet. If it is what is left of this service after a stop by hand, "
             f"end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
-        )
-    if service is None and snapshot.other_services:
-        name, command = snapshot.other_services[0]
-        return Refusal(
-            "second_service",
-            f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
-            f"Leave out service_name, or set it to {name}; or delete that service first.",
         )
     if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
         return Refusal(

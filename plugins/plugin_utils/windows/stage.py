@@ -160,7 +160,7 @@ def _full_or(node: Node, desired: model.Desired, full: Meaning, other: Meaning) 
     free = free_bytes(text)
     if free is None or free >= _SPACE_NEEDED:
         return other
-    return Meaning("disk_full", f"{full.text.split(':')[0]}: {drive} has {free} bytes left", full.remedy)
+    return Meaning("disk_full", f"the disk is full, {drive} has {free} bytes left", full.remedy)
 
 
 def free_bytes(text: str) -> int | None:
@@ -169,7 +169,7 @@ def free_bytes(text: str) -> int | None:
     Label, separators and unit differ by release and language; the order of the lines does not.
     """
     for line in text.splitlines():
-        _, colon, rest = line.partition(":")
+        dummy, colon, rest = line.partition(":")
         if not colon:
             continue
         groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(rest)]

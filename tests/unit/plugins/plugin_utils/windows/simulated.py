@@ -143,7 +143,9 @@ class Host:
         """Wait until no command runs on the host any more."""
         deadline = time.monotonic() + 20
         while any(entry.get("rc") is None for entry in self.journal()):
-            assert time.monotonic() < deadline, f"commands still run: {[e for e in self.journal() if e.get('rc') is None]}"
+            assert time.monotonic() < deadline, (
+                f"commands still run: {[e for e in self.journal() if e.get('rc') is None]}"
+            )
             time.sleep(0.002)
 
 

@@ -23,7 +23,9 @@ def state_of(host: Host, desired: model.Desired) -> dict[str, object]:
 
 
 def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
-    desired = wanted(artifacts.csi_proxy(NEW), recovery={"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]})
+    desired = wanted(
+        artifacts.csi_proxy(NEW), recovery={"reset_seconds": 60, "actions": [{"type": "restart", "delay_ms": 5}]}
+    )
     outcome = host.run(desired)
     assert outcome.changed
     assert [step.kind for step in outcome.steps] == [
@@ -60,7 +62,9 @@ def test_a_converged_run_is_one_line_and_writes_nothing(host: Host, artifacts: A
     assert not outcome.changed
     assert outcome.steps == ()
     assert len(host.lines) == 1
-    written = [step for step in host.steps() if any(word in step.replace("2>nul", "").replace(">nul", "") for word in WRITES)]
+    written = [
+        step for step in host.steps() if any(word in step.replace("2>nul", "").replace(">nul", "") for word in WRITES)
+    ]
     assert [step for step in written if not step.startswith("echo")] == []
 
 
@@ -138,11 +142,21 @@ def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) ->
         ({"log_level": 4}, ["commit", "stop", "start", "record"]),
         ({"start_mode": "delayed-auto"}, ["configure"]),
         ({"dependencies": ["RpcSs"]}, ["configure"]),
-        ({"recovery": {"reset_seconds": 9, "actions": [{"type": "none", "delay_ms": 0}, {"type": "restart", "delay_ms": 7}]}}, ["set_recovery"]),
+        (
+            {
+                "recovery": {
+                    "reset_seconds": 9,
+                    "actions": [{"type": "none", "delay_ms": 0}, {"type": "restart", "delay_ms": 7}],
+                }
+            },
+            ["set_recovery"],
+        ),
         ({"metrics_bind_address": "127.0.0.1:8888", "require_privacy": False}, ["commit", "stop", "start", "record"]),
     ],
 )
-def test_each_setting_is_corrected_by_its_own_step(host: Host, artifacts: Artifacts, given: dict[str, object], kinds: list[str]) -> None:
+def test_each_setting_is_corrected_by_its_own_step(
+    host: Host, artifacts: Artifacts, given: dict[str, object], kinds: list[str]
+) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
     outcome = host.run(wanted(artifact, **given))
@@ -165,7 +179,12 @@ def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifact
     outcome = host.run(gone)
     assert [step.kind for step in outcome.steps] == ["stop", "delete_service", "remove_files", "forget_directory"]
     snapshot = host.look(gone)
-    assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.own_install_dir) == (None, (), False, "")
+    assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.own_install_dir) == (
+        None,
+        (),
+        False,
+        "",
+    )
     assert snapshot.processes == ()
     assert not host.run(gone).changed
 
@@ -177,7 +196,8 @@ def plant_elsewhere(host: Host, name: str = "csiproxy", description: str = "", c
         services=[
             {
                 "name": name,
-                "command": command or rf"{path} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false",
+                "command": command
+                or rf"{path} -windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false",
                 "start": "auto",
                 "description": description,
                 "running": not command,

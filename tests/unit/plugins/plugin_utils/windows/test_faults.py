@@ -1,0 +1,318 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults on a node: each has its own reason and text, and nothing is left half done."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, wanted
+
+
+def failed(host: Host, desired: model.Desired) -> NodeError:
+    with pytest.raises(NodeError) as caught:
+        host.run(desired)
+    return caught.value
+
+
+def nothing_half_done(host: Host, desired: model.Desired) -> None:
+    """No service, no lock and no staging directory stay after a first installation that failed."""
+    snapshot = host.look(desired)
+    assert (snapshot.service, snapshot.lock, snapshot.lock_leftovers) == (None, None, ())
+    assert not [name for name in snapshot.install_dir_entries if name.startswith("stage-")]
+
+
+def still_serves(host: Host, old: model.Desired) -> None:
+    """The old release is configured, runs and serves; nothing of the attempt stays in its way."""
+    snapshot = host.look(old)
+    assert snapshot.service is not None
+    assert snapshot.service.command_line == old.command_line
+    assert snapshot.service.state == model.RUNNING
+    assert snapshot.service.record.previous == ""
+    assert set(snapshot.pipes) == set(old.required_pipes)
+    assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
+
+
+def closed_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def with_checksum(artifact: Artifact) -> dict[str, str]:
+    return {"checksum": "0" * 64}
+
+
+def with_missing_file(artifact: Artifact) -> dict[str, str]:
+    return {"source": artifact.url + ".gone"}
+
+
+def with_closed_port(artifact: Artifact) -> dict[str, str]:
+    return {"source": f"http://127.0.0.1:{closed_port()}/csi-proxy.exe", "source_retries": 0}  # type: ignore[dict-item]  # an int option
+
+
+def with_tls_on_plain_port(artifact: Artifact) -> dict[str, str]:
+    return {"source": artifact.url.replace("http://", "https://"), "source_retries": 0}  # type: ignore[dict-item]  # an int option
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "words"),
+    [
+        (with_checksum, "checksum_mismatch", ["SHA-256", "expected " + "0" * 64, "removed"]),
+        (with_missing_file, "download_failed", ["404", "curl 22", ".gone"]),
+        (with_closed_port, "download_failed", ["curl 7", "does not accept connections"]),
+        (with_tls_on_plain_port, "tls_failed", ["TLS", "curl 35"]),
+    ],
+)
+@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
+def test_a_source_that_fails(
+    host: Host,
+    artifacts: Artifacts,
+    options: Callable[[Artifact], dict[str, str]],
+    reason: str,
+    words: list[str],
+    upgrade: bool,
+) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    if upgrade:
+        host.run(old)
+    artifact = artifacts.csi_proxy(NEW)
+    desired = wanted(artifact, **options(artifact))
+    error = failed(host, desired)
+    assert error.reason == reason
+    assert all(word in str(error) for word in words), str(error)
+    if upgrade:
+        still_serves(host, old)
+        assert not host.run(old).changed
+    else:
+        nothing_half_done(host, desired)
+
+
+def test_full_disk_while_pulling_and_while_pushing(host: Host, artifacts: Artifacts) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    host.fault(disk_free=500)
+    for desired in (wanted(artifact), wanted(artifact, source=str(artifact.path))):
+        error = failed(host, desired)
+        assert error.reason == "disk_full"
+        assert re.search(r"the disk is full, C: has \d{1,3} bytes left", str(error)), str(error)
+        nothing_half_done(host, desired)
+    host.clear_faults()
+    assert host.run(wanted(artifact)).changed
+
+
+@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
+@pytest.mark.parametrize(
+    ("behaviour", "fault", "reason", "words"),
+    [
+        ({"start": "exit:2"}, None, "start_failed", "1053"),
+        ({"start": "not-a-service"}, None, "start_failed", "1053"),
+        ({"start": "crash:2"}, None, "start_failed", "stopped"),
+        ({"pipes": "none"}, None, "no_pipes", "csi-proxy-disk-v1"),
+        ({}, {"block": r"\\1\.3\.0-", "code": 1260}, "blocked_by_policy", "1260"),
+        ({}, {"block": r"\\1\.3\.0-", "code": 577}, "blocked_by_policy", "577"),
+        ({}, {"match": r"sc\.exe start", "rc": 225}, "quarantined", "225"),
+        ({}, {"match": r"sc\.exe start", "rc": 1069}, "start_failed", "1069"),
+        ({}, {"match": r"sc\.exe start", "rc": 5}, "access_denied", "5"),
+    ],
+)
+def test_an_executable_that_does_not_serve(
+    host: Host,
+    artifacts: Artifacts,
+    behaviour: dict[str, str],
+    fault: dict[str, object] | None,
+    reason: str,
+    words: str,
+    upgrade: bool,
+) -> None:
+    old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW, **behaviour))
+    if upgrade:
+        host.run(old)
+    if fault:
+        host.fault(**fault)
+    error = failed(host, desired)
+    assert error.reason == reason
+    assert words in str(error)
+    assert error.result["rolled_back"] is True, error.result
+    if upgrade:
+        assert f"csi-proxy {OLD} is back and serving" in str(error)
+        host.clear_faults()
+        still_serves(host, old)
+        assert not host.run(old).changed
+    else:
+        assert "was removed again" in str(error)
+        nothing_half_done(host, desired)
+
+
+def test_the_error_carries_the_last_lines_of_the_log(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    error = failed(host, wanted(artifacts.csi_proxy(NEW, pipes="none")))
+    tail = error.result["log_tail"]
+    assert isinstance(tail, list)
+    assert any("Version" in line for line in tail), tail
+
+
+def test_quarantined_while_it_is_staged(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(quarantine=r"csi-proxy\.exe$", times=-1)
+    error = failed(host, desired)
+    assert error.reason == "quarantined"
+    assert "antivirus" in str(error)
+    nothing_half_done(host, desired)
+
+
+@pytest.mark.parametrize(
+    ("match", "rc", "reason"),
+    [
+        (r"sc\.exe create", 5, "access_denied"),
+        (r"sc\.exe create", 1072, "marked_for_deletion"),
+        (r"reg\.exe add HKLM\\SOFTWARE", 1, "access_denied"),
+        (r"icacls\.exe .*/reset", 5, "access_denied"),
+        (r"sc\.exe failure", 5, "access_denied"),
+    ],
+)
+def test_denied_while_installing(host: Host, artifacts: Artifacts, match: str, rc: int, reason: str) -> None:
+    desired = wanted(
+        artifacts.csi_proxy(NEW), recovery={"reset_seconds": 1, "actions": [{"type": "restart", "delay_ms": 1}]}
+    )
+    host.fault(match=match, rc=rc)
+    error = failed(host, desired)
+    assert error.reason == reason, str(error)
+    nothing_half_done(host, desired)
+    assert host.run(desired).changed
+
+
+def test_reading_the_service_is_denied(host: Host, artifacts: Artifacts) -> None:
+    host.fault(match=r"sc\.exe queryex", rc=5, times=-1)
+    error = failed(host, wanted(artifacts.csi_proxy(NEW)))
+    assert error.reason == "access_denied"
+    assert "Administrators" in str(error)
+
+
+def test_marked_for_deletion_by_an_open_handle(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.plant(services=[{"name": "csi-proxy", "handles": 1}])
+    error = failed(host, wanted(None, state="absent"))
+    assert error.reason == "marked_for_deletion"
+    assert "services.msc" in str(error)
+    assert failed(host, desired).reason == "marked_for_deletion"
+    host.plant(services=[{"name": "csi-proxy", "handles": 0}])
+    assert host.run(desired).changed
+
+
+def test_running_dependents_are_named_and_not_stopped(host: Host, artifacts: Artifacts) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+    host.plant(
+        files={r"C:\k\user.exe": {"exe": {"kind": "service"}}},
+        services=[{"name": "pipe-user", "command": r"C:\k\user.exe", "dependencies": ["csi-proxy"], "running": True}],
+    )
+    error = failed(host, wanted(artifacts.csi_proxy(NEW)))
+    assert error.reason == "dependents_running"
+    assert "pipe-user" in str(error)
+    assert "1051" in str(error)
+    still_serves(host, old)
+    assert host.agent.control("state")["state"]["services"]["pipe-user"]["state"] == model.RUNNING
+
+
+def test_the_service_manager_refuses_the_stop(host: Host, artifacts: Artifacts) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+    host.fault(match=r"sc\.exe stop", rc=1051)
+    assert failed(host, wanted(artifacts.csi_proxy(NEW))).reason == "dependents_running"
+    still_serves(host, old)
+
+
+def test_a_service_that_is_busy_is_asked_again(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    host.fault(match=r"sc\.exe stop", rc=1061)
+    assert host.run(wanted(artifacts.csi_proxy(NEW))).changed
+
+
+def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
+    host.plant(
+        files={
+            rf"{model.LOCK_DIR}\owner": {
+                "text": "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+            }
+        }
+    )
+    desired = wanted(artifacts.csi_proxy(NEW))
+    with pytest.raises(NodeError) as caught:
+        host.run(desired, is_alive=lambda owner: True)
+    assert caught.value.reason == "locked"
+    assert all(word in str(caught.value) for word in ("tower", "PID 77", "0123456789ab"))
+    assert host.look(desired).lock is not None
+    assert host.run(desired, is_alive=lambda owner: False).changed
+    assert host.look(desired).lock is None
+
+
+def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artifacts) -> None:
+    owner = "id=0123456789ab at=1700000000 until=1700000100 host=tower machine=abc pid=77 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired, is_alive=lambda owner: None)
+    snapshot = host.look(desired)
+    assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
+
+
+def test_a_second_csi_proxy_serves_the_pipes(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
+    for process in host.look(desired).processes:
+        host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    error = failed(host, desired)
+    assert error.reason == "pipes_taken"
+    assert "HostProcess" in str(error)
+
+
+def test_a_named_service_beside_another_that_runs_csi_proxy(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW), service_name="csiproxy"))
+    error = failed(host, wanted(artifacts.csi_proxy(NEW), service_name="csi-proxy"))
+    assert error.reason in ("second_service", "pipes_taken")
+    assert "csiproxy" in str(error) or "csi-proxy.exe" in str(error)
+
+
+def test_a_killed_command_interpreter_is_told(host: Host, artifacts: Artifacts) -> None:
+    from lab.windows.channel import Cut
+
+    with pytest.raises(NodeError) as caught:
+        host.run(wanted(artifacts.csi_proxy(NEW)), cut=Cut("killed", 0, after_steps=3))
+    assert caught.value.reason == "interrupted"
+
+
+def test_a_lost_connection_is_told(host: Host, artifacts: Artifacts) -> None:
+    from lab.windows.channel import Cut
+
+    with pytest.raises(NodeError) as caught:
+        host.run(wanted(artifacts.csi_proxy(NEW)), cut=Cut("request_lost", 2))
+    assert caught.value.reason == "connection_lost"
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_during_the_swap_undoes_it(
+    host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
+) -> None:
+    """What Ansible's task timeout and Ctrl-C raise is no Exception; the old release must serve again all the same."""
+    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
+
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+
+    def interrupted(*args: object, **kwargs: object) -> int:
+        monkeypatch.undo()
+        raise interrupt
+
+    monkeypatch.setattr(Control, "wait_serving", interrupted)
+    with pytest.raises(interrupt):
+        host.run(wanted(artifacts.csi_proxy(NEW)))
+    still_serves(host, old)
