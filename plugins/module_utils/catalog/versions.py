@@ -51,7 +51,7 @@ def from_image(image: str) -> Version | None:
     Registry and path are not looked at, since mirrors change both.
     """
     name = image.rsplit("/", 1)[-1].split("@", 1)[0]
-    _, found, tag = name.partition(":")
+    dummy, found, tag = name.partition(":")
     if not found:
         return None
     shorter = _SUFFIXES.sub("", tag)

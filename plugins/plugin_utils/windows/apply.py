@@ -114,7 +114,7 @@ class Applier:
         if not self.lock.held and snapshot.lock is not None:
             # A line of the dead run may still be at work: take the lock alone, let that line come to its next guard,
             # and look again before anything is decided.
-            dummy, failure = self.node.chain(taking, timeout=self.limits.line)
+            failure = self.node.chain(taking, timeout=self.limits.line)[1]
             if failure is None:
                 self.lock.held = True
                 self.report(f"took over the node lock of {snapshot.lock.controller} ({snapshot.lock.identity})")

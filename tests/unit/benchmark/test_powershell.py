@@ -32,8 +32,8 @@ def stdin(action: str, params: dict[str, Any], data: bytes = b"") -> bytes:
     return b"\n\0\0\0\0\n".join(parts)
 
 
-def module(name: str, /, **arguments: Any) -> ModuleCall:
-    return ModuleCall(f"ansible_collections.ansible.windows.plugins.modules.{name}", arguments, check_mode=False)
+def module(which: str, /, **arguments: Any) -> ModuleCall:
+    return ModuleCall(f"ansible_collections.ansible.windows.plugins.modules.{which}", arguments, check_mode=False)
 
 
 def test_module_is_read_back() -> None:
