@@ -30,27 +30,28 @@ var Drive = []ACE{
 	{SID: "S-1-3-0", Flags: "OCI", Rights: "F"},
 }
 
-// Account names of the well-known SIDs, in English and German (the German ones as captured by SecretLUL/WinMedic).
-var names = []struct{ sid, short, en, de string }{
-	{"S-1-5-18", "SYSTEM", `NT AUTHORITY\SYSTEM`, `NT-AUTORITÄT\SYSTEM`},
-	{"S-1-5-32-544", "Administrators", `BUILTIN\Administrators`, `VORDEFINIERT\Administratoren`},
-	{"S-1-5-32-545", "Users", `BUILTIN\Users`, `VORDEFINIERT\Benutzer`},
-	{"S-1-5-11", "Authenticated Users", `NT AUTHORITY\Authenticated Users`, `NT-AUTORITÄT\Authentifizierte Benutzer`},
-	{"S-1-1-0", "Everyone", "Everyone", "Jeder"},
-	{"S-1-3-0", "CREATOR OWNER", "CREATOR OWNER", "ERSTELLER-BESITZER"},
+// Account names of the well-known SIDs. Of the German ones only the one seen in a capture is here (SecretLUL/WinMedic);
+// the others are shown in English, and no English name resolves on a German host.
+var names = []struct{ sid, en, de string }{
+	{"S-1-5-18", `NT AUTHORITY\SYSTEM`, ""},
+	{"S-1-5-32-544", `BUILTIN\Administrators`, `VORDEFINIERT\Administratoren`},
+	{"S-1-5-32-545", `BUILTIN\Users`, ""},
+	{"S-1-5-11", `NT AUTHORITY\Authenticated Users`, ""},
+	{"S-1-1-0", "Everyone", ""},
+	{"S-1-3-0", "CREATOR OWNER", ""},
 }
 
-// SID resolves what a user typed; English names do not exist on a German host.
+// SID resolves what a user typed: *S-1-..., or an account's name in the host's language.
 func SID(account, lang string) (string, bool) {
 	if strings.HasPrefix(account, "*S-1-") {
 		return strings.ToUpper(account[1:]), true
 	}
 	for _, n := range names {
-		full, short := n.en, n.short
+		name := n.en
 		if lang == "de" {
-			full, short = n.de, bare(n.de)
+			name = n.de
 		}
-		if strings.EqualFold(account, full) || strings.EqualFold(account, short) {
+		if name != "" && (strings.EqualFold(account, name) || strings.EqualFold(account, bare(name))) {
 			return n.sid, true
 		}
 	}
@@ -63,7 +64,7 @@ func bare(full string) string { return full[strings.LastIndexByte(full, '\\')+1:
 func Account(sid, lang string) string {
 	for _, n := range names {
 		if n.sid == sid {
-			if lang == "de" {
+			if lang == "de" && n.de != "" {
 				return n.de
 			}
 			return n.en
