@@ -14,8 +14,19 @@ import (
 
 const keep = 0xffffffff // SERVICE_NO_CHANGE
 
-// with opens a service for a while.
+// with opens a service for a while. Wine's RPC loses a handle now and then when the machine is busy, before it has done
+// anything with it: then the same is asked again through new ones.
 func with(name string, do func(windows.Handle) error) error {
+	var err error
+	for range 5 {
+		if err = once(name, do); err != host.Errno(windows.ERROR_INVALID_HANDLE) {
+			break
+		}
+	}
+	return err
+}
+
+func once(name string, do func(windows.Handle) error) error {
 	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_ALL_ACCESS)
 	if err != nil {
 		return win(err)
