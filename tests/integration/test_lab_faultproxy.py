@@ -15,12 +15,34 @@ from lab.cluster.api import Api, ApiError
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab
 
-MAPS = "/api/v1/namespaces/kubewin/configmaps"
+MAPS = "/api/v1/namespaces/default/configmaps"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+@pytest.fixture(scope="module")
+def token(lab: Lab) -> Iterator[str]:
+    """An administrator's token: certificates do not pass through the proxy."""
+    lab.api.post(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "chief"}})
+    lab.api.post(
+        BINDINGS,
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "chief"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "chief", "namespace": "default"}],
+        },
+    )
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    yield lab.api.post(f"{ACCOUNTS}/chief/token", request)["status"]["token"]
+    lab.api.gone(f"{BINDINGS}/chief")
+    lab.api.gone(f"{ACCOUNTS}/chief")
 
 
 @pytest.fixture
-def proxy(lab: Lab) -> Iterator[FaultProxy]:
-    with FaultProxy(lab.state) as made:
+def proxy(lab: Lab, token: str) -> Iterator[FaultProxy]:
+    with FaultProxy(lab.state, token) as made:
         yield made
 
 
@@ -55,13 +77,15 @@ def test_answers_in_the_api_servers_words(lab: Lab, proxy: FaultProxy, fault: Fa
     assert (caught.value.status, caught.value.reason) == (status, reason)
 
 
-def test_forbidden_reads_like_rbacs_own(lab: Lab, proxy: FaultProxy) -> None:
-    api = client(lab, proxy)
-    with pytest.raises(ApiError) as real:
-        api.get("/api/v1/namespaces/kubewin/secrets")
-    proxy.add(Fault("forbidden"))
-    with pytest.raises(ApiError) as made:
-        api.get("/api/v1/namespaces/kubewin/secrets")
+def test_forbidden_reads_like_rbacs_own(lab: Lab) -> None:
+    """As the least-privilege account, which the proxy speaks for unless told otherwise."""
+    with FaultProxy(lab.state) as proxy:
+        api = client(lab, proxy)
+        with pytest.raises(ApiError) as real:
+            api.get("/api/v1/namespaces/kubewin/secrets")
+        proxy.add(Fault("forbidden"))
+        with pytest.raises(ApiError) as made:
+            api.get("/api/v1/namespaces/kubewin/secrets")
     assert made.value.message == real.value.message
 
 

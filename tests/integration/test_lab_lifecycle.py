@@ -18,13 +18,13 @@ from lab import control, handle, state
 from lab.handle import Lab, eventually
 from lab.state import LabError
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(handle.__file__).resolve().parents[1])}
+
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """The lab's command line, as a user runs it."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(handle.__file__).resolve().parents[1])}
-    return subprocess.run(
-        [sys.executable, "-m", "lab", *words], capture_output=True, text=True, env=environment, check=False
-    )
+    line = [sys.executable, "-m", "lab", *words]
+    return subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT, check=False)
 
 
 def processes(directory: str) -> list[str]:
@@ -83,6 +83,26 @@ def test_nothing_is_left_behind(small: Lab, end: str) -> None:
     finally:
         small.stop()
     assert not Path(found.directory).exists()
+
+
+def test_a_lab_for_tests_ends_with_its_process() -> None:
+    name = f"orphan-{os.getpid()}"
+    script = (
+        f"import sys; from lab import handle; handle.start({name!r}, nodes=0, windows='none'); "
+        "print('up', flush=True); sys.stdin.read()"
+    )
+    line = [sys.executable, "-c", script]
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        assert state.alive(name)
+        process.kill()
+        process.communicate()
+        eventually(lambda: not state.alive(name), "the lab gone with its process", timeout=10)
+    finally:
+        process.kill()
+        command("down", "--name", name)
 
 
 def test_up_again_changes_nothing(lab: Lab) -> None:

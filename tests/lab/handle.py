@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -41,10 +42,26 @@ def eventually(look: Callable[[], T | None], what: str, timeout: float = 45.0) -
 
 
 def start(name: str, nodes: int = 3, windows: str = "simulated", **options: Any) -> Lab:
-    """Bring up a lab for tests; programs are built if the cache does not hold them."""
+    """Bring up a lab for tests; programs are built if the cache does not hold them.
+
+    The lab ends with this process at the latest, however that ends.
+    """
     directory = str(state.paths(name).directory)
     spec = Spec(name, directory, nodes, windows, windows, binaries=launch.binaries(windows), **options)
-    return Lab(launch.up(spec, lambda text: None))
+    reading, writing = os.pipe()
+    try:
+        made = Lab(launch.up(spec, lambda text: None, lifeline=reading))
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+    _lifelines[name] = writing
+    return made
+
+
+# Writing ends of the pipes on which the labs of this process hang, by lab.
+_lifelines: dict[str, int] = {}
 
 
 class Lab:
@@ -66,6 +83,8 @@ class Lab:
 
     def stop(self) -> None:
         launch.down(self.name)
+        if (lifeline := _lifelines.pop(self.name, None)) is not None:
+            os.close(lifeline)
 
     # Windows side
 

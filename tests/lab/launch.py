@@ -87,9 +87,10 @@ def running(name: str) -> LabState | None:
         return None
 
 
-def up(spec: Spec, say: Say) -> LabState:
+def up(spec: Spec, say: Say, lifeline: int | None = None) -> LabState:
     """Start a lab, whose binaries are built; one that is up and healthy by now is answered as it is.
 
+    `lifeline` is the reading end of a pipe: the lab ends when nobody holds its writing end any more.
     Raises LabError with what failed; nothing runs then.
     """
     with _alone(spec.name):
@@ -104,12 +105,16 @@ def up(spec: Spec, say: Say) -> LabState:
         place.directory.chmod(0o700)
         spec_file = place.directory / "spec.json"
         spec.write(spec_file)
-        return _launch(spec, spec_file, say)
+        return _launch(spec, spec_file, say, lifeline)
 
 
-def _launch(spec: Spec, spec_file: Path, say: Say) -> LabState:
+def _launch(spec: Spec, spec_file: Path, say: Say, lifeline: int | None) -> LabState:
     reading, writing = os.pipe()
     command = [*_namespace(), sys.executable, "-m", "lab.supervisor", str(spec_file), "--progress", str(writing)]
+    passed = [writing]
+    if lifeline is not None:
+        command += ["--lifeline", str(lifeline)]
+        passed.append(lifeline)
     search = [str(Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
     place = state.paths(spec.name)
@@ -121,7 +126,7 @@ def _launch(spec: Spec, spec_file: Path, say: Say) -> LabState:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[writing, lock.fileno()],
+            pass_fds=[*passed, lock.fileno()],
             start_new_session=True,
             env=environment,
         )

@@ -176,7 +176,7 @@ class Supervisor:
                 nodes=tuple(node.name for node in wanted),
                 kubeconfigs={name: str(place.kubeconfigs / f"{name}.yaml") for name in ("admin", "kubewin")},
             )
-        self.run("kubelet", lambda: processes.kubelet(place))
+        self.run("kubelet", lambda: processes.kubelet(place, ports))
         for name, child in started.items():
             self._wait(name, child)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -366,10 +366,18 @@ def _resident(pid: int) -> int:
         return 0
 
 
+def _end_with(lifeline: int) -> None:
+    """End at once when the other end of the pipe is closed, as it is when its holder dies."""
+    while os.read(lifeline, 1):
+        continue
+    os._exit(0)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.supervisor")
     parser.add_argument("spec", type=Path)
     parser.add_argument("--progress", type=int, help="file descriptor for progress lines")
+    parser.add_argument("--lifeline", type=int, help="file descriptor: the lab ends when its other end is closed")
     options = parser.parse_args(arguments)
     spec = Spec.read(options.spec)
     init()
@@ -377,6 +385,8 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    if options.lifeline is not None:
+        threading.Thread(target=_end_with, args=(options.lifeline,), daemon=True).start()
     supervisor = Supervisor(spec, progress)
     try:
         supervisor.bring_up()

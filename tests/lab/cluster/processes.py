@@ -138,8 +138,6 @@ def kwok(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component:
     return Component("kwok", command, f"https://{address}/healthz", ("kwok",))
 
 
-def kubelet(place: Paths) -> Component:
-    # It serves on the nodes' own addresses, which come and go with the nodes: it reports health through its log and
-    # the supervisor asks on 127.0.0.1.
+def kubelet(place: Paths, ports: Mapping[str, int]) -> Component:
     command = (sys.executable, "-m", "lab.cluster.kubelet", "--directory", str(place.directory))
-    return Component("kubelet", command, "", ("kubelet",))
+    return Component("kubelet", command, f"https://127.0.0.1:{ports['kubelet']}/healthz", ("kubelet",))
