@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
@@ -98,6 +99,24 @@ def install_csi_proxy(lab: Lab, host: str) -> None:
     assert made.rc == 0, made
     lab.set_service(host, running=True)
     eventually(lambda: all(pipe in pipes(lab, host) for pipe in PIPES), f"the pipes of {host}")
+
+
+@contextmanager
+def cluster_objects(lab: Lab) -> Iterator[None]:
+    """The account also holds the shipped role for making what usually belongs to the driver's own installation."""
+    path, name = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "kubewin-csi-cluster-objects"
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "kubewin", "namespace": "kubewin"}],
+    }
+    lab.api.ensure(path, binding)
+    try:
+        yield
+    finally:
+        lab.api.gone(f"{path}/{name}")
 
 
 def label(lab: Lab, node: str, value: str | None = "proven") -> None:

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
-from integration.kube import VSPHERE, applied, connect, gate, planned, remove_driver
+from integration.kube import VSPHERE, applied, cluster_objects, connect, gate, planned, remove_driver
 from integration.playbooks import play
 from lab.cluster import vsphere
 from lab.cluster.api import APPLY, Object
@@ -34,6 +34,12 @@ def clean(lab: Lab) -> Iterator[Lab]:
     remove_driver(lab)
     yield lab
     remove_driver(lab)
+
+
+@pytest.fixture
+def may_create(lab: Lab) -> Iterator[None]:
+    with cluster_objects(lab):
+        yield
 
 
 @pytest.fixture
@@ -90,6 +96,7 @@ def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab,
     assert {one["action"] for one in again} == {"none"}
 
 
+@pytest.mark.usefixtures("may_create")
 def test_a_namespace_of_our_own_is_planned_unseen_and_then_made(clean: Lab) -> None:
     wanted = Wanted(namespace="kubewin-fresh", create_cluster_objects=True)
     client = connect(kubewin(clean))
@@ -203,7 +210,7 @@ def test_the_shipped_rules_are_enough_and_name_no_more_than_is_needed(lab: Lab) 
     made = planned(connect(kubewin(lab)))
     assert made.deployable, made.refusal
     shipped = Path(__file__).parents[2] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
-    for role in yaml.safe_load_all(shipped.read_text(encoding="utf-8")):
+    for role in yaml.safe_load(shipped.read_text(encoding="utf-8"))["items"]:
         assert not [rule for rule in role["rules"] if "*" in str(rule) or "escalate" in rule["verbs"]]
 
 
@@ -259,6 +266,7 @@ def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab
         assert "docs.vmware.com" in made.refusal
 
 
+@pytest.mark.usefixtures("may_create")
 @pytest.mark.parametrize("kind", ["CSIDriver", "ConfigMap"])
 def test_what_belongs_to_the_installation_is_refused_or_made_when_asked_for(clean: Lab, kind: str) -> None:
     name = VSPHERE.name if kind == "CSIDriver" else vsphere.FEATURES

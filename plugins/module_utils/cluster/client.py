@@ -41,8 +41,9 @@ PAGE = 500
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
-# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later.
-_STARTUP_DOUBT = 10.0
+# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
+# it is believed to be starting.
+_STARTUP_DOUBT = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,6 @@ class Client:
         self.retry_for = retry_for
         self._clock = clock
         self._sleep = sleep
-        self._lost_at: float | None = None
         self._ahead = timedelta()
 
     def now(self) -> datetime:
@@ -250,6 +250,7 @@ class Client:
     ) -> Any:
         started = self._clock()
         pause = 0.2
+        doubted = False
         while True:
             try:
                 return self._once(method, path, **params)
@@ -260,7 +261,6 @@ class Client:
                 if status is None:
                     if not is_connection(error):
                         raise
-                    self._lost_at = now
                     if left <= 0:
                         raise Unreachable(
                             f"no answer from the API server for {self.retry_for:.0f} s ({verb} "
@@ -268,7 +268,12 @@ class Client:
                             f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right.",
                             "unreachable",
                         ) from error
-                elif not self._worth_another_try(status, now) or left <= 0:
+                elif status in (401, 403):
+                    # One more time also from a server that is ready: it may have become so just now.
+                    if doubted and (self._is_ready() or now - started > _STARTUP_DOUBT):
+                        raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+                    doubted = True
+                elif status not in _TRY_AGAIN or left <= 0:
                     raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                 wait = retry_after(error)
                 if wait is not None and wait > left:
@@ -287,10 +292,15 @@ class Client:
             # The header has whole seconds: less than that is no difference.
             self._ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 
-    def _worth_another_try(self, status: int, now: float) -> bool:
-        if status in _TRY_AGAIN:
-            return True
-        return status in (401, 403) and self._lost_at is not None and now - self._lost_at < _STARTUP_DOUBT
+    def _is_ready(self) -> bool:
+        """Whether the API server says that it has finished starting; everybody may ask that, once its rules are loaded."""
+        try:
+            self._once("GET", "/readyz", _request_timeout=5)
+        except Exception as error:
+            if status_of(error) is None and not is_connection(error):
+                raise
+            return False
+        return True
 
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = params.pop("body", None)

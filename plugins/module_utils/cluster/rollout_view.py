@@ -171,6 +171,7 @@ class View:
 
     def _follow(self, source: _Source, version: str, ends: float) -> None:
         """Watch one kind until the time is over. Runs in a thread of its own and hands everything over by the queue."""
+        refused = False
         while (left := ends - time.monotonic()) > 0:
             try:
                 for kind_of_change, item in self._client.watch(
@@ -178,18 +179,21 @@ class View:
                     label_selector=source.label_selector, field_selector=source.field_selector,
                 ):  # fmt: skip
                     version = str(item["metadata"].get("resourceVersion", version))
+                    refused = False
                     if kind_of_change != "BOOKMARK":
                         self._changes.put((source.kind, kind_of_change, item))
-            except (Gone, Unreachable):
-                try:
-                    items, version = self._list(source)
-                except ClusterError as error:
+            except ClusterError as error:
+                # A server that just started refuses for a moment; the list below waits for it, the second refusal counts.
+                if not isinstance(error, (Gone, Unreachable)) and (refused or error.status not in (401, 403)):
                     self._changes.put((source.kind, "ERROR", error))
                     return
+                refused = error.status in (401, 403)
+                try:
+                    items, version = self._list(source)
+                except ClusterError as lost:
+                    self._changes.put((source.kind, "ERROR", lost))
+                    return
                 self._changes.put((source.kind, _LISTED_AGAIN, items))
-            except ClusterError as error:
-                self._changes.put((source.kind, "ERROR", error))
-                return
 
     def _take(self, kind: Kind, change: str, item: Any) -> None:
         if change == "ERROR":

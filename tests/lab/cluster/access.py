@@ -24,8 +24,9 @@ RULES = (REPOSITORY / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml", Pa
 def cluster_roles() -> list[Object]:
     """The ClusterRoles of the first rules file that exists."""
     source = next(path for path in RULES if path.is_file())
-    documents = yaml.safe_load_all(source.read_text(encoding="utf-8"))
-    return [document for document in documents if document and document["kind"] == "ClusterRole"]
+    documents = [found for found in yaml.safe_load_all(source.read_text(encoding="utf-8")) if found]
+    listed = [item for found in documents for item in (found["items"] if found["kind"] == "List" else [found])]
+    return [item for item in listed if item["kind"] == "ClusterRole"]
 
 
 def access(api: Api) -> None:

@@ -79,11 +79,10 @@ def test_an_error_of_our_own_is_not_taken_for_the_network() -> None:
 
 @pytest.mark.parametrize(
     ("status", "reason"),
-    [(400, "invalid"), (401, "unauthorized"), (403, "forbidden"), (409, "conflict"), (422, "invalid")],
+    [(400, "invalid"), (409, "conflict"), (422, "invalid")],
 )
 def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None:
-    body = FORBIDDEN if status == 403 else None
-    made, script, dummy = client(ApiError(status, body))
+    made, script, dummy = client(ApiError(status))
     with pytest.raises(ClusterError) as raised:
         made.get(kinds.NODE, "win-1")
     assert raised.value.reason == reason
@@ -91,11 +90,30 @@ def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None
     assert dummy.slept == []
 
 
-def test_a_server_that_just_started_may_forbid_for_a_moment() -> None:
-    made, script, dummy = client(ConnectionRefusedError("down"), ApiError(403, FORBIDDEN), Response(NODE))
+def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
+    made, script, dummy = client(ApiError(403, FORBIDDEN), ApiError(403, FORBIDDEN), ApiError(500), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
-    assert len(script.asked) == 3
+    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 1
     assert dummy.slept
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "unauthorized"), (403, "forbidden")])
+def test_a_server_that_is_ready_means_it(status: int, reason: str) -> None:
+    refused = ApiError(status, FORBIDDEN)
+    made, script, clock = client(refused, refused, Response())
+    with pytest.raises(ClusterError) as raised:
+        made.get(kinds.NODE, "win-1")
+    assert raised.value.reason == reason
+    assert len(script.asked) == 3
+    assert clock.now < 1
+
+
+def test_a_server_that_never_gets_ready_is_not_waited_for_long() -> None:
+    made, dummy, clock = client(ApiError(403, FORBIDDEN))
+    with pytest.raises(ClusterError):
+        made.get(kinds.NODE, "win-1")
+    assert 15 <= clock.now < 20
+    assert dummy.asked
 
 
 def test_lists_are_paged() -> None:

@@ -204,7 +204,8 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
 
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
     seen = replace(
-        crashing(hosts=None), logs={"plugin-win-2": "start\nopen \\\\.\\pipe\\csi-proxy-disk-v1: file not found\n"}
+        crashing(hosts=None),
+        logs={"plugin-win-2": "start\nopen \\\\.\\pipe\\csi-proxy-disk-v1: file not found\ngiving up\n"},
     )
     assert "log: open \\\\.\\pipe\\csi-proxy-disk-v1: file not found; pipe csi-proxy-disk-v1 is not there" in text(
         of(seen)

@@ -1,0 +1,315 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate on a real API server, with hosts behind the nodes: what it sees, what it says, and what it survives."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from integration.kube import (
+    PLUGIN,
+    VSPHERE,
+    applied,
+    connect,
+    gate,
+    host_facts,
+    install_csi_proxy,
+    label,
+    planned,
+    remove_driver,
+    text,
+)
+from integration.playbooks import finish, play, start
+from lab.cluster import vsphere
+from lab.cluster.api import Object
+from lab.faultproxy import Fault, FaultProxy
+from lab.handle import Lab, eventually, ready
+from unit.roles.rendering import render
+
+HOSTS = ("win-1", "win-2")
+NAMESPACE = f"/api/v1/namespaces/{vsphere.NAMESPACE}"
+LEVEL = "pod-security.kubernetes.io/enforce"
+DAEMON_SET = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
+
+GATE_PLAY = """
+- hosts: localhost
+  gather_facts: false
+  vars:
+    ansible_connection: local
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  tasks:
+    - name: Gate
+      kubewin.csi.node_rollout:
+        driver: vsphere
+        hosts: "{{ seen }}"
+        timeout: "{{ patience | default(60) | int }}"
+"""
+
+
+@pytest.fixture
+def deployed(lab: Lab) -> Iterator[Lab]:
+    """csi-proxy serves on two of three hosts, their nodes are marked, and the driver is applied; undone afterwards."""
+    remove_driver(lab)
+    for host in HOSTS:
+        lab.agent(host).control("snapshot")
+        install_csi_proxy(lab, host)
+        label(lab, host)
+    applied(connect(kubewin(lab)))
+    yield lab
+    remove_driver(lab)
+    for host in HOSTS:
+        lab.agent(host).control("restore")
+
+
+@pytest.fixture
+def gated(deployed: Lab) -> Lab:
+    """The same, and the gate is green."""
+    judgement = gate(connect(kubewin(deployed)), host_facts(deployed, HOSTS))
+    assert judgement.verdict == "green", judgement
+    return deployed
+
+
+@pytest.fixture
+def gate_play(tmp_path: Path) -> str:
+    playbook = tmp_path / "gate.yml"
+    playbook.write_text(GATE_PLAY, encoding="utf-8")
+    return str(playbook)
+
+
+def kubewin(lab: Lab) -> str:
+    return lab.state.kubeconfigs["kubewin"]
+
+
+def variables(lab: Lab, **more: object) -> list[str]:
+    return ["-e", json.dumps({"seen": host_facts(lab, HOSTS), **more})]
+
+
+def pod_of(lab: Lab, node: str) -> Object:
+    return eventually(
+        lambda: next((pod for pod in lab.pods(PLUGIN) if pod["spec"].get("nodeName") == node), None), f"a pod on {node}"
+    )
+
+
+def test_the_action_waits_and_says_what_changed(deployed: Lab, gate_play: str) -> None:
+    size = deployed.audit_size()
+    run = play(gate_play, "localhost,", *variables(deployed), env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)})
+    assert run.code == 0, run.screen
+    rollout = run.results("Gate")["localhost"]["rollout"]
+    assert {node["node"]: node["verdict"] for node in rollout["nodes"]} == dict.fromkeys(HOSTS, "green")
+    assert rollout["others"] == [
+        {"node": "win-3", "reason": "no plugin pod: label kubewin.io/csi-proxy is missing, expected proven"}
+    ]
+    assert "2 of 2 nodes green" in run.screen
+    assert "    win-1: green" in run.screen
+    ours = deployed.audit("system:serviceaccount:kubewin:kubewin", size)
+    assert {entry["verb"] for entry in ours} <= {"get", "list", "watch"}
+
+
+def test_nobody_looked_at_the_hosts_is_unproven_and_never_green(gated: Lab, gate_play: str) -> None:
+    run = play(gate_play, "localhost,", "-e", '{"seen": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
+    assert run.code != 0
+    result = run.results("Gate", "failed")["localhost"]
+    assert result["reason"] == "gate_unproven"
+    assert "registered, unproven" in result["msg"]
+
+
+def test_a_stopped_service_below_a_ready_pod_is_red_and_after_a_restart_of_the_pod_all_is_named(gated: Lab) -> None:
+    client = connect(kubewin(gated))
+    pod = pod_of(gated, "win-2")
+    gated.set_service("win-2", running=False)
+    # The running pod has its pipes open and stays Ready: only the host knows.
+    red = gate(client, host_facts(gated, HOSTS))
+    assert ready(gated.api.get(f"{NAMESPACE}/pods/{pod['metadata']['name']}"))
+    assert red.verdict == "red"
+    assert [(one.node, one.verdict) for one in red.nodes] == [("win-1", "green"), ("win-2", "red")]
+    assert "host win-2 does not serve pipe csi-proxy-volume-v1" in text(red, "win-2")
+    assert "csi-proxy-disk-v1" in text(red, "win-2")
+    gated.delete_pod(pod)
+    eventually(
+        lambda: any(
+            status["restartCount"] > 0
+            for one in gated.pods(PLUGIN)
+            if one["spec"].get("nodeName") == "win-2"
+            for status in one["status"].get("containerStatuses") or []
+        ),
+        "a crash loop",
+    )
+    crashing = text(gate(client, host_facts(gated, HOSTS)), "win-2")
+    assert "CrashLoopBackOff" in crashing
+    assert r"failed to connect to csi-proxy: open \\\\.\\pipe\\csi-proxy-" in crashing
+    assert "The system cannot find the file specified." in crashing
+    assert "csi-proxy-disk-v1" in crashing.split("; pipe ", 1)[1]
+    assert "is not there on win-2 -> run enable_csi.yml for this host" in crashing
+    gated.set_service("win-2", running=True)
+    eventually(lambda: len(host_facts(gated, ["win-2"])[0]["pipes"]) > 0, "the pipes again")
+    assert gate(client, host_facts(gated, HOSTS), seconds=40).verdict == "green"
+
+
+def test_an_api_server_that_restarts_is_waited_for(deployed: Lab, gate_play: str, tmp_path: Path) -> None:
+    label(deployed, "win-2", None)
+    arguments = variables(deployed)
+    record = tmp_path / "record.jsonl"
+    with deployed.settings(start_delay=6.0):
+        gone = pod_of(deployed, "win-1")
+        deployed.delete_pod(gone)
+        process = start(
+            gate_play, "localhost,", *arguments, record=record, env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)}
+        )
+        eventually(lambda: '"event": "start"' in _read(record), "the gate at work", timeout=60)
+        deployed.call("stop", name="apiserver")
+        deployed.call("start", name="apiserver")
+        run = finish(process, record)
+    assert run.code == 0, run.screen
+    label(deployed, "win-2")
+
+
+def _read(record: Path) -> str:
+    return record.read_text(encoding="utf-8") if record.exists() else ""
+
+
+def test_a_node_that_comes_and_one_that_goes_during_the_gate(deployed: Lab) -> None:
+    client = connect(kubewin(deployed))
+    facts = host_facts(deployed, HOSTS)
+
+    def change() -> None:
+        deployed.call("node-add", number=9, host=False)
+        label(deployed, "win-9")
+
+    with deployed.settings(start_delay=3.0, pipes_without_host=True):
+        deployed.delete_pod(pod_of(deployed, "win-1"))
+        thread = threading.Thread(target=change)
+        thread.start()
+        judgement = gate(client, facts, seconds=30)
+        thread.join()
+        assert {one.node: one.verdict for one in judgement.nodes} == {
+            "win-1": "green", "win-2": "green", "win-9": "unproven",
+        }  # fmt: skip
+        only = gate(client, facts, rules=Rules(only=frozenset(HOSTS)))
+        assert only.verdict == "green"
+        assert [name for name, reason in only.others if "not of this run; unproven" in reason] == ["win-9"]
+        left = pod_of(deployed, "win-9")
+        deployed.call("node-remove", name="win-9")
+        # Nobody is left there to end the pod; the collector of such pods would take most of a minute.
+        deployed.api.delete(f"{NAMESPACE}/pods/{left['metadata']['name']}", {"gracePeriodSeconds": 0})
+        after = gate(client, facts, rules=Rules(only=frozenset((*HOSTS, "win-9"))))
+    assert after.verdict == "green"
+    assert ("win-9", "the Node is gone") in after.others
+
+
+def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: str) -> None:
+    remove_driver(lab)
+    applied(connect(kubewin(lab)))
+    try:
+        run = play(gate_play, "localhost,", "-e", '{"seen": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(lab)})
+        result = run.results("Gate", "failed")["localhost"]
+        assert result["reason"] == "no_nodes"
+        assert "label kubewin.io/csi-proxy is missing" in result["msg"]
+        assert gate(connect(kubewin(lab)), rules=Rules(allow_zero_nodes=True)).verdict == "green"
+    finally:
+        remove_driver(lab)
+
+
+def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_play: str) -> None:
+    client = connect(kubewin(gated))
+    image = "registry.k8s.io/csi-vsphere/driver:nosuchtag"
+    applied(client, Wanted(images={"driver": image}))
+    arguments = variables(gated, patience=8)
+    run = play(gate_play, "localhost,", *arguments, env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
+    result = run.results("Gate", "failed")["localhost"]
+    assert result["reason"] == "gate_timeout"
+    table = result["rollout"]["table"]
+    assert "container vsphere-csi-node has no image" in table
+    assert "still runs an older template" in table, "the update stops at the first node"
+
+
+def test_a_cordoned_node_has_its_plugin_and_is_said_to_be_cordoned(gated: Lab) -> None:
+    gated.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
+    try:
+        gated.delete_pod(pod_of(gated, "win-1"))
+        judgement = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
+        assert judgement.verdict == "green"
+        assert "cordoned" in judgement.nodes[0].notes[0]
+    finally:
+        gated.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
+
+
+def test_pods_that_the_namespace_refuses_are_shown_with_the_servers_words(gated: Lab) -> None:
+    deployed = gated
+    client = connect(kubewin(deployed))
+    deployed.api.patch(NAMESPACE, {"metadata": {"labels": {LEVEL: "baseline"}}})
+    try:
+        for node in HOSTS:
+            deployed.delete_pod(pod_of(deployed, node))
+        eventually(lambda: deployed.api.get(DAEMON_SET)["status"]["currentNumberScheduled"] == 0, "no pod")
+        shown = eventually(
+            lambda: found if "FailedCreate" in (found := text(gate(client, seconds=0), "win-1")) else None,
+            "the reason in the gate",
+        )
+        assert "0 of 2 pods exist" in shown
+        assert "violates PodSecurity" in shown
+        assert f"kubectl label namespace {vsphere.NAMESPACE} {LEVEL}=privileged --overwrite" in shown
+        assert "CSI-D10" in {one.id for one in planned(client).findings}
+    finally:
+        deployed.api.patch(NAMESPACE, {"metadata": {"labels": {LEVEL: "privileged"}}})
+
+
+def test_a_second_provider_is_red_on_the_nodes_it_reaches(gated: Lab) -> None:
+    other = next(item for item in render(planned(connect(kubewin(gated)))) if item["kind"] == "DaemonSet")
+    other["metadata"].update(name="second", labels={})
+    other["spec"]["selector"] = {"matchLabels": {"app": "second"}}
+    other["spec"]["template"]["metadata"] = {"labels": {"app": "second"}}
+    other["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-2"
+    gated.api.post(DAEMON_SET.rsplit("/", 1)[0], other)
+    try:
+        judgement = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
+        assert [(one.node, one.verdict) for one in judgement.nodes] == [("win-1", "green"), ("win-2", "red")]
+        assert f"DaemonSet {vsphere.NAMESPACE}/second provides csi.vsphere.vmware.com here too" in text(
+            judgement, "win-2"
+        )
+    finally:
+        gated.api.gone(DAEMON_SET.rsplit("/", 1)[0] + "/second")
+        eventually(lambda: not gated.pods("app=second"), "the second provider gone")
+
+
+def test_watches_that_expire_or_break_are_started_again(deployed: Lab) -> None:
+    with FaultProxy(deployed.state) as proxy, deployed.settings(start_delay=2.0):
+        for resource in ("pods", "csinodes", "nodes", "daemonsets"):
+            proxy.add(Fault("expired", verbs=("watch",), resources=(resource,), times=1))
+        proxy.add(Fault("drop", verbs=("watch",), resources=("pods",), times=1))
+        deployed.delete_pod(pod_of(deployed, "win-1"))
+        assert gate(connect(proxy.kubeconfig), host_facts(deployed, HOSTS), seconds=30).verdict == "green"
+        assert proxy.hits("pods") >= 1
+        listed = [call for call in proxy.calls if call.verb == "list" and call.resource == "csinodes"]
+        assert len(listed) >= 2
+
+
+def test_the_gate_ends_with_the_last_node_and_not_with_its_time(deployed: Lab) -> None:
+    """Against polling every 5 s: the verdict follows the last write by the watch."""
+    client = connect(kubewin(deployed))
+    facts = host_facts(deployed, HOSTS)
+    assert gate(client, facts).verdict == "green"
+    with deployed.settings(start_delay=2.0):
+        deployed.delete_pod(pod_of(deployed, "win-1"))
+        done: list[float] = []
+
+        def registered() -> bool:
+            pods = [one for one in deployed.pods(PLUGIN) if one["spec"].get("nodeName") == "win-1"]
+            return bool(pods) and ready(pods[0]) and deployed.registered("win-1") is not None
+
+        thread = threading.Thread(
+            target=lambda: done.append((eventually(registered, "win-1 registered", 30), time.monotonic())[1])
+        )
+        thread.start()
+        assert gate(client, facts, seconds=30).verdict == "green"
+        ended = time.monotonic()
+        thread.join()
+    # A pod whose registration is its own need not last stable_for; less than that means that the watch decided.
+    assert ended - done[0] < Rules().stable_for
