@@ -25,8 +25,9 @@ class ActionModule(WindowsAction):
         source = wanted.source
         if source is None or source.is_url:
             return wanted
+        find: Any = self._find_needle  # ansible carries no types
         try:
-            found = self._find_needle("files", source.location)
+            found = find("files", source.location)
         except AnsibleError as error:
             raise NodeError(
                 "source_missing",

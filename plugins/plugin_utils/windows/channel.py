@@ -227,7 +227,7 @@ class SshChannel:
         said = commands.join_text([completed.stdout]).strip()
         if said == "$PSVersionTable Windows_NT":
             return
-        if "%OS%" in said and "Hashtable" in said or "PSVersion" in said.replace("$PSVersionTable", ""):
+        if ("%OS%" in said and "Hashtable" in said) or "PSVersion" in said.replace("$PSVersionTable", ""):
             raise Unsupported(
                 "The SSH server's default shell on the node is PowerShell; csi_proxy needs cmd.exe.",
                 r"On the node: reg delete HKLM\SOFTWARE\OpenSSH /v DefaultShell /f (new logons then use cmd.exe), or use ansible_connection winrm.",

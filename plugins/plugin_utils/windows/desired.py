@@ -117,8 +117,8 @@ def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ..
         wanted.append(("require-privacy", "true" if options["require_privacy"] else "false"))
     if options.get("metrics_bind_address"):
         wanted.append(("metrics-bind-address", options["metrics_bind_address"]))
-    for name, value in (options.get("extra_flags") or {}).items():
-        name = str(name).lstrip("-")
+    for given, value in (options.get("extra_flags") or {}).items():
+        name = str(given).lstrip("-")
         if name in _SET_BY_OPTIONS:
             raise _bad(
                 "flag_reserved",

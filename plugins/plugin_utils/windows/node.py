@@ -89,22 +89,24 @@ class Node:
     def ask(self, steps: Steps, *, timeout: float = 120.0) -> Answers:
         """Run every step, whatever the others do. Raises NodeError ``interrupted`` when the line did not run to its end."""
         nonce = next(self._nonces)
-        completed = self.channel.run(commands.render_all([command for dummy, command in steps], nonce), timeout=timeout)
+        labels = [step[0] for step in steps]
+        completed = self.channel.run(commands.render_all([step[1] for step in steps], nonce), timeout=timeout)
         results = commands.split_steps(completed.stdout, nonce, len(steps))
         if any(result.code is None for result in results):
             raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
-        return Answers({label: result for (label, dummy), result in zip(steps, results)}, completed.stderr)
+        return Answers(dict(zip(labels, results, strict=True)), completed.stderr)
 
     def chain(
         self, steps: Steps, *, stdin: BinaryIO | None = None, timeout: float = 120.0
     ) -> tuple[Answers, Failure | None]:
         """Run the steps up to the first that fails; also return that one. Raises NodeError ``interrupted`` as :meth:`ask`."""
         nonce = next(self._nonces)
-        line = commands.render_chain([command for dummy, command in steps], nonce)
+        labels = [step[0] for step in steps]
+        line = commands.render_chain([step[1] for step in steps], nonce)
         completed = self.channel.run(line, stdin=stdin, timeout=timeout)
         results = commands.split_steps(completed.stdout, nonce, len(steps))
-        answers = Answers({label: result for (label, dummy), result in zip(steps, results)}, completed.stderr)
-        for (label, dummy), result in zip(steps, results):
+        answers = Answers(dict(zip(labels, results, strict=True)), completed.stderr)
+        for label, result in answers.steps.items():
             if result.code is None:
                 raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
             if result.code:

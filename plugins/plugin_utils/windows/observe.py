@@ -263,11 +263,10 @@ def _services_that_run_it(scan: parse.RegistryTree) -> dict[str, str]:
     for key, values in scan.items():
         if not key.startswith(prefix):
             continue
-        name, dummy, rest = key[len(prefix) :].partition("\\")
-        value = values.get("imagepath") if not rest else values.get("application") if rest == "parameters" else None
-        if value and re.search(r"csi-?proxy", value[1], re.IGNORECASE):
-            found.setdefault(name, value[1])
-        elif value and not rest and name in catalog.SERVICE_NAMES:
+        name, *more = key[len(prefix) :].split("\\")
+        value = values.get("imagepath") if not more else values.get("application") if more == ["parameters"] else None
+        known = not more and name in catalog.SERVICE_NAMES
+        if value and (known or re.search(r"csi-?proxy", value[1], re.IGNORECASE)):
             found.setdefault(name, value[1])
     return found
 

@@ -71,7 +71,7 @@ def registry(text: str) -> RegistryTree:
 
 def registry_key(path: str) -> str:
     """``HKLM\\X`` as :func:`registry` spells its keys."""
-    root, dummy, rest = path.partition("\\")
+    root, rest = path.split("\\", 1)
     return ("hkey_local_machine" if root.upper() == "HKLM" else root.lower()) + "\\" + rest.lower()
 
 

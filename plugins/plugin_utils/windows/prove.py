@@ -64,7 +64,7 @@ def converge(
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
-        for dummy in range(_ROUNDS):
+        for _round in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
             to_do = _planned(desired, snapshot)
             steps += [step for step in to_do.steps if step not in steps]

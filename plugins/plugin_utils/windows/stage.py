@@ -169,10 +169,9 @@ def free_bytes(text: str) -> int | None:
     Label, separators and unit differ by release and language; the order of the lines does not.
     """
     for line in text.splitlines():
-        dummy, colon, rest = line.partition(":")
-        if not colon:
+        if ":" not in line:
             continue
-        groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(rest)]
+        groups = [re.sub(r"\D", "", group) for group in _DIGITS.findall(line.split(":", 1)[1])]
         groups = [group for group in groups if group]
         if groups:
             return int(max(groups, key=len))

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that the actions accept are the ones that they document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_info
+from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
+from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
+from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
+
+FRAGMENTS = {
+    "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
+    "kubewin.csi.attributes.info": attributes.ModuleDocFragment.INFO,
+    "kubewin.csi.windows": windows.ModuleDocFragment.DOCUMENTATION,
+}
+COMPARED = ("type", "elements", "choices", "default", "required", "no_log", "aliases")
+
+
+def documented(stub: Any) -> dict[str, Any]:
+    documentation = yaml.safe_load(stub.DOCUMENTATION)
+    options: dict[str, Any] = {}
+    for fragment in documentation["extends_documentation_fragment"]:
+        options.update(yaml.safe_load(FRAGMENTS[fragment]).get("options") or {})
+    options.update(documentation.get("options") or {})
+    return options
+
+
+def reduced(options: dict[str, Any], nested: str) -> dict[str, Any]:
+    """Name -> what matters of an option; ``nested`` is the key that holds sub-options."""
+    result = {}
+    for name, option in options.items():
+        entry: dict[str, Any] = {key: option[key] for key in COMPARED if option.get(key) is not None}
+        if not entry.get("required", True):
+            del entry["required"]
+        if nested in option:
+            entry["suboptions"] = reduced(option[nested], nested)
+        result[name] = entry
+    return result
+
+
+@pytest.mark.parametrize(
+    ("action", "stub"),
+    [(csi_proxy, csi_proxy_stub), (csi_proxy_info, csi_proxy_info_stub)],
+    ids=["csi_proxy", "csi_proxy_info"],
+)
+def test_options_and_documentation_agree(action: Any, stub: Any) -> None:
+    assert reduced(action.ActionModule.argument_spec, "options") == reduced(documented(stub), "suboptions")
+
+
+@pytest.mark.parametrize("stub", [csi_proxy_stub, csi_proxy_info_stub])
+def test_everything_is_described(stub: Any) -> None:
+    for name, option in documented(stub).items():
+        assert option.get("description"), name

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rendering of command lines, and cutting what they print into steps."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin, program, quoted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+SAFE = st.text(st.characters(exclude_characters='%!^&|<>"', exclude_categories=["Cc", "Cs"]), max_size=60)
+
+
+def c_runtime(text: str) -> list[str]:
+    """Split a command line as the Microsoft C runtime does (documented under "Parsing C command-line arguments")."""
+    arguments: list[str] = []
+    i = 0
+    while i < len(text):
+        if text[i] in " \t":
+            i += 1
+            continue
+        word, inside = "", False
+        while i < len(text) and (inside or text[i] not in " \t"):
+            slashes = 0
+            while i < len(text) and text[i] == "\\":
+                slashes += 1
+                i += 1
+            if i < len(text) and text[i] == '"':
+                word += "\\" * (slashes // 2)
+                if slashes % 2:
+                    word += '"'
+                else:
+                    inside = not inside
+                i += 1
+            else:
+                word += "\\" * slashes
+                if i < len(text) and (inside or text[i] not in " \t"):
+                    word += text[i]
+                    i += 1
+        arguments.append(word)
+    return arguments
+
+
+@given(
+    st.lists(SAFE | st.sampled_from([r'"C:\a b\x.exe" -f="C:\c d"', "C:\\dir\\", 'a\\"b', ""]), min_size=1, max_size=5)
+)
+def test_a_program_receives_what_was_meant(values: list[str]) -> None:
+    assert c_runtime(" ".join(quoted(value) for value in values)) == values
+
+
+@given(SAFE)
+def test_quotes_are_balanced_so_that_operators_of_the_line_stay_operators(value: str) -> None:
+    assert quoted(value).count('"') % 2 == 0
+
+
+@pytest.mark.parametrize("character", list("%!^&|<>") + ["\n", "\r", "\0", "\x7f"])
+def test_what_cmd_would_interpret_is_refused(character: str) -> None:
+    for render in (quoted, lambda value: builtin("md", value), lambda value: program("sc", "start", value)):
+        with pytest.raises(NodeError) as refused:
+            render(f"C:\\a{character}b")
+        assert refused.value.reason == "bad_value"
+
+
+def test_a_path_for_a_builtin_holds_no_quote() -> None:
+    with pytest.raises(NodeError):
+        builtin("md", 'C:\\a"b')
+
+
+def test_a_builtin_keeps_a_closing_backslash_and_a_program_gets_it_doubled() -> None:
+    assert builtin("dir", "C:\\a b\\").text == 'dir "C:\\a b\\"'
+    assert program("icacls", "C:\\a b\\").text == 'C:\\Windows\\System32\\icacls.exe "C:\\a b\\\\"'
+
+
+def test_the_service_command_line_of_a_path_with_blanks() -> None:
+    command = program("sc", "config", "csi-proxy", "binPath=", r'"C:\a b\csi-proxy.exe" -windows-service')
+    assert command.text == (
+        r'C:\Windows\System32\sc.exe config csi-proxy binPath= "\"C:\a b\csi-proxy.exe\" -windows-service"'
+    )
+
+
+def test_an_empty_item_reaches_the_program() -> None:
+    assert program("sc", "config", "x", "depend=", "").text.endswith('depend= ""')
+
+
+def test_a_line_that_runs_every_step() -> None:
+    line = commands.render_all([program("sc", "query", "a"), builtin("dir", "C:\\b", switches="/b", quiet=True)], "n")
+    assert line == (
+        r"echo #n.0=0 & C:\Windows\System32\sc.exe query a & echo #n.1=!errorlevel!"
+        r' & dir /b "C:\b" 2>nul && echo #n.2=0 || echo #n.2=!errorlevel!'
+    )
+
+
+def test_a_line_that_stops_at_the_first_failure() -> None:
+    line = commands.render_chain([program("sc", "start", "a"), builtin("md", "C:\\b")], "n")
+    assert line == (
+        r"echo #n.0=0 && C:\Windows\System32\sc.exe start a && echo #n.1=0"
+        r' && md "C:\b" && echo #n.2=0 || echo #n.f=!errorlevel!'
+    )
+
+
+def test_the_limit_of_cmd_counts_utf16_units_and_the_wrapper() -> None:
+    fixed = len(commands.wrapped(commands.render_all([builtin("md", "C:\\")], "n")))
+    room = commands.LINE_LIMIT - fixed
+    commands.render_all([builtin("md", "C:\\" + "x" * room)], "n")
+    for too_long in ("x" * (room + 1), "\U0001f4be" * (room // 2 + 1)):
+        with pytest.raises(NodeError) as refused:
+            commands.render_all([builtin("md", "C:\\" + too_long)], "n")
+        assert refused.value.reason == "line_too_long"
+
+
+def test_steps_are_cut_apart_whatever_they_print() -> None:
+    stdout = b"autorun noise\r\n#n.0=0 \r\nfirst\r\n#n.1=0 \r\nno newline at the end#n.2=-2147024894\r\n#n.3=1060\r\n"
+    results = commands.split_steps(stdout, "n", 3)
+    assert [result.code for result in results] == [0, 0x80070002, 1060]
+    assert [result.output for result in results] == [b"first\r\n", b"no newline at the end", b""]
+
+
+def test_marks_of_another_line_are_output() -> None:
+    results = commands.split_steps(b"#n.0=0\r\n#m.1=5\r\n#n.1=0\r\n", "n", 1)
+    assert results[0] == commands.StepResult(0, b"#m.1=5\r\n")
+
+
+def test_the_step_that_failed_in_a_chain_has_its_code() -> None:
+    results = commands.split_steps(b"#n.0=0\r\n#n.1=0\r\nFEHLER 5:\r\n#n.f=5\r\n", "n", 3)
+    assert [result.code for result in results] == [0, 5, None]
+
+
+def test_a_line_that_was_killed_has_steps_without_a_code() -> None:
+    assert [result.code for result in commands.split_steps(b"#n.0=0\r\n#n.1=0\r\nhalf", "n", 2)] == [0, None]
+    assert [result.code for result in commands.split_steps(b"", "n", 1)] == [None]
+
+
+def test_a_file_line_never_ends_in_a_digit_before_the_redirection() -> None:
+    assert commands.write_line("pid=77", "C:\\x").text == 'echo pid=77 .>"C:\\x"'
+    with pytest.raises(NodeError):
+        commands.write_line("a & b", "C:\\x")

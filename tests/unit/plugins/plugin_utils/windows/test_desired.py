@@ -1,0 +1,105 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options become what is wanted, or are refused before a node is asked anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+
+DIGEST = "ab" * 32
+
+
+def wanted(**given: Any) -> model.Desired:
+    values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    return desired.from_options({**values, "version": "1.3.0", "checksum": DIGEST, **given})
+
+
+def test_the_command_line_in_its_fixed_order() -> None:
+    line = wanted(
+        working_dirs=[r"D:\data"],
+        require_privacy=False,
+        metrics_bind_address="127.0.0.1:8888",
+        extra_flags={"vmodule": "server=4", "one_output": True},
+    ).command_line
+    assert line == (
+        r"C:\csi-proxy\1.3.0-abababababab\csi-proxy.exe -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log"
+        r" -logtostderr=false -log_file_max_size=100 -v=2 -kubelet-path=C:\var\lib\kubelet -working-dir=D:\data"
+        r" -require-privacy=false -metrics-bind-address=127.0.0.1:8888 -vmodule=server=4 -one_output=true"
+    )
+
+
+def test_a_path_with_blanks_is_quoted_in_the_command_line() -> None:
+    line = wanted(install_dir=r"C:\my dir", kubelet_path=r"D:\kube let").command_line
+    assert line.startswith(r'"C:\my dir\1.3.0-abababababab\csi-proxy.exe" -windows-service ')
+    assert r'"-kubelet-path=D:\kube let"' in line
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "words"),
+    [
+        ({"checksum": None}, "checksum_missing", "build_csi_proxy.yml"),
+        ({"checksum": ""}, "checksum_missing", "build_csi_proxy.yml"),
+        ({"checksum": "abc"}, "bad_checksum", "64 hexadecimal digits"),
+        ({"version": None}, "bad_version", "1.3.0"),
+        ({"version": "latest"}, "bad_version", "latest"),
+        ({"version": "1.1.2"}, "release_floor", "CVE-2023-3893"),
+        ({"version": "0.2.2"}, "release_floor", "1.1.3"),
+        ({"version": "2.0.0-alpha.2"}, "release_unknown", "HostProcess"),
+        ({"version": "1.1.3", "metrics_bind_address": ":8888"}, "flag_unknown", "-metrics-bind-address"),
+        ({"version": "1.1.3", "require_privacy": True}, "flag_unknown", "from 1.2.0 on"),
+        ({"extra_flags": {"kubeconfig": "x"}}, "flag_unknown", "none does"),
+        ({"extra_flags": {"v": 9}}, "flag_reserved", "log_level"),
+        ({"extra_flags": {"vmodule": "a%PATH%"}}, "bad_value", "%"),
+        ({"extra_flags": {"vmodule": 'a"b'}}, "bad_value", "quote"),
+        ({"install_dir": "csi-proxy"}, "bad_path", "absolute"),
+        ({"install_dir": r"C:\k"}, "bad_path", "shared"),
+        ({"install_dir": r"C:\Windows\System32"}, "bad_path", "shared"),
+        ({"install_dir": "C:\\"}, "bad_path", "absolute"),
+        ({"install_dir": r"C:\a\..\Windows"}, "bad_path", "'..'"),
+        ({"install_dir": r"C:\a&b"}, "bad_value", "&"),
+        ({"install_dir": r"C:\%TEMP%"}, "bad_value", "%"),
+        ({"install_dir": "C:\\" + "x" * 230}, "bad_path", "longer"),
+        ({"log_dir": r"\\server\share"}, "bad_path", "log_dir"),
+        ({"working_dirs": ["relative"]}, "bad_path", "working_dirs"),
+        ({"required_pipes": ["docker_engine"]}, "bad_pipe", "docker_engine"),
+        ({"required_pipes": ["csi-proxy-disk-v9"]}, "bad_pipe", "csi-proxy-disk-v9"),
+        ({"service_name": "csi proxy"}, "bad_value", "service_name"),
+        ({"dependencies": ["a/b"]}, "bad_value", "dependencies"),
+        ({"source": "http://mirror/a&b.exe"}, "bad_value", "&"),
+        ({"source": "http://mirror/a b.exe"}, "bad_value", "blanks"),
+        ({"source": "http://mirror/a.exe", "source_proxy": "http://p|q"}, "bad_value", "source_proxy"),
+    ],
+)
+def test_refused(given: dict[str, Any], reason: str, words: str) -> None:
+    with pytest.raises(NodeError) as refused:
+        wanted(**given)
+    assert refused.value.reason == reason
+    assert words in str(refused.value), str(refused.value)
+
+
+@pytest.mark.parametrize("version", ["1.3.0", "v1.3.0", "1.3.0-1.el9", "1.4.2"])
+def test_builds_and_later_releases_are_described_by_the_nearest_known_one(version: str) -> None:
+    assert len(wanted(version=version).required_pipes) == 23
+
+
+def test_pipes_may_be_given_with_their_path() -> None:
+    assert wanted(required_pipes=[r"\\.\pipe\csi-proxy-disk-v1"]).required_pipes == ("csi-proxy-disk-v1",)
+
+
+def test_a_checksum_with_its_algorithm_before_it() -> None:
+    assert wanted(checksum="sha256:" + DIGEST.upper()).sha256 == DIGEST
+
+
+def test_absent_needs_neither_version_nor_checksum() -> None:
+    values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    assert desired.from_options({**values, "state": "absent"}).state == "absent"
+
+
+def test_no_recovery_actions_leave_no_reset_period() -> None:
+    assert wanted(recovery={"reset_seconds": 86400, "actions": []}).recovery == model.Recovery(0, ())
+    assert wanted().recovery is None

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings: what volumes trip over, each from the value that means it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import findings, model
+from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, OLDER, WANTED, installed
+
+HEALTHY = model.Trouble(
+    san_policy=1,
+    defragsvc_start=3,
+    afunix_start=1,
+    compartment_namespace=1,
+    defender_start=4,
+)
+
+
+def ids(snapshot: model.Snapshot, desired: model.Desired = WANTED) -> list[str]:
+    return [found.id for found in findings.findings(desired, snapshot)]
+
+
+def with_trouble(**changes: object) -> model.Snapshot:
+    return replace(CONVERGED, trouble=replace(HEALTHY, **changes))  # type: ignore[arg-type]  # fields by name
+
+
+def test_a_healthy_node_has_none() -> None:
+    assert ids(with_trouble()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"san_policy": 3}, "CSI-N10"),
+        ({"defragsvc_start": 4}, "CSI-N11"),
+        ({"afunix_start": 4}, "CSI-N12"),
+        ({"afunix_start": None}, "CSI-N12"),
+        ({"compartment_namespace": None}, "CSI-N13"),
+        ({"stale_mounts": (r"C:\x\globalmount",)}, "CSI-N15"),
+        ({"reboot_pending": ("Windows Update",)}, "CSI-N16"),
+        ({"defender_start": 2}, "CSI-N20"),
+        ({"applocker_exe_mode": 1, "applocker_start": 2}, "CSI-N21"),
+        ({"wdac_policies": ("{a}.cip",)}, "CSI-N22"),
+    ],
+)
+def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> None:
+    assert ids(with_trouble(**changes)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"defender_start": 2, "defender_exclusions": (r"c:\csi-proxy",)},
+        {"defender_start": 2, "defender_realtime_off": True},
+        {"applocker_exe_mode": 0, "applocker_start": 2},
+        {"wmic_present": False},
+    ],
+)
+def test_what_is_no_trouble(changes: dict[str, object]) -> None:
+    assert ids(with_trouble(**changes)) == []
+
+
+def test_wmic_matters_only_where_a_driver_calls_it() -> None:
+    assert ids(with_trouble(wmic_present=False), replace(WANTED, needs_wmic=True)) == ["CSI-N14"]
+
+
+def test_releases_and_rivals() -> None:
+    older = replace(installed(OLDER), trouble=HEALTHY)
+    assert ids(older) == ["CSI-N02"]
+    rival = replace(
+        with_trouble(),
+        other_services=(("csiproxy", "x"),),
+        processes=(*CONVERGED.processes, model.Process("csi-proxy.exe", 9)),
+    )
+    assert ids(rival) == ["CSI-N03", "CSI-N04"]
+
+
+def test_every_finding_says_what_to_do() -> None:
+    everything = with_trouble(
+        san_policy=3,
+        defragsvc_start=4,
+        afunix_start=4,
+        compartment_namespace=0,
+        stale_mounts=("m",),
+        reboot_pending=("r",),
+        defender_start=2,
+        applocker_exe_mode=1,
+        applocker_start=2,
+        wdac_policies=("p",),
+    )
+    for found in findings.findings(WANTED, everything):
+        assert found.severity in ("blocker", "warning", "note")
+        assert found.object
+        assert found.message.endswith((".", "."))
+        assert found.remedy

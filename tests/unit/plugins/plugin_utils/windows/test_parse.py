@@ -1,0 +1,221 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parsers on what real tools printed, in several languages (public captures), and on the shapes that tools document."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import parse, stage
+
+SC_MISSING_DE = "[SC] OpenService FEHLER 1060:\r\n\r\nDer angegebene Dienst ist kein installierter Dienst.\r\n\r\n"
+SC_QUERY_DE = """
+SERVICE_NAME: AppIDSvc
+DISPLAY_NAME: Anwendungsidentität
+        TYPE               : 20  WIN32_SHARE_PROCESS
+        STATE              : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, ACCEPTS_SHUTDOWN)
+        WIN32_EXIT_CODE    : 0  (0x0)
+        SERVICE_EXIT_CODE  : 0  (0x0)
+        CHECKPOINT         : 0x0
+        WAIT_HINT          : 0x0
+"""
+SC_STOPPED_DE = SC_QUERY_DE.replace("4  RUNNING", "1  STOPPED ").replace(
+    "WIN32_EXIT_CODE    : 0  (0x0)", "WIN32_EXIT_CODE    : 1077  (0x435)", 1
+)
+SC_START = """
+SERVICE_NAME: w32time
+        TYPE               : 20  WIN32_SHARE_PROCESS
+        STATE              : 2  START_PENDING
+                                (NOT_STOPPABLE, NOT_PAUSABLE, IGNORES_SHUTDOWN)
+        WIN32_EXIT_CODE    : 0  (0x0)
+        SERVICE_EXIT_CODE  : 0  (0x0)
+        CHECKPOINT         : 0x0
+        WAIT_HINT          : 0x7d0
+        PID                : 19212
+        FLAGS              :
+"""
+SC_QUERYEX_ES = """
+NOMBRE_SERVICIO: csi-proxy
+        TIPO               : 10  WIN32_OWN_PROCESS
+        ESTADO             : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, IGNORES_SHUTDOWN)
+        CÓD_SALIDA_WIN32   : 0  (0x0)
+        CÓD_SALIDA_SERVICIO: 0  (0x0)
+        PUNTO_COMPROB.     : 0x0
+        INDICACIÓN_INICIO  : 0x0
+        PID                : 4242
+        MARCAS             :
+"""
+SC_FAILURES = {
+    1060: "[SC] EnumQueryServicesStatus:OpenService FAILED 1060:",
+    5: "[SC] EnumQueryServicesStatus:OpenService FAILED 5:",
+    1073: "[SC] CreateService FAILED 1073:",
+    1072: "[SC] DeleteService FAILED 1072:",
+    1053: "[SC] StartService FAILED 1053:",
+    1056: "[SC] StartService FAILED 1056:",
+    1062: "[SC] ControlService FAILED 1062:",
+    1051: "[SC] ControlService FAILED 1051:",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "pid", "win32_exit"),
+    [(SC_QUERY_DE, 4, 0, 0), (SC_STOPPED_DE, 1, 0, 1077), (SC_START, 2, 19212, 0), (SC_QUERYEX_ES, 4, 4242, 0)],
+)
+def test_service_status(text: str, state: int, pid: int, win32_exit: int) -> None:
+    status = parse.service_status(text.replace("\n", "\r\n"))
+    assert status is not None
+    assert (status.state, status.pid, status.win32_exit) == (state, pid, win32_exit)
+
+
+def test_no_status_where_the_service_is_missing() -> None:
+    assert parse.service_status(SC_MISSING_DE) is None
+    assert parse.sc_error(SC_MISSING_DE) == 1060
+
+
+@pytest.mark.parametrize("code", SC_FAILURES)
+def test_sc_error(code: int) -> None:
+    assert parse.sc_error(SC_FAILURES[code] + "\r\n\r\nThe sentence.\r\n\r\n") == code
+
+
+def test_registry_value() -> None:
+    text = (
+        "\r\nHKEY_LOCAL_MACHINE\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\r\n"
+        "    CurrentBuild    REG_SZ    26200\r\n\r\n"
+    )
+    tree = parse.registry(text)
+    key = parse.registry_key(r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion")
+    assert tree == {key: {"currentbuild": ("REG_SZ", "26200")}}
+
+
+def test_registry_of_several_queries_names_with_blanks_and_a_translated_footer() -> None:
+    text = "\r\n".join(
+        [
+            "",
+            r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\kubelet",
+            r"    DependOnService    REG_MULTI_SZ    RpcSs\0csi-proxy\0vfpext",
+            "    A name    REG_SZ    data    with    gaps",
+            "    Start    REG_DWORD    0x2",
+            "    Empty    REG_SZ    ",
+            "",
+            r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\kubelet\Enum",
+            "",
+            "Suche beendet: 3 Übereinstimmung(en) gefunden.",
+            "    NotAValue    REG_SZ    of no key",
+        ]
+    )
+    tree = parse.registry(text)
+    kubelet = tree[parse.registry_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet")]
+    assert parse.strings(kubelet["dependonservice"]) == ("RpcSs", "csi-proxy", "vfpext")
+    assert kubelet["a name"] == ("REG_SZ", "data    with    gaps")
+    assert parse.number(kubelet["start"]) == 2
+    assert kubelet["empty"] == ("REG_SZ", "")
+    assert tree[parse.registry_key(r"HKLM\SYSTEM\CurrentControlSet\Services\kubelet\Enum")] == {}
+    assert not any("notavalue" in values for values in tree.values())
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        # HKLM\SYSTEM\CurrentControlSet\Services\EventLog of a real host
+        (
+            "80510100000000000000000003000000140000000100000060EA000001000000C0D401000000000000000000",
+            (86400, ((1, 60000), (1, 120000), (0, 0))),
+        ),
+        # with stale pointers in words 1, 2 and 4
+        ("0000000001000000020000000100000054000B000100000010270000", (0, ((1, 10000),))),
+        ("FFFFFFFF000000000000000001000000140000000100000000000000", (0xFFFFFFFF, ((1, 0),))),
+        ("0000000000000000000000000000000014000000", (0, ())),
+        ("00000000000000000000000003000000140000000100000060EA0000", None),
+        ("zz", None),
+        ("", None),
+    ],
+)
+def test_failure_actions(data: str, expected: object) -> None:
+    assert parse.failure_actions(data) == expected
+
+
+DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SHA256 hash of C:\\x.exe:\r\n{DIGEST}\r\nCertUtil: -hashfile command completed successfully.\r\n",
+        f"SHA256-Hash von C:\\x.exe:\r\n{DIGEST}\r\nCertUtil: -hashfile-Befehl wurde erfolgreich ausgeführt.\r\n",
+        "SHA256 hash of file C:\\x.exe:\r\n"
+        + " ".join(DIGEST[i : i + 2] for i in range(0, 64, 2))
+        + "\r\nCertUtil: -hashfile command completed successfully.\r\n",
+        f"SHA256 ハッシュ (対象 C:\\x.exe):\r\n{DIGEST.upper()}\r\n",
+    ],
+)
+def test_digest(text: str) -> None:
+    assert parse.sha256(text) == DIGEST
+
+
+def test_no_digest_in_a_failure() -> None:
+    failed = "CertUtil: -hashfile command FAILED: 0x80070002 (WIN32: 2 ERROR_FILE_NOT_FOUND)\r\n"
+    assert parse.sha256(failed) is None
+
+
+def test_processes() -> None:
+    assert parse.processes('"System","4","Services","0","5,844 K"\r\n') == (("System", 4),)
+    assert parse.processes('"csi-proxy.exe","77","Services","0","14.348 K"\r\n') == (("csi-proxy.exe", 77),)
+    for none in (
+        "INFO: No tasks are running which match the specified criteria.\r\n",
+        "INFORMATION: Es werden keine Aufgaben mit den angegebenen Kriterien ausgeführt.\r\n",
+    ):
+        assert parse.processes(none) == ()
+
+
+def test_pipes_are_bare_names_of_ours_alone() -> None:
+    listing = (
+        "InitShutdown\r\nlsass\r\nWinsock2\\CatalogChangeListener-230-0\r\n\\csi-proxy-disk-v1\r\ncsi-proxy-smb-v1\r\n"
+    )
+    assert parse.pipes(listing, "csi-proxy-") == ("csi-proxy-disk-v1", "csi-proxy-smb-v1")
+    assert parse.pipes("Datei nicht gefunden\r\n", "csi-proxy-") == ()
+
+
+def test_access_entries_without_the_localised_names() -> None:
+    listing = (
+        "c:\\users Everyone:(OI)(CI)(RX)\r\n         NT-AUTORITÄT\\SYSTEM:(OI)(CI)(F)\r\n"
+        "         VORDEFINIERT\\Administratoren:(I)(OI)(CI)(F)\r\n\r\n"
+        "1 Dateien erfolgreich verarbeitet, bei 0 Dateien ist ein Verarbeitungsfehler aufgetreten.\r\n"
+    )
+    assert parse.access_entries(listing) == ("(OI)(CI)(RX)", "(OI)(CI)(F)", "(I)(OI)(CI)(F)")
+
+
+def test_boot_time() -> None:
+    event = "<Event><System><TimeCreated SystemTime='2026-11-20T06:07:08.5000000Z'/></System></Event>"
+    assert parse.system_time(event) == "2026-11-20T06:07:08Z"
+    assert parse.system_time("") is None
+
+
+@pytest.mark.parametrize(
+    ("command_line", "executable"),
+    [
+        (r"C:\k\csi-proxy.exe -windows-service", r"C:\k\csi-proxy.exe"),
+        (r'"C:\Program Files\x y\csi-proxy.exe" -v=2', r"C:\Program Files\x y\csi-proxy.exe"),
+        (r"C:\Program Files\x y\csi-proxy.exe -v=2", r"C:\Program Files\x y\csi-proxy.exe"),
+        (r"C:\k\proxy", r"C:\k\proxy"),
+        ("", ""),
+    ],
+)
+def test_executable_of(command_line: str, executable: str) -> None:
+    assert parse.executable_of(command_line) == executable
+
+
+@pytest.mark.parametrize(
+    ("text", "free"),
+    [
+        ("Total # of free bytes        : 877510377472\r\nTotal # of bytes             : 999", 877510377472),
+        ("Total free bytes        : 164,371,357,696 (153.1 GB)\r\n", 164371357696),
+        ("Total free bytes        : 890.5 GB (956,301,750,272 bytes)\r\n", 956301750272),
+        ("Freie Bytes : 26\u00a0914\u00a0537\u00a0472 ( 25,1 GB)\r\n", 26914537472),
+        ("Total free bytes        : 9,18,86,24,75,264\r\n", 918862475264),
+        ("Fehler\r\n", None),
+    ],
+)
+def test_free_bytes(text: str, free: int | None) -> None:
+    assert stage.free_bytes(text) == free

@@ -1,0 +1,294 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The planner, as a table: what is found, what is wanted, and the steps between. No node is involved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
+
+PIPES = catalog.RELEASES[-1].pipes
+WANTED = model.Desired(
+    state="present",
+    service_name=None,
+    version="1.3.0",
+    sha256="b" * 64,
+    source=model.Source("https://mirror.example.com/csi-proxy.exe"),
+    flags=(r"-log_file=C:\var\log\csi-proxy\csi-proxy.log", "-logtostderr=false"),
+    log_file=r"C:\var\log\csi-proxy\csi-proxy.log",
+    required_pipes=PIPES,
+)
+OLDER = replace(WANTED, version="1.1.3", sha256="a" * 64)
+EMPTY = model.Snapshot(
+    observed_at=0.0,
+    host=model.Host("win-1"),
+    service=None,
+    dependents=(),
+    other_services=(),
+    rancher=False,
+    processes=(),
+    pipes=(),
+    executable_sha256=None,
+    staged_sha256=None,
+    own_install_dir="",
+    install_dir_exists=False,
+    install_dir_entries=(),
+    install_dir_access=(),
+    lock=None,
+    log_dir_exists=False,
+)
+
+
+def service(desired: model.Desired, **changes: Any) -> model.Service:
+    return replace(
+        model.Service(
+            name="csi-proxy",
+            state=model.RUNNING,
+            pid=100,
+            win32_exit=0,
+            start=2,
+            delayed=False,
+            command_line=desired.command_line,
+            display_name=model.DISPLAY_NAME,
+            description=model.DESCRIPTION,
+            account="LocalSystem",
+            dependencies=(),
+            recovery=None,
+            delete_pending=False,
+            record=model.Record(desired.version, desired.sha256, 100),
+        ),
+        **changes,
+    )
+
+
+def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes: Any) -> model.Snapshot:
+    """A node on which ``desired`` runs, seen by a run that wants ``staged``."""
+    here = (desired.release_dir_name,)
+    return replace(
+        EMPTY,
+        service=service(desired),
+        processes=(model.Process("csi-proxy.exe", 100),),
+        pipes=PIPES,
+        executable_sha256=desired.sha256,
+        staged_sha256=desired.sha256 if desired == staged else None,
+        own_install_dir=desired.install_dir,
+        install_dir_exists=True,
+        install_dir_entries=here,
+        install_dir_access=(plan.FULL_CONTROL,) * 2,
+        log_dir_exists=True,
+        **changes,
+    )
+
+
+def kinds(desired: model.Desired, snapshot: model.Snapshot) -> list[str]:
+    planned = plan.plan(desired, snapshot)
+    assert isinstance(planned, plan.Plan), planned
+    return [step.kind for step in planned.steps]
+
+
+def with_service(snapshot: model.Snapshot, **changes: Any) -> model.Snapshot:
+    assert snapshot.service is not None
+    return replace(snapshot, service=replace(snapshot.service, **changes))
+
+
+def with_record(snapshot: model.Snapshot, **changes: Any) -> model.Snapshot:
+    assert snapshot.service is not None
+    return with_service(snapshot, record=replace(snapshot.service.record, **changes))
+
+
+CONVERGED = installed(WANTED)
+COMMITTED = with_record(
+    replace(CONVERGED, executable_sha256=WANTED.sha256),
+    release="1.1.3",
+    sha256=OLDER.sha256,
+    previous=OLDER.command_line,
+    previous_pid=100,
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "steps"),
+    [
+        pytest.param(CONVERGED, [], id="converged"),
+        pytest.param(
+            EMPTY,
+            [
+                "remember_directory",
+                "create_directory",
+                "secure_directory",
+                "create_log_directory",
+                "fetch",
+                "promote",
+                "create_service",
+                "describe",
+                "start",
+                "record",
+            ],
+            id="empty node",
+        ),
+        pytest.param(installed(OLDER), ["fetch", "promote", "commit", "stop", "start", "record"], id="upgrade"),
+        pytest.param(
+            replace(
+                installed(OLDER),
+                staged_sha256=WANTED.sha256,
+                install_dir_entries=(OLDER.release_dir_name, WANTED.release_dir_name),
+            ),
+            ["commit", "stop", "start", "record"],
+            id="upgrade, cut off after the release was staged",
+        ),
+        pytest.param(COMMITTED, ["stop", "start", "record"], id="committed, the old process still runs"),
+        pytest.param(
+            with_service(COMMITTED, state=model.STOPPED, pid=0),
+            ["stop", "start", "record"],
+            id="committed and stopped, the old process lingers",
+        ),
+        pytest.param(
+            replace(with_service(COMMITTED, state=model.STOPPED, pid=0), processes=(), pipes=()),
+            ["start", "record"],
+            id="committed, stopped and gone",
+        ),
+        pytest.param(with_service(COMMITTED, pid=200), ["record"], id="committed and started, never recorded"),
+        pytest.param(with_service(CONVERGED, start=3), ["configure"], id="start mode"),
+        pytest.param(with_service(CONVERGED, dependencies=("RpcSs",)), ["configure"], id="dependencies"),
+        pytest.param(with_service(CONVERGED, description="x"), ["describe"], id="description"),
+        pytest.param(with_record(CONVERGED, sha256=""), ["record"], id="record"),
+        pytest.param(replace(CONVERGED, pipes=PIPES[1:]), ["stop", "start", "record"], id="a pipe is missing"),
+        pytest.param(with_service(CONVERGED, state=model.START_PENDING), ["start", "record"], id="starting"),
+        pytest.param(with_service(CONVERGED, state=model.STOP_PENDING), ["stop", "start", "record"], id="stopping"),
+        pytest.param(
+            replace(CONVERGED, install_dir_access=(plan.FULL_CONTROL,) * 3), ["secure_directory"], id="access"
+        ),
+        pytest.param(
+            replace(CONVERGED, install_dir_entries=(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z", "mine")),
+            ["prune", "prune"],
+            id="old releases and leftovers, not what is not ours",
+        ),
+        pytest.param(
+            replace(CONVERGED, lock=model.LockOwner("x", 0, 0, "c", "m", 1)),
+            ["clear_lock"],
+            id="a lock and nothing to do",
+        ),
+        pytest.param(
+            replace(with_service(CONVERGED, state=model.STOPPED, pid=0), staged_sha256=None, processes=(), pipes=()),
+            ["fetch", "set_aside", "promote", "start", "record"],
+            id="the executable vanished",
+        ),
+        pytest.param(
+            replace(CONVERGED, staged_sha256="c" * 64, executable_sha256="c" * 64),
+            ["fetch", "stop", "set_aside", "promote", "start", "record"],
+            id="another executable runs under the release's path",
+        ),
+    ],
+)
+def test_steps(found: model.Snapshot, steps: list[str]) -> None:
+    assert kinds(WANTED, found) == steps
+
+
+@pytest.mark.parametrize(
+    ("changes", "found", "reason"),
+    [
+        ({}, with_service(CONVERGED, delete_pending=True), "marked_for_deletion"),
+        ({"adopt": False}, with_service(CONVERGED, command_line=r"C:\x\csi-proxy.exe"), "foreign_owner"),
+        ({}, with_service(CONVERGED, command_line=r"%SystemDrive%\x\csi-proxy.exe"), "foreign_owner"),
+        ({}, with_service(replace(CONVERGED, pipes=()), description="OpenShift managed csi-proxy"), "foreign_owner"),
+        (
+            {},
+            replace(
+                with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(model.Process("csi-proxy.exe", 7),)
+            ),
+            "pipes_taken",
+        ),
+        (
+            {"service_name": "csi-proxy"},
+            replace(EMPTY, other_services=(("csiproxy", r"C:\x\csi-proxy.exe"),)),
+            "second_service",
+        ),
+        ({}, replace(EMPTY, install_dir_exists=True), "directory_foreign"),
+        ({"version": "1.1.3", "sha256": "a" * 64}, CONVERGED, "downgrade"),
+        ({"source": None}, EMPTY, "source_missing"),
+        ({"state": "absent"}, with_service(CONVERGED, command_line=r"C:\x\csi-proxy.exe"), "foreign_owner"),
+        ({"state": "absent"}, replace(EMPTY, pipes=PIPES), "foreign_owner"),
+    ],
+)
+def test_refusals(changes: dict[str, Any], found: model.Snapshot, reason: str) -> None:
+    planned = plan.plan(replace(WANTED, **changes), found)
+    assert isinstance(planned, plan.Refusal), planned
+    assert planned.reason == reason
+    assert planned.message
+    assert planned.remedy
+
+
+def test_without_a_source_a_node_that_has_the_release_is_as_wanted() -> None:
+    assert kinds(replace(WANTED, source=None), CONVERGED) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "owner"),
+    [
+        ({}, "kubewin"),
+        ({"record": model.Record(adopted_from="x")}, "adopted"),
+        ({"description": "OpenShift managed csi-proxy", "command_line": r"C:\k\csi-proxy.exe"}, "wicd"),
+        ({"command_line": r"C:\k\nssm.exe", "application": r"C:\k\csi-proxy.exe"}, "nssm"),
+        (
+            {"command_line": r"C:\x\csi-proxy.exe -windows-service -log_file=\etc\rancher\wins\csi-proxy.log"},
+            "rancher-wins",
+        ),
+        ({"command_line": r"C:\csi-proxy-of-others\csi-proxy.exe"}, "foreign"),
+    ],
+)
+def test_owners(changes: dict[str, Any], owner: str) -> None:
+    assert plan.managed_by(with_service(CONVERGED, **changes)) == owner
+
+
+def test_owner_without_a_service() -> None:
+    assert plan.managed_by(EMPTY) == "none"
+    assert plan.managed_by(replace(EMPTY, pipes=PIPES)) == "host-process"
+
+
+@pytest.mark.parametrize(
+    ("found", "serving"),
+    [
+        (CONVERGED, True),
+        (with_service(CONVERGED, state=model.STOPPED), False),
+        (with_service(CONVERGED, pid=101), False),
+        (replace(CONVERGED, pipes=PIPES[:-1]), False),
+        (EMPTY, False),
+    ],
+)
+def test_serving_needs_state_stable_process_and_pipes(found: model.Snapshot, serving: bool) -> None:
+    assert plan.is_serving(PIPES, found) is serving
+
+
+def test_absent_steps() -> None:
+    gone = replace(WANTED, state="absent")
+    assert kinds(gone, CONVERGED) == ["stop", "delete_service", "remove_files", "forget_directory"]
+    assert kinds(gone, replace(CONVERGED, service=None, processes=(), pipes=())) == ["remove_files", "forget_directory"]
+    assert kinds(gone, EMPTY) == []
+
+
+def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_release() -> None:
+    same = plan.preview(WANTED, CONVERGED, ())
+    assert same["before"] == same["after"]
+    upgrade = installed(OLDER)
+    steps = plan.plan(WANTED, upgrade)
+    assert isinstance(steps, plan.Plan)
+    changed = plan.preview(WANTED, upgrade, steps.steps)
+    assert changed["before"]["executable"]["release"] == "1.1.3"
+    assert changed["after"]["executable"]["release"] == "1.3.0"
+    assert {
+        key
+        for key in changed["before"]["service"]
+        if changed["before"]["service"][key] != changed["after"]["service"][key]
+    } == {"command_line"}
+
+
+def test_credentials_in_a_url_are_not_shown() -> None:
+    secret = replace(WANTED, source=model.Source("https://user:secret@mirror.example.com/csi-proxy.exe"))
+    planned = plan.plan(secret, EMPTY)
+    assert isinstance(planned, plan.Plan)
+    assert not any("secret" in step.description for step in planned.steps)
