@@ -382,6 +382,20 @@ def test_node_comes_and_goes_with_its_host(lab: Lab) -> None:
         lab.api.get(f"{nodes.NODES}/{name}")
 
 
+def test_two_nodes_may_claim_one_address(lab: Lab) -> None:
+    """Nobody stops them on a real cluster either; exec goes on working, also when the second one has gone."""
+    port = lab.api.get(f"{nodes.NODES}/win-1")["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    nodes.add(lab.api, nodes.Node("twin", lab.state.host("win-1").address, windows=True), port)
+    nodes.remove(lab.api, "twin")
+    lab.api.post(DAEMONSETS, daemonset())
+    try:
+        pod = pod_on(lab, "win-1")
+        eventually(lambda: waiting_reason(pod_on(lab, "win-1"), DRIVER_CONTAINER), "the pod known to the kubelet")
+        assert "cannot find the file" in lab.log(pod, DRIVER_CONTAINER)
+    finally:
+        remove_daemonset(lab)
+
+
 def test_controller_can_be_taken_away(lab: Lab) -> None:
     path = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/deployments/vsphere-csi-controller"
     with lab.without("Deployment", "vsphere-csi-controller"), pytest.raises(ApiError, match="NotFound"):

@@ -208,14 +208,15 @@ def _compile(recipe: Recipe, file: str, package: str, target: Path, report: Repo
     )
     assert process.stderr is not None
     last: deque[str] = deque(maxlen=60)
-    count = 0
+    fetched = compiled = 0
     reader_done = threading.Event()
 
     def read(stream: IO[str]) -> None:
-        nonlocal count
+        nonlocal fetched, compiled
         for text in stream:
             last.append(text.rstrip())
-            count += 1
+            fetched += text.startswith("go: downloading")
+            compiled += not text.startswith("go: ")
         reader_done.set()
 
     report.line(f"{file}: building from {_shown(recipe.module)}")
@@ -224,7 +225,9 @@ def _compile(recipe: Recipe, file: str, package: str, target: Path, report: Repo
     reader.start()
     try:
         while not reader_done.wait(0.25):
-            now = f"{count} packages compiled, at {last[-1]}" if last else "reading modules or linking"
+            now = f"{compiled} packages compiled, at {last[-1]}" if compiled else "reading modules or linking"
+            if fetched and not compiled:
+                now = f"{fetched} modules fetched"
             report.tick(f"{file}: {time.monotonic() - started:4.0f} s, {now}")
     except BaseException:
         process.terminate()

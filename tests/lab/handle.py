@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -150,7 +151,7 @@ class Lab:
     def restore_vsphere(self) -> None:
         """Make again what is missing of the vSphere installation."""
         for path, thing in vsphere.objects():
-            eventually(lambda path=path, thing=thing: self._made(path, thing), f"{thing['kind']} again")  # type: ignore[misc]
+            eventually(partial(self._made, path, thing), f"{thing['kind']} again")
 
     def _made(self, path: str, thing: Object) -> bool:
         try:

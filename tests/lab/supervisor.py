@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,7 @@ class Supervisor:
     def _wait(self, name: str, child: Child, limit: float = 120.0) -> None:
         for attempt in range(START_TRIES):
             try:
-                self.children.wait_ready(child, lambda child=child: self.healthy(child), limit)  # type: ignore[misc]
+                self.children.wait_ready(child, partial(self.healthy, child), limit)
                 return
             except PortTaken:
                 if attempt + 1 == START_TRIES or name == "kubelet":

@@ -16,7 +16,7 @@ import contextlib
 import json
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,72 +29,11 @@ from lab.cluster.hostlink import Hosts, HostUnreachable
 from lab.cluster.plugin import Phase, Plugin, Standing
 from lab.cluster.settings import Settings, Source
 from lab.cluster.streams import Exec, Logs
+from lab.cluster.watch import Cluster, Refused, say
 from lab.state import LabState, Paths
 
 NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"
 RESTART_ANNOTATION = "lab/restart"
-RETRY = 0.2
-
-
-def say(text: str) -> None:
-    print(f"{plugin.stamp()} {text}", flush=True)
-
-
-class Refused(Exception):
-    """The API server answered with an error."""
-
-    def __init__(self, method: str, path: str, status: int, text: str) -> None:
-        super().__init__(f"{method} {path}: {status} {text[:300]}")
-        self.status = status
-
-
-class Cluster:
-    """asyncio client of the API server; retries nothing but connections that never came about."""
-
-    def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
-        self._session, self._server = session, server
-
-    async def call(
-        self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
-    ) -> Object:
-        headers = {"Content-Type": content_type} if body is not None else {}
-        content = json.dumps(body).encode() if body is not None else None
-        while True:
-            try:
-                async with self._session.request(method, self._server + path, data=content, headers=headers) as answer:
-                    text = await answer.text()
-                    if answer.status >= 300:
-                        raise Refused(method, path, answer.status, text)
-                    found: Object = json.loads(text)
-                    return found
-            except aiohttp.ClientConnectionError:
-                # The API server is away or restarting: a kubelet waits for it.
-                await asyncio.sleep(RETRY)
-
-    async def follow(self, path: str) -> AsyncIterator[tuple[str, Object]]:
-        """Events of a collection for ever: RESET before each fresh list, then ADDED, MODIFIED, DELETED."""
-        while True:
-            try:
-                listed = await self.call("GET", path)
-                yield "RESET", listed
-                for item in listed["items"]:
-                    yield "ADDED", item
-                version = listed["metadata"]["resourceVersion"]
-                url = f"{self._server}{path}?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
-                timeout = aiohttp.ClientTimeout(total=None, sock_read=600)
-                async with self._session.get(url, timeout=timeout) as answer:
-                    buffer = b""
-                    async for chunk in answer.content.iter_any():
-                        *lines, buffer = (buffer + chunk).split(b"\n")
-                        for line in lines:
-                            event = json.loads(line)
-                            if event["type"] == "ERROR":
-                                raise aiohttp.ClientPayloadError(str(event["object"]))
-                            if event["type"] != "BOOKMARK":
-                                yield event["type"], event["object"]
-            except (aiohttp.ClientError, asyncio.TimeoutError, Refused, ValueError) as error:
-                say(f"watch {path}: {type(error).__name__}: {error}")
-            await asyncio.sleep(RETRY)
 
 
 class Worker:
@@ -406,23 +345,23 @@ class Kubelet:
                         worker.reboot()
 
     async def _forget_node(self, name: str) -> None:
+        address = self.address(name)
         self._nodes.pop(name, None)
-        site = self._sites.pop(name, None)
-        if site is not None:
-            await site.stop()
+        if address in self._sites and address not in map(self.address, self._nodes):
+            await self._sites.pop(address).stop()
 
     async def _serve(self, name: str) -> None:
         """Answer at the node's own address; nodes beyond the certificate's addresses have no exec."""
         address = self.address(name)
-        if name in self._sites or not address.startswith(("127.0.10.", "127.0.11.")):
+        if address in self._sites or not address.startswith(("127.0.10.", "127.0.11.")):
             return
         site = web.TCPSite(self._app, address, self._port, ssl_context=self._tls)
-        self._sites[name] = site
         try:
             await site.start()
         except OSError as error:
-            say(f"{name}: {address}:{self._port} cannot be served: {error}")
-            raise
+            say(f"{name} has no exec and logs: {address}:{self._port} cannot be served: {error}")
+            return
+        self._sites[address] = site
 
     async def follow_pods(self) -> None:
         async for kind, pod in self.cluster.follow("/api/v1/pods"):
