@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from lab.windows.channel import AgentChannel, Cut
 from lab.windows.config import FrontConfig
 from lab.windows.control import FrontProcess
 from lab.windows.cuts import Sent, conversation
-from lab.windows.wine import Wine, WineHost, base_prefix, find_wine
+from lab.windows.wine import Wine, WineHost, base_prefix, find_wine, scratch
 
 OLD, NEW = "1.1.3", "1.3.0"
 AT_ONCE = 3
@@ -77,13 +76,12 @@ class Rig:
 def rig() -> Iterator[Rig]:
     wine = find_wine()
     base = base_prefix(wine, builds.cache())
-    folder = Path(tempfile.mkdtemp(prefix="cuts-", dir=builds.cache() / "wine"))
-    artifacts = folder / "artifacts"
-    artifacts.mkdir()
-    for program in Rig.programs().values():
-        shutil.copyfile(program, artifacts / program.name)
-    config = FrontConfig(ready_file=str(folder / "ready.json"), users={}, artifacts=ArtifactsConfig(str(artifacts)))
-    try:
+    with scratch(wine, builds.cache()) as folder:
+        artifacts = folder / "artifacts"
+        artifacts.mkdir()
+        for program in Rig.programs().values():
+            shutil.copyfile(program, artifacts / program.name)
+        config = FrontConfig(ready_file=str(folder / "ready.json"), users={}, artifacts=ArtifactsConfig(str(artifacts)))
         with FrontProcess(config, folder) as front:
             yield Rig(
                 wine=wine,
@@ -93,8 +91,6 @@ def rig() -> Iterator[Rig]:
                 folder=folder,
                 url=f"http://127.0.0.1:{front.state['artifacts']['http']}",
             )
-    finally:
-        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import itertools
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontControl, FrontProcess
 from lab.windows.shells import Limits
 from lab.windows.simulated import SimulatedServer
-from lab.windows.wine import WineHost, base_prefix, boot_all, find_wine, stop_all
+from lab.windows.wine import WineHost, base_prefix, boot_all, find_wine, scratch, stop_all
 from lab.windows.wsman import EndpointConfig
 from winrm.protocol import Protocol
 
@@ -207,19 +205,17 @@ def make_wine_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWin
     wine = find_wine()
     base = base_prefix(wine, builds.cache())
     winland = builds.build("winland-windows")["winland.exe"]
-    # Hosts are hard links of the prepared prefix where the file system allows it, so they live beside it.
-    folder = Path(tempfile.mkdtemp(prefix="test-", dir=builds.cache() / "wine"))
     hosts: list[WineHost] = []
+    with scratch(wine, builds.cache()) as folder:
 
-    def make(name: str, address: str) -> WineHost:
-        host = WineHost(wine, name, address, folder / name)
-        hosts.append(host)
-        host.create(base, winland)
-        return host
+        def make(name: str, address: str) -> WineHost:
+            host = WineHost(wine, name, address, folder / name)
+            hosts.append(host)
+            host.create(base, winland)
+            return host
 
-    yield make
-    stop_all(hosts)
-    shutil.rmtree(folder)
+        yield make
+        stop_all(hosts)
 
 
 @pytest.fixture(scope="session")

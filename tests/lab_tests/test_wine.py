@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,6 +146,18 @@ class TestPower:
 
 
 class TestFailures:
+    def test_what_a_killed_process_left_is_cleared_away(self, wine_hosts: list[WineHost], tmp_path: Path) -> None:
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        left = tmp_path / "wine" / f"run-{dead.pid}-x" / "host" / "prefix"
+        left.mkdir(parents=True)
+        with wine.scratch(wine_hosts[0].wine, tmp_path) as folder:
+            assert not left.exists()
+            with wine.scratch(wine_hosts[0].wine, tmp_path) as other:
+                assert folder.exists()
+                assert other != folder
+        assert not folder.exists()
+
     def test_boot_says_what_it_saw(self, make_wine_host: MakeWineHost) -> None:
         host = make_wine_host("broken", "127.0.11.104")
         (host.prefix / "drive_c" / "windows" / "system32" / "winland.exe").unlink()

@@ -17,6 +17,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -206,6 +207,26 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def scratch(wine: Wine, cache: Path) -> Iterator[Path]:
+    """A folder for hosts of this process, beside the prepared prefix so that they can be hard links of it.
+
+    What a process that was killed left there, running hosts included, is cleared away first.
+    """
+    home = cache / "wine"
+    home.mkdir(parents=True, exist_ok=True)
+    for left in home.glob("run-*"):
+        if not Path("/proc", left.name.split("-")[1]).exists():
+            for prefix in left.glob("*/prefix"):
+                subprocess.run([str(wine.server), "-k"], env=_environment(prefix), capture_output=True, check=False)
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=home))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def clone(source: Path, target: Path) -> None:
