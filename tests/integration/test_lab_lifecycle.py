@@ -162,3 +162,4 @@ def test_a_lab_that_is_not_up_says_so() -> None:
     with pytest.raises(LabError, match="is not up"):
         state.load(name)
     assert command("down", "--name", name).stdout.strip() == f"lab {name} was not up"
+    assert [path for path in state.root().iterdir() if name in path.name] == []

@@ -54,11 +54,29 @@ def _namespace() -> list[str]:
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """One `up` or `down` of a lab at a time."""
+    """One `up` or `down` of a lab at a time. The lock's file goes when the lab's folder has gone."""
     state.root().mkdir(parents=True, exist_ok=True)
-    with (state.root() / f".{name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    path = state.root() / f".{name}.lock"
+    while True:
+        with path.open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if not _same_file(path, handle.fileno()):
+                # Whoever held it before has removed it: what we hold locks nobody out.
+                continue
+            try:
+                yield
+            finally:
+                if not state.paths(name).directory.exists():
+                    path.unlink(missing_ok=True)
+            return
+
+
+def _same_file(path: Path, descriptor: int) -> bool:
+    try:
+        there, held = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
 
 def binaries(windows: str, report: builds.Reporter | None = None) -> dict[str, str]:
