@@ -33,7 +33,68 @@ EXAMPLES = r"""
 
 RETURN = r"""
 csi_proxy:
-  description: What is on the node; RV(kubewin.csi.csi_proxy#module:csi_proxy) describes it. C(drift) holds only missing pipes and a service that does not run.
+  description: What is on the node, the same as M(kubewin.csi.csi_proxy) returns.
   returned: when the node could be observed
   type: dict
+  contains:
+    observed_at:
+      description: When it was seen, by the controller's clock.
+      type: str
+    host:
+      description: What the host says of itself, from its registry and event log.
+      type: dict
+      contains:
+        name:
+          description: Host name.
+          type: str
+        dns_name:
+          description: Host name with its primary domain.
+          type: str
+        addresses:
+          description: IP addresses of its interfaces.
+          type: list
+          elements: str
+        os_build:
+          description: Build and revision of Windows.
+          type: str
+        installation_type:
+          description: Such as C(Server Core).
+          type: str
+        boot_time:
+          description: Last boot, UTC.
+          type: str
+        boot_id:
+          description: Number that grows with each boot, where Windows keeps one.
+          type: int
+    managed_by:
+      description: Who owns csi-proxy here. C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
+      type: str
+    service:
+      description: The Windows service, null where there is none.
+      type: dict
+    executable:
+      description: Path, SHA-256 and, where the digest is the recorded one, release. Null where there is no service.
+      type: dict
+    pipes:
+      description: Names of csi-proxy's pipes that are served.
+      type: list
+      elements: str
+    api_groups:
+      description: API groups with the versions that are served.
+      type: dict
+    serving:
+      description: Whether the service runs with a stable process and serves every required pipe.
+      type: bool
+    missing_pipes:
+      description: Required pipes that are not served.
+      type: list
+      elements: str
+    drift:
+      description: Required pipes that are missing and a service that does not run, with C(item), C(found) and C(expected).
+      type: list
+      elements: dict
+    findings:
+      description: What volumes trip over, with C(id), C(severity), C(object), C(message) and C(remedy). Nothing of it is changed.
+      type: list
+      elements: dict
 """

@@ -277,9 +277,9 @@ def _command_is_gone(fault: Any) -> bool:
 
 
 def _winrm_error(error: Exception, line: str) -> ChannelError:
-    """Any error of pywinrm, requests or the connection plugin as one of ours."""
-    if isinstance(error, ChannelError):
-        return error
+    """Any error of pywinrm, requests or the connection plugin as one of ours; ``line`` is empty while connecting."""
+    if isinstance(error, (ChannelError, AttributeError, KeyError, NameError, TypeError)):
+        raise error  # ours already, or a mistake in a program, which must not pass for a lost connection
     text = str(error)
     codes = _fault_codes(error)
     if codes & {_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS} or any(
@@ -294,6 +294,6 @@ def _winrm_error(error: Exception, line: str) -> ChannelError:
         return AccessDenied(f"WinRM refused the logon: {text}")
     if _FAULT_DENIED in codes:
         return AccessDenied(f"WinRM let the account log on, but denied the command: {text}")
-    if isinstance(error, (AnsibleConnectionFailure, AnsibleError)) and not line:
+    if not line:
         return ConnectionLost(f"The node cannot be reached over WinRM: {text}")
     return ConnectionLost(f"The WinRM connection failed while a command ran ({name}): {text}")
