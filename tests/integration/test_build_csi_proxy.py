@@ -276,13 +276,16 @@ def test_bad_input_is_refused_before_anything_is_built(
 
 
 def test_inventory_made_for_windows_hosts_does_not_reach_localhost(built: Path, tmp_path: Path) -> None:
-    """all:vars of winrm and PowerShell, with an explicit localhost, must not decide how localhost is reached."""
+    """all:vars of winrm and PowerShell must not decide how an explicit localhost is reached; our own variables count."""
     inventory = tmp_path / "hosts.ini"
-    inventory.write_text(
+    text = (
         "localhost\n[windows]\nwin-1\n[all:vars]\nansible_connection=winrm\nansible_shell_type=powershell\n"
-        "ansible_become=true\nansible_python_interpreter=C:\\nowhere\\python.exe\n",
-        encoding="ascii",
+        "ansible_become=true\nansible_python_interpreter=C:\\nowhere\\python.exe\n"
     )
+    inventory.write_text(text, encoding="ascii")
     run = play(built, inventory=str(inventory))
     assert run.rc == 0, run.text
     assert run.changed == 0
+
+    inventory.write_text(f"{text}kubewin_go={tmp_path}/no-go-here\n", encoding="ascii")
+    assert f'Go was not found as "{tmp_path}/no-go-here"' in play(built, inventory=str(inventory)).text
