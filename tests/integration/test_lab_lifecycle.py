@@ -71,6 +71,8 @@ def test_a_second_lab_lives_beside_the_first_and_leaves_nothing(lab: Lab, small:
     assert control.call(lab.name, "status")["healthy"]
     assert len(processes(second.directory)) > len(COMPONENTS)
     assert listening(ports) == ports
+    # Nothing in the machine's own temporary folder either.
+    assert list(Path(second.directory, "tmp").glob("kubewin-front-*"))
 
     small.call("stop", name="scheduler")
     status = command("status", "--name", small.name)

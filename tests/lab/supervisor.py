@@ -87,7 +87,11 @@ class Supervisor:
         self._done = threading.Event()
         self._stopped: set[str] = set()
         self._makers: dict[str, Callable[[], Component]] = {}
-        self.children = Children(self.place.logs, {**os.environ, "PYTHONUNBUFFERED": "1"})
+        # What components leave in a temporary folder goes with the lab, however they end.
+        scratch = self.place.directory / "tmp"
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch)}
+        scratch.mkdir(exist_ok=True)
+        self.children = Children(self.place.logs, environment)
         self._http = urllib3.PoolManager(
             ca_certs=str(self.place.pki / "ca.crt"),
             cert_file=str(self.place.pki / "admin.crt"),

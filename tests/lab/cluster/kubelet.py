@@ -87,7 +87,7 @@ class Worker:
         if self._was_ready:
             await self._until_restart()
         else:
-            await asyncio.sleep(self._settings.start_delay)
+            await asyncio.sleep(self._settings.delay(self.plugin.node))
             await self._pull()
         while True:
             try:

@@ -37,7 +37,8 @@ class Driver:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Delays in seconds; `backoff` is the wait before each restart, its last entry for all further ones.
+    """Delays in seconds; `node_delays` replaces `start_delay` on single nodes; `backoff` is the wait before each restart,
+    its last entry for all further ones.
 
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
@@ -45,6 +46,7 @@ class Settings:
     """
 
     start_delay: float = 0.15
+    node_delays: Mapping[str, float] = field(default_factory=dict)
     registration_delay: float = 0.1
     backoff: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     bad_images: tuple[str, ...] = ("*:nosuchtag",)
@@ -55,6 +57,10 @@ class Settings:
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)
+
+    def delay(self, node: str) -> float:
+        """How long a plugin pod takes to start on a node."""
+        return self.node_delays.get(node, self.start_delay)
 
     def driver(self, name: str) -> Driver:
         return self.drivers.get(name, Driver())

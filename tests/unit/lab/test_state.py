@@ -130,3 +130,8 @@ def test_https_inventories_verify(root: Path, transport: str) -> None:
     assert group["ansible_winrm_ca_trust_path"] == "/ca.crt"
     assert "ansible_winrm_server_cert_validation" not in group
     assert shared["csi_proxy_source"] == "https://x/1.3.0"
+
+
+def test_a_node_can_be_slower_than_the_others() -> None:
+    settings = Settings(start_delay=0.1, node_delays={"win-2": 9.0})
+    assert (settings.delay("win-1"), settings.delay("win-2")) == (0.1, 9.0)
