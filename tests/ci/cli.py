@@ -70,7 +70,10 @@ def bench_for(pythons: dict[str, Python], wanted: Sequence[str]) -> Bench:
 def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
     """Runs parts and closes with the summary line."""
     started = time.monotonic()
-    outcomes = Runner(say).run(chosen)
+    try:
+        outcomes = Runner(say).run(chosen)
+    finally:
+        shutil.rmtree(parts.SCRATCH, ignore_errors=True)
     for name, why in bench.missing.items():
         say(f"  note  {name} did not run: {why}")
     say(summary(outcomes, time.monotonic() - started))

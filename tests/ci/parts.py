@@ -19,14 +19,18 @@ from .venvs import CORES, LINT, MAIN, Lane
 
 # Tests that need no lab, that start single parts of it, and that start the whole.
 TEST_FOLDERS = ("unit", "lab_tests", "integration")
-EXPORT = paths.WORK / "export"
-DIST = paths.WORK / "dist"
+# Of this run alone, so that several can check one checkout at once; removed at its end.
+SCRATCH = paths.WORK / "runs" / str(os.getpid())
+EXPORT = SCRATCH / "export"
+DIST = SCRATCH / "dist"
+# Its own run of ansible-lint is left out: the part of that name has stricter settings, and the importer gives up on it
+# after 180 s, which a busy machine needs.
 IMPORTER_CONFIG = """\
 [galaxy-importer]
 CHECK_REQUIRED_TAGS = True
 CHECK_CHANGELOG = True
 RUN_ANSIBLE_DOC = True
-RUN_ANSIBLE_LINT = True
+RUN_ANSIBLE_LINT = False
 RUN_ANSIBLE_TEST = False
 RUN_FLAKE8 = False
 LOG_LEVEL_MAIN = INFO
@@ -105,7 +109,10 @@ def check_parts(bench: Bench) -> list[Part]:
         )
 
     def ansible_lint(step: Step) -> None:
-        step.run([bench.lint.bin / "ansible-lint", "--offline", "--nocolor"], cwd=own, env=lint_environment(bench))
+        # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
+        visible = os.pathsep.join((str(EXPORT), str(bench.collections)))
+        settings = {**lint_environment(bench), "ANSIBLE_COLLECTIONS_PATH": visible}
+        step.run([bench.lint.bin / "ansible-lint", "--offline", "--nocolor"], cwd=own, env=settings)
 
     def docs(step: Step) -> None:
         words = [
@@ -194,11 +201,13 @@ def importer(step: Step, bench: Bench) -> None:
     built = next((DIST / "export").glob("kubewin-csi-*.tar.gz"))
     work = DIST / "import"
     work.mkdir()
-    step.run(
-        [bench.lint.python, "-m", "galaxy_importer.main", built],
-        cwd=work,
-        env={**lint_environment(bench), "GALAXY_IMPORTER_CONFIG": str(config)},
-    )
+    settings = {
+        **lint_environment(bench),
+        "GALAXY_IMPORTER_CONFIG": str(config),
+        # It names its own collections path to what it starts. Galaxy's has the dependencies; here Python's path has them.
+        "PYTHONPATH": str(bench.collections),
+    }
+    step.run([bench.lint.python, "-m", "galaxy_importer.main", built], cwd=work, env=settings)
     # Its exit code is 0 whatever it thinks of the content.
     complaints = [line for line in step.tail(10_000) if line.startswith(("WARNING:", "ERROR:"))]
     if complaints:

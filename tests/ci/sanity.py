@@ -95,9 +95,9 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
     if ignores:
         raise PartFailed(f"{', '.join(ignores)}: nothing is ignored here; repair what the sanity test found")
     work = paths.WORK / "sanity" / lane.name
-    own = tree.export(work, collections)
     # Two runs in one HOME would build the same environments over one another.
     with locked(paths.cache() / "ansible-test" / lane.folder.name):
+        own = tree.export(work, collections)
         environment = {
             "HOME": str(home(lane)),
             "PATH": search_path(lane, pythons, work / "bin"),
