@@ -105,6 +105,8 @@ class Lab:
             return
         found = PID.search(agent.run(f"sc.exe queryex {service}").stdout)
         agent.run(f"sc.exe stop {service}")
+        # A process that ends before it has said STOPPED is a crash, and the service's recovery would start it again.
+        eventually(lambda: b": 1  STOPPED" in agent.run(f"sc.exe query {service}").stdout, f"{service} on {host} stops")
         if found is not None and int(found[1]):
             agent.run(f"taskkill.exe /f /pid {int(found[1])}")
 
