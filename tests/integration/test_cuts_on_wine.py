@@ -51,7 +51,7 @@ class Rig:
     @contextlib.contextmanager
     def host(self, prefix: Path) -> Iterator[WineHost]:
         """A host that was switched off in the state of ``prefix`` and boots now."""
-        number = next(self._numbers)
+        number = next(self._numbers, 0)
         host = WineHost(self.wine, f"cut-{number}", f"127.0.11.{number % 250 + 1}", self.folder / f"cut-{number}")
         try:
             host.create(prefix, self.winland)

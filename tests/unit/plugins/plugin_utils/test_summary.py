@@ -16,8 +16,9 @@ SERVING: dict[str, Any] = {
 }
 
 
-def host(name: str, csi_proxy: dict[str, Any] | None = SERVING, left_out: str | None = None) -> dict[str, Any]:
-    return {"name": f"{name}.example.com", "node": name, "csi_proxy": csi_proxy, "left_out": left_out}
+def host(name: str, *csi_proxy: dict[str, Any] | None, left_out: str | None = None) -> dict[str, Any]:
+    seen = csi_proxy[0] if csi_proxy else SERVING
+    return {"name": f"{name}.example.com", "node": name, "csi_proxy": seen, "left_out": left_out}
 
 
 def gate(**verdicts: str) -> dict[str, Any]:
