@@ -66,6 +66,16 @@ def _service(snapshot: Snapshot) -> list[Finding]:
                     f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
                 )
             )
+    for name in plan.leftovers(snapshot):
+        found.append(
+            Finding(
+                "CSI-N05",
+                "note",
+                rf"{snapshot.own_install_dir}\{name}",
+                "This directory is left of a run that was cut off.",
+                rf"The next change removes it; or now: rd /s /q {snapshot.own_install_dir}\{name}",
+            )
+        )
     return found
 
 

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     builtin,
     list_pipes,
     program,
+    silenced,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
 
@@ -114,14 +115,15 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
                     for service in ("defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins")
                 ),
                 _query(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
-                _query(_CBS_REBOOT),
-                _query(_WU_REBOOT),
                 _query(_SESSION_MANAGER, "PendingFileRenameOperations"),
                 _query(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring"),
                 _query(_DEFENDER_POLICY + r"\Exclusions\Paths"),
                 _query(_SRP_EXE, "EnforcementMode"),
             ),
         ),
+        # A key without values prints nothing: only the code tells that it is there.
+        ("reboot_servicing", silenced(_query(_CBS_REBOOT))),
+        ("reboot_update", silenced(_query(_WU_REBOOT))),
         ("wdac", builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b", quiet=True)),
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
@@ -331,9 +333,9 @@ def _trouble(
         return value(rf"{_SERVICES}\{service}", "Start")
 
     reboot = []
-    if parse.registry_key(_CBS_REBOOT) in tree:
+    if answers.code("reboot_servicing") == 0:
         reboot.append("Component Based Servicing")
-    if parse.registry_key(_WU_REBOOT) in tree:
+    if answers.code("reboot_update") == 0:
         reboot.append("Windows Update")
     if "pendingfilerenameoperations" in tree.get(parse.registry_key(_SESSION_MANAGER), {}):
         reboot.append("pending file renames")

@@ -385,7 +385,10 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
     ):
         steps.append(Step("record", f"record release and SHA-256 under the Parameters key of {name}", name))
-    steps += _prune(desired, snapshot)
+    # What is left over goes along with a change, and is no change by itself: a transfer that was cut off can hold its
+    # file for hours (WinRS keeps its input open), and the run that cannot remove it yet is converged all the same.
+    if steps:
+        steps += _prune(desired, snapshot)
     return steps
 
 
@@ -409,12 +412,14 @@ def _has_leftovers(snapshot: Snapshot) -> bool:
 
 def _prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
     keep = kept_releases(desired, snapshot)
-    steps = []
-    for name in snapshot.install_dir_entries:
-        ours = name.lower().startswith(("stage-", "aside-")) or catalog.parse_version(name.split("-")[0]) is not None
-        if ours and name.lower() not in keep:
-            steps.append(Step("prune", f"remove {desired.install_dir}\\{name}", name))
-    return steps
+    old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
+    names = [*leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
+    return [Step("prune", f"remove {desired.install_dir}\\{name}", name) for name in names]
+
+
+def leftovers(snapshot: Snapshot) -> list[str]:
+    """Directories that cut-off runs left in ours."""
+    return [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
 
 
 def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:

@@ -117,6 +117,12 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
             remedy=meaning.remedy,
             detail=failure.words,
         )
+    if failure.label == "unpack" and failure.code == 9009:
+        return NodeError(
+            "tool_missing",
+            "The node has no tar.exe.",
+            remedy="Windows Server 2019 or later is needed, or a source that is a URL.",
+        )
     if failure.label == "unpack":
         meaning = _full_or(
             node,

@@ -79,6 +79,10 @@ def test_releases_and_rivals() -> None:
     assert ids(rival) == ["CSI-N03", "CSI-N04"]
 
 
+def test_what_a_cut_off_run_left() -> None:
+    assert ids(replace(with_trouble(), install_dir_entries=(WANTED.release_dir_name, "stage-0123"))) == ["CSI-N05"]
+
+
 def test_every_finding_says_what_to_do() -> None:
     everything = with_trouble(
         san_policy=3,

@@ -165,8 +165,18 @@ COMMITTED = with_record(
         ),
         pytest.param(
             replace(CONVERGED, install_dir_entries=(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z", "mine")),
-            ["prune", "prune"],
-            id="old releases and leftovers, not what is not ours",
+            [],
+            id="old releases and leftovers are no change by themselves",
+        ),
+        pytest.param(
+            with_service(
+                replace(
+                    CONVERGED, install_dir_entries=(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z", "mine")
+                ),
+                start=3,
+            ),
+            ["configure", "prune", "prune"],
+            id="old releases and leftovers go along, not what is not ours",
         ),
         pytest.param(
             replace(CONVERGED, lock=model.LockOwner("x", 0, 0, "c", "m", 1)),
