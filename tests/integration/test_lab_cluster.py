@@ -17,6 +17,7 @@ from lab.cluster import nodes, vsphere
 from lab.cluster.api import ApiError, Object
 from lab.cluster.settings import Answer, Driver
 from lab.handle import PODS, Lab, eventually, ready, waiting_reason
+from lab.state import LabError
 
 PIPES = ("disk-v1", "volume-v1", "filesystem-v1", "system-v1alpha1")
 LABEL = "app=story"
@@ -370,6 +371,8 @@ def test_api_server_restart(plugin: Lab) -> None:
 def test_node_comes_and_goes_with_its_host(lab: Lab) -> None:
     name = lab.call("node-add")
     try:
+        with pytest.raises(LabError, match=f"has a node {name} already"):
+            lab.call("node-add", number=int(name.removeprefix("win-")))
         host = lab.state.host(name)
         assert lab.agent(name).run("hostname.exe").stdout.strip().decode() == name
         addresses = lab.api.get(f"{nodes.NODES}/{name}")["status"]["addresses"]
@@ -377,6 +380,8 @@ def test_node_comes_and_goes_with_its_host(lab: Lab) -> None:
     finally:
         lab.call("node-remove", name=name)
     assert name not in lab.state.nodes
+    with pytest.raises(LabError, match=f"has no node '{name}'; its nodes are linux-1, win-1"):
+        lab.call("node-remove", name=name)
     assert all(host.name != name for host in lab.state.hosts)
     with pytest.raises(ApiError, match="NotFound"):
         lab.api.get(f"{nodes.NODES}/{name}")

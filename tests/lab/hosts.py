@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 USER = "Administrator"
 LOOPBACK = "127.0.0.1"
+# Proves a csi-proxy through its pipes; hosts can download it beside the releases.
+CLIENT = "csiclient.exe"
 CA_FILE = "kubewin-lab-ca.crt"
 SERVERS = ("http", "https", "ssh")
 
@@ -230,6 +232,9 @@ class HostsSide:
             digest = builds.sha256(file)
             file.with_name(f"{file.name}.sha256").write_text(f"{digest}  {file.name}\n", encoding="ascii")
             self._artifacts.append(Artifact(release, str(file), digest))
+
+        if spec.windows == "wine":
+            shutil.copyfile(spec.binary(CLIENT), place.artifacts / CLIENT)
 
     def _served(self, artifact: Artifact, ports: dict[str, int]) -> Artifact:
         name = Path(artifact.path).name

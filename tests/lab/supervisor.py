@@ -325,6 +325,10 @@ class Supervisor:
             taken = {int(name.removeprefix("win-")) for name in self.state.nodes if name.startswith("win-")}
             number = number or next(candidate for candidate in range(1, 100000) if candidate not in taken)
             node = Node.windows_node(number)
+            if node.name in self.state.nodes:
+                raise LabError(
+                    f"lab {self.spec.name} has a node {node.name} already; leave the name out to get a free one"
+                )
             if host and self.spec.windows != "none":
                 self._hosts.add(node)
             nodes.add(self.api, node, self.ports.taken["kubelet"])
@@ -335,6 +339,9 @@ class Supervisor:
     def node_remove(self, name: str) -> None:
         """Delete the Node and its host."""
         with self._lock:
+            if name not in self.state.nodes:
+                known = ", ".join(self.state.nodes)
+                raise LabError(f"lab {self.spec.name} has no node {name!r}; its nodes are {known}")
             nodes.remove(self.api, name)
             self._hosts.remove(name)
             self.update(nodes=tuple(node for node in self.state.nodes if node != name))

@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 class Cluster:
-    """asyncio client of the API server; retries nothing but connections that never came about."""
+    """asyncio client of the API server. Every call here may be repeated, and is until the API server has decided it."""
 
     def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
         self._session, self._server = session, server
@@ -44,13 +44,15 @@ class Cluster:
             try:
                 async with self._session.request(method, self._server + path, data=content, headers=headers) as answer:
                     text = await answer.text()
-                    if answer.status >= 300:
+                    if answer.status < 300:
+                        found: Object = json.loads(text)
+                        return found
+                    if answer.status < 500 and answer.status != 429:
                         raise Refused(method, path, answer.status, text)
-                    found: Object = json.loads(text)
-                    return found
-            except aiohttp.ClientConnectionError:
-                # The API server is away or restarting: a kubelet waits for it.
-                await asyncio.sleep(RETRY)
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, asyncio.TimeoutError):
+                pass
+            # The API server is away, restarting or busy: a kubelet waits for it.
+            await asyncio.sleep(RETRY)
 
     async def follow(self, path: str) -> AsyncIterator[tuple[str, Object]]:
         """Events of a collection for ever: RESET before each fresh list, then ADDED, MODIFIED, DELETED."""
