@@ -21,6 +21,8 @@ PUSHED_BYTES = 25 * 1024 * 1024
 PULLED = f"csi-proxy-{RELEASE}.exe"
 PUSHED = "csi-proxy-25MB.exe"
 DEFAULT_FORKS = 5
+# Seconds that a PowerShell takes to start on a host whose assemblies are compiled ahead of time; others take several.
+USUAL_START = 0.2
 
 Progress = Callable[[str], None]
 
@@ -81,15 +83,31 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
     plan.tell("converged")
     again = _both(plan.rig, ours, peer, our_variables, peer_variables)
     _expect("second run without changes", again[0].changed == 0 and again[1].changed == 0)
+    again_parts = plan.rig.parts(ours[0], again[0])
     whole = plan.rig.play("ours", ours, our_variables, playbook="ours_play.yml")
+    whole_parts = plan.rig.parts(ours[0], whole)
     return {
         "Converged, one host, WinRM over HTTP with Basic (peer: ansible.windows)": [
             Row("requests", again[0].requests, again[1].requests, at_most=6),
-            Row("bytes", again[0].bytes / 1000, again[1].bytes / 1000, "kB", 1, at_most=20),
+            Row("bytes", again[0].bytes / 1000, again[1].bytes / 1000, "kB", 1, at_most=20, why=again_parts),
             Row("PowerShell starts", again[0].starts, again[1].starts, at_most=0),
             *_times(again),
-            Row("a play that observes first: requests", whole.requests, again[1].requests, at_most=12),
-            Row("a play that observes first: bytes", whole.bytes / 1000, again[1].bytes / 1000, "kB", 1, at_most=40),
+            Row(
+                "a play that observes first: requests",
+                whole.requests,
+                again[1].requests,
+                at_most=12,
+                why="which file to hash is known after the first answer only",
+            ),
+            Row(
+                "a play that observes first: bytes",
+                whole.bytes / 1000,
+                again[1].bytes / 1000,
+                "kB",
+                1,
+                at_most=40,
+                why=whole_parts,
+            ),
         ],
         "First install, the node pulls (peer: ansible.windows)": [
             Row("requests", first[0].requests, first[1].requests, at_most=30),
@@ -141,7 +159,7 @@ def many(plan: Plan) -> dict[str, Sequence[Row]]:
             plan.rig.start_seconds(seconds)
             other = plan.rig.play("peer", peer, peer_variables, forks=forks)
             _expect("converged hosts", other.changed == 0)
-            budget = 8 if seconds == 0.2 and forks == DEFAULT_FORKS else None
+            budget = 8 if seconds == USUAL_START and forks == DEFAULT_FORKS else None
             what = f"wall time, PowerShell starts in {seconds:g} s"
             rows.append(Row(what, mine.seconds, other.seconds, "s", 1, at_least=budget))
         rows.append(Row("controller CPU", mine.cpu, other.cpu, "s", 1))
@@ -172,12 +190,13 @@ def _both(
     our_variables: Mapping[str, object],
     peer_variables: Mapping[str, object],
 ) -> tuple[Figures, Figures]:
+    rig.start_seconds(USUAL_START)
     return rig.play("ours", ours, our_variables), rig.play("peer", peer, peer_variables)
 
 
 def _times(both: tuple[Figures, Figures]) -> list[Row]:
     return [
-        Row("wall time, PowerShell starts in 0 s", both[0].seconds, both[1].seconds, "s", 1),
+        Row(f"wall time, PowerShell starts in {USUAL_START:g} s", both[0].seconds, both[1].seconds, "s", 1),
         Row("controller CPU", both[0].cpu, both[1].cpu, "s", 1),
     ]
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from xml.sax.saxutils import escape
 
 from lab.builds import build
 from lab.state import REPOSITORY, LabError
@@ -124,6 +125,7 @@ class Rig:
         inventory.write_text(json.dumps(self._inventory(names, variables)), encoding="utf-8")
         for name in names:
             self.front.control.counters(name, reset=True)
+            self.front.control.journal(name, clear=True)
             if side == "peer":
                 Agent(self.standin, name).control("counters", reset=True)
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), "--forks", str(forks)]
@@ -158,6 +160,18 @@ class Rig:
             seconds=seconds,
             cpu=usage.ru_utime + usage.ru_stime,
             changed=sum(recap.values()),
+        )
+
+    def parts(self, name: str, figures: Figures) -> str:
+        """What the bytes of a run of ours consist of, in words. Its lines are sent once more: they must only read."""
+        lines = [str(entry["line"]) for entry in self.front.control.journal(name)]
+        agent = Agent(self.simulated.address, name)
+        answers = sum(4 * len(agent.run(line).stdout) // 3 for line in lines)
+        sent = sum(len(escape(line)) for line in lines)
+        envelopes = figures.bytes - sent - answers
+        return (
+            f"{envelopes / 1000:.1f} kB are {figures.requests} WS-Man requests without content, {sent / 1000:.1f} kB"
+            f" {len(lines)} command lines, {answers / 1000:.1f} kB their output in base64"
         )
 
     def _inventory(self, names: list[str], variables: Mapping[str, object]) -> dict[str, Any]:
