@@ -39,6 +39,9 @@ FIELD_MANAGER = "kubewin.csi"
 # Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
 PAGE = 500
 
+# Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
+_APPLY = "application/apply-patch+yaml; charset=utf-8"
+
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
 # While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
@@ -153,7 +156,7 @@ class Client:
             query["dry_run"] = "All"
         return self._json(
             "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
-            body=dict(definition), content_type="application/apply-patch+yaml", **query,
+            body=json.dumps(definition), content_type=_APPLY, **query,
         )  # fmt: skip
 
     def allowed(
