@@ -19,7 +19,7 @@ from pathlib import Path
 from . import paths, tree
 from .pythons import Python
 from .runner import PartFailed, Step
-from .venvs import Lane, locked
+from .venvs import MAIN, Lane, locked
 
 SHIM = """\
 # Stands in for the hosted pip bootstrap script: the standard library's ensurepip, then pip from the configured index.
@@ -90,14 +90,15 @@ def search_path(lane: Lane, pythons: Mapping[str, Python], links: Path) -> str:
 
 
 def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]) -> None:
-    """All sanity tests of one ansible-core line on an export of the checkout."""
+    """All sanity tests of one ansible-core line: on what ships, and for the main line on the whole checkout."""
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
         raise PartFailed(f"{', '.join(ignores)}: nothing is ignored here; repair what the sanity test found")
     work = paths.WORK / "sanity" / lane.name
     # Two runs in one HOME would build the same environments over one another.
     with locked(paths.cache() / "ansible-test" / lane.folder.name):
-        own = tree.export(work, collections)
+        # Most of the time goes to pylint, and most of that to the tests: the main line reads them, for all lines.
+        own = tree.export(work, collections, shipped=lane.name != MAIN)
         environment = {
             "HOME": str(home(lane)),
             "PATH": search_path(lane, pythons, work / "bin"),

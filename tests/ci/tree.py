@@ -31,11 +31,16 @@ def listed(checkout: Path = paths.ROOT) -> list[str]:
     return sorted(name for name in done.stdout.split("\0") if name and (checkout / name).is_file())
 
 
-def export(target: Path, collections: Path) -> Path:
-    """Fills `target/ansible_collections` anew and returns our collection in it; kubernetes.core is a link beside it."""
+def export(target: Path, collections: Path, *, shipped: bool = False) -> Path:
+    """Fills `target/ansible_collections` anew and returns our collection in it; kubernetes.core is a link beside it.
+
+    With `shipped` it holds what a user gets and galaxy.yml, without it the whole checkout.
+    """
     shutil.rmtree(target, ignore_errors=True)
     own = target / OWN
     for name in listed():
+        if shipped and not (SHIPPED.fullmatch(name) or name == "galaxy.yml"):
+            continue
         place = own / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(paths.ROOT / name, place, follow_symlinks=False)
