@@ -84,9 +84,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         options = typing.get_args(hint)
-        if value is None and type(None) in options:
+        if value is None and types.NoneType in options:
             return None
-        return _value(next(option for option in options if option is not type(None)), value, where)
+        return _value(next(option for option in options if option is not types.NoneType), value, where)
     if origin is list:
         if not isinstance(value, list):
             raise ValueError(f"{where}: expected a list, found {value!r}")

@@ -48,7 +48,7 @@ def test_the_worst_driver_decides_for_a_node() -> None:
 
 def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_and_are_not_green() -> None:
     summary = summarize(
-        [host("win-1"), host("win-2", None, "cannot be reached, left out by kubewin_skip_unreachable")],
+        [host("win-1"), host("win-2", None, left_out="cannot be reached, left out by kubewin_skip_unreachable")],
         {"vsphere": gate(win_1="green")},
         ["win-4"],
     )
