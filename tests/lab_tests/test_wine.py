@@ -110,6 +110,24 @@ class TestPower:
         assert host.agent.run(r'type "C:\kept.txt"').stdout == b"kept\r\n"
         assert int(query(host, key, "BootId"), 16) == boot_id + 1
 
+    def test_a_host_can_be_made_from_one_that_is_down(
+        self, host: WineHost, make_wine_host: MakeWineHost, tmp_path: Path
+    ) -> None:
+        assert host.agent.run(r'echo kept>"C:\k\own.exe"').rc == 0
+        host.stop()
+        copy = WineHost(host.wine, "copy", "127.0.11.105", host.folder.with_name("copy"))
+        try:
+            copy.create(host.prefix, builds.build("winland-windows")["winland.exe"])
+            host.boot()
+            copy.boot()
+            assert copy.agent.run(r'echo other>"C:\k\own.exe"').rc == 0
+            assert host.agent.run(r'type "C:\k\own.exe"').stdout == b"kept\r\n"
+            # A program that runs in one host must not be the file that is written when another is made.
+            programs = [h.path(r"C:\windows\system32\winland.exe").stat() for h in (host, copy)]
+            assert programs[0].st_ino != programs[1].st_ino
+        finally:
+            copy.remove()
+
     def test_services_with_automatic_start_come_up_again(self, host: WineHost) -> None:
         target = host.path(r"C:\k\csi-proxy.exe")
         target.write_bytes(builds.build("csi-proxy-1.3.0")["csi-proxy-1.3.0.exe"].read_bytes())

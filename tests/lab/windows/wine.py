@@ -288,9 +288,10 @@ class WineHost:
         clone(base, self.prefix)
         system32 = self.prefix / "drive_c" / "windows" / "system32"
         program = system32 / "winland.exe"
+        # Everything is unlinked before it is written: the inode is shared with the cache and every other host.
+        program.unlink(missing_ok=True)
         shutil.copyfile(winland, program)
         for tool in TOOLS:
-            # First unlinked: the file is shared with the cache and every other host.
             (system32 / tool).unlink(missing_ok=True)
             os.link(program, system32 / tool)
         for folder in NODE_FOLDERS:
@@ -327,7 +328,7 @@ class WineHost:
                 break
             time.sleep(0.01)
         self.stop()
-        raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} ends with:\n{_tail(self.log)}")
+        raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} says:\n{_said(self.log)}")
 
     def stop(self, timeout: float = 10.0) -> None:
         """Switch the host off: every process in it ends at once."""
@@ -420,5 +421,9 @@ def _append(file: Path, text: str) -> None:
         handle.write(text)
 
 
-def _tail(file: Path, size: int = 2000) -> str:
-    return file.read_text(encoding="utf-8", errors="replace")[-size:] or "(nothing)"
+def _said(file: Path, size: int = 2000) -> str:
+    """A log's beginning, where a crash names its cause, and its end."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if len(text) <= 2 * size:
+        return text or "(nothing)"
+    return f"{text[:size]}\n...\n{text[-size:]}"
