@@ -24,6 +24,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"
+RECIPES = sorted(path.parent.name for path in (ROOT / "playbooks" / "files" / "csi_proxy_build").glob("*/go.mod"))
 RELEASE = "1.1.3"  # the smaller one; the other differs in data only
 # Nobody listens on the discard port: whatever wants the network fails at once.
 NO_NETWORK = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
@@ -256,7 +257,7 @@ def test_absent_and_old_go_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"kubewin_csi_proxy_release": "1.1.2"}, ["1.1.2", "1.1.3, 1.3.0", "CVE-2023-3893"]),
+        ({"kubewin_csi_proxy_release": "1.1.2"}, ["1.1.2", f"can build {', '.join(RECIPES)}.", "CVE-2023-3893"]),
         ({"kubewin_go_env": {"GOFLAGS": "-mod=mod -tags=extra"}}, ["GOFLAGS", "-tags=extra"]),
         ({"kubewin_go_env": {"GOARCH": "arm64"}}, ["GOARCH", "arm64"]),
         ({"kubewin_csi_proxy_sign_command": "sign {in} {out}"}, ["must be a list"]),
