@@ -26,7 +26,7 @@ class NodeError(Exception):
         self.result = result or {}
 
     def __str__(self) -> str:
-        text = self.message
+        text = self.message if self.message.endswith((".", ":", "!", "?")) else f"{self.message}."
         if self.remedy:
             text += f" {self.remedy}"
         if self.detail:
