@@ -1,0 +1,116 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A csi-proxy release changes under a cluster that works: quiesced, swapped, plugin made again, cordons as they were."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from integration.playbooks import Run, play
+from lab import handle
+from lab.handle import Lab, eventually
+
+PLAYBOOK = "playbooks/enable-csi.yml"
+PLUGIN = "app=vsphere-csi-node-windows"
+PODS = "/api/v1/namespaces/default/pods"
+OLD, NEW = "1.1.3", "1.3.0"
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[Lab]:
+    """A lab that runs the old release."""
+    made = handle.start(f"upgrade-{os.getpid()}", nodes=2)
+    run = enable(made, OLD)
+    assert run.code == 0, run.screen
+    yield made
+    made.stop()
+
+
+def enable(lab: Lab, release: str, *arguments: str, **variables: Any) -> Run:
+    artifact = next(found for found in lab.state.artifacts if found.release == release)
+    wanted = {
+        "csi_proxy_version": release,
+        "csi_proxy_source": artifact.http_url,
+        "csi_proxy_checksum": artifact.sha256,
+        **variables,
+    }
+    return play(PLAYBOOK, lab.state.inventories["ntlm-http"], *arguments, variables=wanted)
+
+
+def node(lab: Lab, name: str) -> dict[str, Any]:
+    return lab.api.get(f"/api/v1/nodes/{name}")
+
+
+def cordoned(lab: Lab) -> list[str]:
+    return [host.node for host in lab.state.hosts if node(lab, host.node)["spec"].get("unschedulable")]
+
+
+def releases(lab: Lab) -> set[str]:
+    """The release that each host's process has."""
+    found = set()
+    for host in lab.state.hosts:
+        state = lab.agent(host.name).control("state")["state"]
+        found |= {process["release"] for process in state["processes"] if process["image"] == "csi-proxy.exe"}
+    return found
+
+
+def plugins(lab: Lab) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in lab.pods(PLUGIN)}
+
+
+def test_a_node_whose_volumes_move_is_left_alone_and_given_back(old: Lab) -> None:
+    starting = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "starting"},
+        "spec": {
+            "nodeName": "win-1",
+            "containers": [{"name": "app", "image": "app:nosuchtag"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        },
+    }
+    old.api.post(PODS, starting)
+    run = enable(old, NEW, kubewin_quiesce_timeout=5)
+    assert run.code != 0
+    (said,) = [failure["result"]["msg"] for failure in run.failures]
+    assert "pod default/starting is starting" in said
+    assert releases(old) == {OLD}
+    assert cordoned(old) == []
+    old.api.gone(f"{PODS}/starting")
+    eventually(lambda: not old.api.ok(f"{PODS}/starting"), "the pod is gone")
+
+
+def test_the_new_release_runs_with_new_plugin_pods_and_cordons_stay_as_the_administrator_had_them(old: Lab) -> None:
+    before = plugins(old)
+    old.api.patch("/api/v1/nodes/win-2", {"spec": {"unschedulable": True}})
+    run = enable(old, NEW)
+    assert run.code == 0, run.screen
+    assert releases(old) == {NEW}
+    assert plugins(old).isdisjoint(before)
+    assert cordoned(old) == ["win-2"]
+    assert {row["verdict"] for row in run.summary["nodes"]} == {"green"}
+    old.api.patch("/api/v1/nodes/win-2", {"spec": {"unschedulable": None}})
+
+
+def test_a_cordon_that_a_killed_run_left_is_lifted_by_the_next(old: Lab) -> None:
+    ours = {"metadata": {"annotations": {"kubewin.io/cordoned": "csi-proxy is being replaced"}}}
+    old.api.patch("/api/v1/nodes/win-1", {**ours, "spec": {"unschedulable": True}})
+    run = enable(old, NEW)
+    assert run.code == 0, run.screen
+    assert cordoned(old) == []
+    assert "kubewin.io/cordoned" not in node(old, "win-1")["metadata"].get("annotations", {})
+
+
+def test_a_lower_release_is_refused_before_anything_is_touched_unless_it_is_allowed(old: Lab) -> None:
+    refused = enable(old, OLD)
+    assert refused.code != 0
+    assert "kubewin_allow_downgrade" in refused.failures[0]["result"]["msg"] or "allow_downgrade" in refused.screen
+    assert refused.changed == []
+    assert releases(old) == {NEW}
+    run = enable(old, OLD, kubewin_allow_downgrade="yes")
+    assert run.code == 0, run.screen
+    assert releases(old) == {OLD}
