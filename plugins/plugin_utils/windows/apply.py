@@ -190,7 +190,7 @@ class Applier:
         desired, service = self.desired, snapshot.service
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
-        known = {service.pid, service.record.proven_pid, service.record.previous_pid} if service else set()
+        known = plan.own_pids(snapshot)
         stops = to_do.has("stop")
         if service is not None and stops:
             self._recheck(to_do, snapshot, service)
@@ -316,9 +316,7 @@ class Applier:
             image = service.executable.rpartition("\\")[2]
             if to_do.has("stop"):
                 self._recheck(to_do, snapshot, service)
-                self.control.stop(
-                    service.name, image, {service.pid, service.record.proven_pid, service.record.previous_pid}
-                )
+                self.control.stop(service.name, image, plan.own_pids(snapshot))
             failure = self.control.run(
                 [self.lock.guard("delete"), ("delete", _silent(program("sc", "delete", service.name)))]
             )

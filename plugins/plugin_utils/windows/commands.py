@@ -96,6 +96,11 @@ def write_line(text: str, path: str) -> Command:
     return Command(f"echo {text} .>{_path(path)}", builtin=True)
 
 
+def open_for_writing(path: str) -> Command:
+    """Open a file for appending and write nothing: fails while a process runs from it (Windows locks running programs)."""
+    return Command(f"cd . >>{_path(path)} 2>nul", builtin=True)
+
+
 def list_pipes(prefix: str) -> Command:
     """List named pipes by enumeration, which connects to none of them (an existence test would)."""
     return Command(rf"dir /b \\.\pipe\\{quoted(prefix)}* 2>nul", builtin=True)

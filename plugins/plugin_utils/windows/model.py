@@ -232,6 +232,8 @@ class Snapshot:
     install_dir_entries: tuple[str, ...]
     install_dir_access: tuple[str, ...]
     lock: LockOwner | None
+    executable_in_use: bool = False
+    """a process runs from the service's executable although the service is stopped"""
     lock_leftovers: tuple[str, ...] = ()
     """directories of lock attempts that were cut off"""
     log_dir_exists: bool = True

@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     Command,
     builtin,
     list_pipes,
+    open_for_writing,
     program,
     silenced,
 )
@@ -186,11 +187,21 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         install_dir_entries=parse.names(answers.text("entries")),
         install_dir_access=parse.access_entries(answers.text("access")),
         lock=lock_owner(answers.text("lock")),
+        executable_in_use=_in_use(node, service, {pid for image, pid in found_processes}),
         lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file
         or _is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
         trouble=_trouble(trouble, answers, desired, mounts),
     )
+
+
+def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
+    """Asked only where a stopped service's process may live on under a PID that nobody recorded."""
+    if service is None or service.state != model.STOPPED or not service.executable:
+        return False
+    if not pids - {service.record.proven_pid, service.record.previous_pid}:
+        return False
+    return node.ask([("in use", open_for_writing(service.executable))]).code("in use") != 0
 
 
 def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:

@@ -268,11 +268,21 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
 
 def foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:
     """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
-    known = {0}
-    if snapshot.service:
-        record = snapshot.service.record
-        known |= {snapshot.service.pid, record.proven_pid, record.previous_pid}
+    known = own_pids(snapshot)
     return tuple(process for process in snapshot.processes if process.pid not in known)
+
+
+def own_pids(snapshot: Snapshot) -> set[int]:
+    """PIDs that are the service's, or known to be left over from it."""
+    service = snapshot.service
+    if service is None:
+        return set()
+    known = {service.pid, service.record.proven_pid, service.record.previous_pid} - {0}
+    # The service manager may have restarted the process since its PID was recorded. The only one there is, while the
+    # executable of the stopped service is in use, is what is left of it.
+    if snapshot.executable_in_use and len(snapshot.processes) == 1:
+        known.add(snapshot.processes[0].pid)
+    return known
 
 
 def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusal | None:

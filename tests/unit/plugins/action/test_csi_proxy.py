@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,3 +58,37 @@ def test_options_and_documentation_agree(action: Any, stub: Any) -> None:
 def test_everything_is_described(stub: Any) -> None:
     for name, option in documented(stub).items():
         assert option.get("description"), name
+
+
+@pytest.mark.parametrize(
+    ("task", "keyword"),
+    [
+        ({"become": True}, "become"),
+        ({"environment": [{"HTTP_PROXY": "http://proxy"}]}, "environment"),
+        ({"async_val": 60}, "async"),
+    ],
+)
+@pytest.mark.parametrize("action", [csi_proxy, csi_proxy_info])
+def test_keywords_without_effect_are_refused_by_name(action: Any, task: dict[str, Any], keyword: str) -> None:
+    given = {"become": False, "environment": [], "async_val": 0, "action": "kubewin.csi.csi_proxy", "args": {}, **task}
+    plugin = action.ActionModule(
+        SimpleNamespace(**given), SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None
+    )
+    result = plugin.run()
+    assert result["failed"]
+    assert result["reason"] == "keyword_unsupported"
+    assert keyword in result["msg"]
+
+
+def test_bad_options_are_told_before_the_node_is_asked() -> None:
+    task = SimpleNamespace(become=False, environment=[], async_val=0, action="kubewin.csi.csi_proxy")
+    for args, reason in (
+        ({"nosuch": 1}, "bad_option"),
+        ({"version": "1.3.0"}, "checksum_missing"),
+        ({"version": "1.0.0", "checksum": "0" * 64}, "release_floor"),
+    ):
+        task.args = args
+        make: Any = csi_proxy.ActionModule
+        result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None).run()
+        assert (result["failed"], result["reason"]) == (True, reason)
+        assert "csi_proxy" not in result

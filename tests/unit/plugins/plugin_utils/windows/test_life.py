@@ -136,6 +136,20 @@ def test_a_stopped_service_is_started_again(host: Host, artifacts: Artifacts) ->
     assert state_of(host, desired)["serving"] is True
 
 
+def test_a_service_that_was_restarted_and_then_stopped_is_repaired(host: Host, artifacts: Artifacts) -> None:
+    """The process that outlives the stop has a PID that nobody recorded; it is known by the executable it locks."""
+    desired = wanted(artifacts.csi_proxy(NEW), recovery={"actions": [{"type": "restart", "delay_ms": 10}]})
+    host.run(desired)
+    first = host.look(desired).processes[0].pid
+    host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {first}")
+    host.agent.control("clock", advance_ms=60000)
+    assert not host.run(desired).changed
+    assert host.look(desired).processes[0].pid != first
+    host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
+    assert [step.kind for step in host.run(desired).steps] == ["stop", "start", "record"]
+    assert state_of(host, desired)["serving"] is True
+
+
 @pytest.mark.parametrize(
     ("given", "kinds"),
     [
