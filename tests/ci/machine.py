@@ -67,7 +67,7 @@ def probe_go() -> str | None:
             text=True,
             timeout=10,
             cwd="/",
-            env={**os.environ, "GOTOOLCHAIN": "local"},
+            env={**os.environ, **paths.go_settings(), "GOTOOLCHAIN": "local"},
         )
     except (OSError, subprocess.SubprocessError):
         return f"Go was not found. {wanted}"

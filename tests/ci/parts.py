@@ -216,19 +216,24 @@ def importer(step: Step, bench: Bench) -> None:
 
 def go_environment() -> dict[str, str]:
     """Go's caches inside ours; modules that the user has already are read from there instead of downloaded again."""
-    environment = {"GOWORK": "off", "CGO_ENABLED": "0"}
-    if "GOMODCACHE" not in os.environ:
+    settings = {**paths.go_settings(), "GOWORK": "off", "CGO_ENABLED": "0"}
+    if "GOMODCACHE" not in os.environ and "GOPATH" not in os.environ:
         asked = subprocess.run(
-            ["go", "env", "GOMODCACHE", "GOPROXY"], capture_output=True, text=True, check=True, cwd="/"
+            ["go", "env", "GOMODCACHE", "GOPROXY"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, **settings},
+            cwd="/",
         )
         theirs, proxy = asked.stdout.splitlines()
-        environment["GOMODCACHE"] = str(paths.cache() / "go" / "pkg" / "mod")
-        environment["GOFLAGS"] = "-modcacherw"
+        settings["GOPATH"] = str(paths.cache() / "go")
+        settings["GOFLAGS"] = "-modcacherw"
         if Path(theirs, "cache", "download").is_dir():
-            environment["GOPROXY"] = f"file://{theirs}/cache/download,{proxy}"
+            settings["GOPROXY"] = f"file://{theirs}/cache/download,{proxy}"
     if "GOCACHE" not in os.environ:
-        environment["GOCACHE"] = str(paths.cache() / "go-build")
-    return environment
+        settings["GOCACHE"] = str(paths.cache() / "go-build")
+    return settings
 
 
 def go(step: Step) -> Counts:

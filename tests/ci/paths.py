@@ -18,6 +18,15 @@ def cache() -> Path:
     return Path(base) / "kubewin-csi"
 
 
+def go_settings() -> dict[str, str]:
+    """What keeps the `go` command's counters out of the home folder while the user's own Go settings stay in force."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return {
+        "GOENV": os.environ.get("GOENV") or os.path.join(home, "go", "env"),
+        "XDG_CONFIG_HOME": str(cache() / "config"),
+    }
+
+
 def short(path: Path) -> str:
     """A path as a reader types it: relative to the checkout or to the home folder where it is under one."""
     for base, prefix in ((ROOT, ""), (Path.home(), "~/")):

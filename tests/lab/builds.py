@@ -119,9 +119,16 @@ def _go(arguments: Iterable[str], cwd: Path) -> str:
 @functools.cache
 def _shared_with_user() -> dict[str, str]:
     """Go's caches inside ours: nothing else is written to the home folder, and what the user's cache holds is read."""
-    settings = {"GOFLAGS": "-modcacherw"}
+    home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    settings = {
+        "GOFLAGS": "-modcacherw",
+        # The go command counts its calls there; the user's own settings for it stay in force.
+        "XDG_CONFIG_HOME": str(cache() / "config"),
+        "GOENV": os.environ.get("GOENV") or str(Path(home) / "go" / "env"),
+    }
     if "GOMODCACHE" not in os.environ and "GOPATH" not in os.environ:
-        known = subprocess.run(["go", "env", "GOMODCACHE", "GOPROXY"], capture_output=True, text=True, check=False)
+        asked = ["go", "env", "GOMODCACHE", "GOPROXY"]
+        known = subprocess.run(asked, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
         if known.returncode == 0:
             modules, proxy = known.stdout.splitlines()
             downloads = Path(modules) / "cache" / "download"
