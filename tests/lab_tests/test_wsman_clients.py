@@ -86,9 +86,9 @@ def test_wrong_password_is_refused(connect: Connect, host: Served, transport: st
     assert host.control.counters(host.name)["unauthorized"] > 0
 
 
-def test_basic_over_http_needs_the_switch(stub: StubAgent, serve: Serve) -> None:
-    port = serve(stub.address).ports["http"]
-    protocol = Protocol(f"http://127.0.0.1:{port}/wsman", transport="basic", username=USER, password=PASSWORD)
+def test_basic_over_http_needs_the_switch(stub: StubAgent, serve: Serve, pki: Pki) -> None:
+    url = f"http://127.0.0.1:{serve(stub.address).ports['http']}/wsman"
+    protocol = Protocol(url, transport="basic", username=USER, password=PASSWORD, ca_trust_path=str(pki.ca))
     with pytest.raises(InvalidCredentialsError):
         protocol.open_shell()
 
