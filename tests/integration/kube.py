@@ -29,6 +29,7 @@ from unit.roles.rendering import render
 
 VSPHERE = DRIVERS["vsphere"]
 PROVEN = "kubewin.io/csi-proxy"
+ACCOUNT = "system:serviceaccount:kubewin:kubewin"
 PLUGIN = f"app={VSPHERE.app_label}"
 PIPES = VSPHERE.modes[0].pipes
 RULES = Rules()
@@ -99,6 +100,17 @@ def install_csi_proxy(lab: Lab, host: str) -> None:
     assert made.rc == 0, made
     lab.set_service(host, running=True)
     eventually(lambda: all(pipe in pipes(lab, host) for pipe in PIPES), f"the pipes of {host}")
+
+
+def writes(lab: Lab, since: int) -> list[str]:
+    """What our account sent that could have changed something."""
+    return [
+        f"{entry['verb']} {entry['requestURI']}"
+        for entry in lab.audit(ACCOUNT, since)
+        if entry["verb"] not in ("get", "list", "watch")
+        and "dryRun=All" not in entry["requestURI"]
+        and "selfsubjectaccessreviews" not in entry["requestURI"]
+    ]
 
 
 @contextmanager

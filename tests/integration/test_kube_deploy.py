@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
-from integration.kube import VSPHERE, applied, cluster_objects, connect, gate, planned, remove_driver
+from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
 from integration.playbooks import play
 from lab.cluster import vsphere
 from lab.cluster.api import APPLY, Object
@@ -23,7 +23,6 @@ from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually
 from unit.roles.rendering import render
 
-ACCOUNT = "system:serviceaccount:kubewin:kubewin"
 DAEMON_SET = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
 CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubewin-csi"
 
@@ -50,17 +49,6 @@ def proxy(lab: Lab) -> Iterator[FaultProxy]:
 
 def kubewin(lab: Lab) -> str:
     return lab.state.kubeconfigs["kubewin"]
-
-
-def writes(lab: Lab, since: int) -> list[str]:
-    """What our account sent that could have changed something."""
-    return [
-        f"{entry['verb']} {entry['requestURI']}"
-        for entry in lab.audit(ACCOUNT, since)
-        if entry["verb"] not in ("get", "list", "watch")
-        and "dryRun=All" not in entry["requestURI"]
-        and "selfsubjectaccessreviews" not in entry["requestURI"]
-    ]
 
 
 ROLE_PLAY = """
@@ -134,57 +122,6 @@ def test_what_somebody_removed_comes_back(clean: Lab) -> None:
     clean.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{VSPHERE.service_account}")
     outcome = applied(client)
     assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("ClusterRole", "create")]
-
-
-# What planning, applying and the gate send, as RBAC names it. The test below fails when this is not all of it.
-SENT = [
-    ("list", "nodes", ""), ("list", "daemonsets", "apps"), ("get", "namespaces", ""), ("get", "deployments", "apps"),
-    ("get", "csidrivers", "storage.k8s.io"), ("get", "storageclasses", "storage.k8s.io"), ("get", "configmaps", ""),
-    ("get", "serviceaccounts", ""), ("get", "clusterroles", "rbac.authorization.k8s.io"),
-    ("get", "clusterrolebindings", "rbac.authorization.k8s.io"), ("get", "roles", "rbac.authorization.k8s.io"),
-    ("get", "rolebindings", "rbac.authorization.k8s.io"), ("get", "daemonsets", "apps"),
-    ("patch", "serviceaccounts", ""), ("patch", "clusterroles", "rbac.authorization.k8s.io"),
-    ("patch", "clusterrolebindings", "rbac.authorization.k8s.io"), ("patch", "roles", "rbac.authorization.k8s.io"),
-    ("patch", "rolebindings", "rbac.authorization.k8s.io"), ("patch", "storageclasses", "storage.k8s.io"),
-    ("patch", "daemonsets", "apps"), ("list", "csinodes", "storage.k8s.io"), ("list", "pods", ""),
-    ("watch", "nodes", ""), ("watch", "daemonsets", "apps"), ("watch", "csinodes", "storage.k8s.io"),
-    ("watch", "pods", ""), ("list", "events", ""),
-]  # fmt: skip
-
-
-def everything(kubeconfig: str) -> None:
-    client = connect(kubeconfig, retry_for=5)
-    applied(client)
-    gate(client, seconds=3)
-
-
-def test_every_request_is_known_and_allowed(clean: Lab, proxy: FaultProxy) -> None:
-    clean.api.patch("/api/v1/nodes/win-1", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
-    everything(proxy.kubeconfig)
-    sent = {
-        (call.verb, call.resource, call.group)
-        for call in proxy.calls
-        if not call.resource.startswith("/") and call.resource not in ("selfsubjectaccessreviews", "pods/log")
-    }
-    assert sent == set(SENT)
-
-
-@pytest.mark.parametrize(
-    ("verb", "resource", "group"), SENT, ids=[f"{verb} {resource}" for verb, resource, group in SENT]
-)
-def test_403_names_verb_resource_and_the_rule_to_add(
-    clean: Lab, proxy: FaultProxy, verb: str, resource: str, group: str
-) -> None:
-    clean.api.patch("/api/v1/nodes/win-1", {"metadata": {"labels": {"kubewin.io/csi-proxy": "proven"}}})
-    proxy.add(Fault("forbidden", verbs=(verb,), resources=(resource,)))
-    size = clean.audit_size()
-    with pytest.raises(ClusterError) as raised:
-        everything(proxy.kubeconfig)
-    assert raised.value.reason == "forbidden"
-    assert f"cannot {verb} {resource}" in str(raised.value)
-    assert f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}' in str(raised.value)
-    if verb == "patch":
-        assert writes(clean, size) == [], "nothing may be written when one object is refused"
 
 
 def test_missing_permissions_are_all_named_before_anything_is_tried(clean: Lab) -> None:
