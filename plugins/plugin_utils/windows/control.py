@@ -34,7 +34,7 @@ class Limits:
     killed: float = 20.0
     pipes_gone: float = 15.0
     start: float = 60.0
-    pipes: float = 45.0
+    pipes: float = 20.0
     settle: float = 2.0
     poll: float = 0.5
     line: float = 120.0
@@ -208,6 +208,8 @@ class Control:
                     again = self.look(name, image)
                     if again.state == model.RUNNING and again.pid == look.pid and not set(required) - set(again.pipes):
                         return look.pid
+                    if now > deadline:
+                        raise self._died(name, again, log_file)
                     self.report(f"service {name} did not stay as it was (PID {look.pid}, then {again.pid}); waiting on")
                     continue
                 pipes_deadline = pipes_deadline or now + self.limits.pipes
