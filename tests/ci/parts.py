@@ -37,6 +37,16 @@ LOG_LEVEL_MAIN = INFO
 """
 
 
+# It checks a copy in a temporary folder whose random name may end in an underscore, which reStructuredText takes for a
+# reference in the messages that hold the path. So its random names are made without one.
+ANTSIBULL_DOCS = """\
+import sys, tempfile
+tempfile._RandomNameSequence.characters = "abcdefghijklmnopqrstuvwxyz0123456789"
+from antsibull_docs.cli.antsibull_docs import main
+sys.exit(main())
+"""
+
+
 @dataclass(frozen=True)
 class Bench:
     """What parts work with: this machine's Pythons and lanes, why lanes are missing, the collections beside ours."""
@@ -121,7 +131,8 @@ def check_parts(bench: Bench) -> list[Part]:
             "--validate-collection-refs=all",
             "--disallow-unknown-collection-refs",
         ]
-        step.run([bench.lint.bin / "antsibull-docs", *words, "."], cwd=own, env=lint_environment(bench))
+        command: list[str | Path] = [bench.lint.python, "-c", ANTSIBULL_DOCS, *words, "."]
+        step.run(command, cwd=own, env=lint_environment(bench))
 
     def changelog(step: Step) -> None:
         step.run([bench.lint.bin / "antsibull-changelog", "lint"], cwd=own, env=lint_environment(bench))
@@ -239,12 +250,19 @@ def go_environment() -> dict[str, str]:
 def go(step: Step) -> Counts:
     """gofmt over all Go files; vet and the unit tests of the Windows userland."""
     files = [name for name in tree.listed() if name.endswith(".go")]
-    done = subprocess.run(["gofmt", "-l", *files], check=False, cwd=paths.ROOT, capture_output=True, text=True)
+    environment = go_environment()
+    done = subprocess.run(
+        ["gofmt", "-l", *files],
+        check=False,
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
     if done.stdout or done.returncode:
         step.say(f"gofmt -l:\n{done.stdout}{done.stderr}")
         raise PartFailed("`make format` repairs the layout")
     winland = paths.ROOT / "tests" / "lab" / "go" / "winland"
-    environment = go_environment()
     step.run(["go", "vet", "./..."], cwd=winland, env=environment)
     # What is underneath on Windows builds only for Windows, and must not rot between two runs of the lab.
     step.run(["go", "vet", "./..."], cwd=winland, env={**environment, "GOOS": "windows"})
