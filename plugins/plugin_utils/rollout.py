@@ -58,7 +58,8 @@ def ended(
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]
     if verdict == "green":
-        result["msg"] = f"{len(rollout['nodes'])} nodes are green"
+        names = ", ".join(node["node"] for node in rollout["nodes"])
+        result["msg"] = f"green: {names}" if names else "there is no node to judge, and that is allowed"
         return result
     if verdict == "unproven" and _is_true(arguments.get("accept_unproven")):
         result["msg"] = f"accepted although nobody looked at every host:\n{text}"

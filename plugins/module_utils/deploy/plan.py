@@ -108,6 +108,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
             create_csi_driver=wanted.create_cluster_objects and _absent_or_ours(snapshot.csi_driver),
             create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
         )  # fmt: skip
+        findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
     return Plan(
         driver=driver,
         namespace=namespace,

@@ -8,7 +8,8 @@ Namespace, objects of the controller, other providers. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
@@ -183,6 +184,28 @@ def node_findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snap
             message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
             remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
             yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+
+
+def storage_class_findings(
+    wanted: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
+) -> Iterator[Finding]:
+    """A StorageClass cannot be changed in what matters; said here, with what helps, instead of by the server later."""
+    if live is None or not wanted["create"]:
+        return
+    expected = {
+        "provisioner": driver.name,
+        "parameters": wanted["parameters"],
+        "reclaimPolicy": wanted["reclaim_policy"],
+        "volumeBindingMode": wanted["binding_mode"],
+    }
+    for key, value in expected.items():
+        if live.get(key) != value:
+            subject = f"StorageClass {wanted['name']}"
+            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes lets nobody change that"
+            remedy = (
+                "choose another name with storage_class.name, or delete it first; volumes made by it stay as they are"
+            )
+            yield Finding("CSI-D42", "blocker", subject, message, remedy)
 
 
 def _word(value: object) -> str:

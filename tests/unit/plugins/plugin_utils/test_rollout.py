@@ -51,7 +51,7 @@ def test_progress_tells_nodes_that_went_away() -> None:
 def test_green_passes() -> None:
     result = ended(rollout("green", node("win-1", "green")), {}, 60, "", check_mode=False)
     assert "failed" not in result
-    assert result["msg"] == "1 nodes are green"
+    assert result["msg"] == "green: win-1"
 
 
 @pytest.mark.parametrize(

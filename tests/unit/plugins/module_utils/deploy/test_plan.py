@@ -213,6 +213,29 @@ def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told()
     assert blockers(plan(VSPHERE, Wanted(), snapshot(daemon_sets=(seen,)))) == {"CSI-D40"}
 
 
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param({}, set(), id="as we would make it"),
+        pytest.param({"allowVolumeExpansion": False}, set(), id="what can be changed is no obstacle"),
+        pytest.param({"parameters": {}}, {"CSI-D42"}, id="other parameters"),
+        pytest.param({"provisioner": "other"}, {"CSI-D42"}, id="another driver's"),
+        pytest.param({"reclaimPolicy": "Retain"}, {"CSI-D42"}, id="other reclaim policy"),
+        pytest.param({"volumeBindingMode": "Immediate"}, {"CSI-D42"}, id="other binding mode"),
+    ],
+)
+def test_a_storage_class_that_cannot_become_ours(live: dict[str, Any], expected: set[str]) -> None:
+    same = {
+        "provisioner": VSPHERE.name,
+        "parameters": {"csi.storage.k8s.io/fstype": "ntfs"},
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    world = snapshot(storage_class={**same, **live})
+    assert blockers(plan(VSPHERE, Wanted(), world)) == expected
+    assert plan(VSPHERE, Wanted(storage_class={"create": False}), world).deployable
+
+
 def test_creating_the_objects_is_asked_for_and_said() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
     made = plan(VSPHERE, Wanted(create_cluster_objects=True), world)
