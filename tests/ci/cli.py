@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from . import demo, linktree, machine, parts, paths, venvs
 from .parts import Bench
 from .pythons import Python
-from .runner import Part, Runner, summary
+from .runner import Part, Runner, interrupt_children, summary
 from .venvs import CORES, LANES, LINT, MAIN, Lane, LaneError
 
 STARTED = time.monotonic()
@@ -160,12 +161,21 @@ def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> i
     return run_parts(bench, choose_parts(target, bench, words))
 
 
+def terminated(*unused: object) -> None:
+    """A polite kill reaches this process alone; a key press reaches all that it started. Makes the one like the other."""
+    interrupt_children()
+    raise KeyboardInterrupt
+
+
 def main(arguments: Sequence[str]) -> int:
     """Entry point; the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m ci", description="The repository's tooling; see `make help`.")
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("words", nargs=argparse.REMAINDER, help="parts to run alone, or the command for `lane`")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, terminated)
+    # Started in the background by a shell, this process ignores SIGINT, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     words = [word for word in options.words if word != "--"]
     try:
         pythons = machine.require(tell, checks=options.target in FOR_CHECKS, lab=options.target in FOR_LAB)

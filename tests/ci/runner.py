@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -16,6 +17,24 @@ from . import paths
 
 HEARTBEAT_SECONDS = 20.0
 TAIL_LINES = 30
+GRACE_SECONDS = 30.0
+# Commands under way.
+
+
+STARTED: set[subprocess.Popen[bytes]] = set()
+
+
+def interrupt_children() -> None:
+    """Asks what parts have started to end as on Ctrl-C, so that tests put away what they made; then makes them end."""
+    children = list(STARTED)
+    for child in children:
+        child.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + GRACE_SECONDS
+    for child in children:
+        try:
+            child.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
 
 
 @dataclass(frozen=True)
@@ -65,15 +84,13 @@ class Step:
         """Runs a command into the log. `env` is added to the environment. PartFailed where it fails and may not."""
         words = [str(word) for word in command]
         self.say("$ " + " ".join(words))
-        code = subprocess.run(
-            words,
-            check=False,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=self.out,
-            stderr=self.out,
-        ).returncode
+        settings = {**os.environ, **(env or {})}
+        with subprocess.Popen(
+            words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
+        ) as process:
+            STARTED.add(process)
+            code = process.wait()
+        STARTED.discard(process)
         if code and not may_fail:
             raise PartFailed(f"{Path(words[0]).name} ended with {code}")
         return code

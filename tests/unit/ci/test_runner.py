@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -123,3 +124,27 @@ def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch)
     outcomes = Runner(said.append).run([Part("slow", work)])
 
     assert summary(outcomes, 0).startswith("1 passed")
+
+
+def test_being_told_to_stop_ends_what_was_started_as_a_key_press_would() -> None:
+    program = "trap 'echo put away; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+    said: list[str] = []
+
+    def work(step: Step) -> None:
+        step.run(["sh", "-c", program])
+
+    def stop() -> None:
+        until(lambda: any("ready" in "".join(entry[1].tail()) for entry in list(made.running.values())))
+        runner.interrupt_children()
+
+    # What is started inherits an ignored SIGINT, which is what a shell's background jobs have.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    made = Runner(said.append, jobs=1)
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    (outcome,) = made.run([Part("endless", work)])
+    stopping.join(DEADLINE_SECONDS)
+
+    assert outcome.counts.failed == 1
+    assert any("put away" in line for line in said)
+    assert not runner.STARTED
