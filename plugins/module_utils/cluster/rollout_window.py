@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import View
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 
@@ -19,25 +20,48 @@ COALESCE = 2.0
 _LOOK_AGAIN = 1.0
 
 
-def run(view: View, rules: Rules, known: Mapping[str, str], seconds: float) -> Judgement:
+class Watched(Protocol):
+    """What is needed of a View."""
+
+    def load(self) -> None:
+        """Read everything once."""
+
+    def watch(self, seconds: float) -> None:
+        """Keep watching for that long, in the background."""
+
+    def wait(self, seconds: float) -> None:
+        """Take in changes, at the latest after that time."""
+
+    def explain(self) -> None:
+        """Read what explains trouble."""
+
+    def picture(self) -> Picture:
+        """The current state."""
+
+
+def run(
+    view: Watched, rules: Rules, known: Mapping[str, str], seconds: float, clock: Callable[[], float] = time.monotonic
+) -> Judgement:
     """Watch and judge. known: node verdicts' fingerprints as the caller last saw them; seconds 0 looks once."""
     view.load()
     judgement = judge(view.picture(), rules)
     if seconds > 0 and not judgement.settled:
-        judgement = _watch(view, rules, known, seconds)
+        judgement = _watch(view, rules, known, seconds, clock)
     if judgement.verdict in ("waiting", "red"):
         view.explain()
         judgement = judge(view.picture(), rules)
     return judgement
 
 
-def _watch(view: View, rules: Rules, known: Mapping[str, str], seconds: float) -> Judgement:
-    ends = time.monotonic() + seconds
+def _watch(
+    view: Watched, rules: Rules, known: Mapping[str, str], seconds: float, clock: Callable[[], float]
+) -> Judgement:
+    ends = clock() + seconds
     view.watch(seconds)
     changed_at: float | None = None
     while True:
         judgement = judge(view.picture(), rules)
-        now = time.monotonic()
+        now = clock()
         if changed_at is None and fingerprints(judgement) != dict(known):
             changed_at = now
         until = ends if changed_at is None else min(ends, changed_at + COALESCE)
