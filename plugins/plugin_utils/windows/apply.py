@@ -54,6 +54,7 @@ class Applier:
         limits: Limits,
         report: Report,
         observe: Callable[[], Snapshot],
+        attempt: int = 1,
     ) -> None:
         self.node = node
         self.desired = desired
@@ -62,6 +63,8 @@ class Applier:
         self.report = report
         self.control = Control(node, lock, limits, report)
         self._observe = observe
+        self._attempt = f"{lock.me.identity}-{attempt}"
+        """names what only this attempt uses; a run that looks again has more than one"""
         self._touched = False
         """whether the swap has begun: from then on an early end undoes it"""
         self.committed = False
@@ -97,13 +100,13 @@ class Applier:
                 steps += self._secure_steps()
             elif step.kind == "fetch" and source is not None:
                 lease += stage.fetch_seconds(source)
-                steps += stage.fetch_steps(desired, source, self.lock.me.identity)
+                steps += stage.fetch_steps(desired, source, self._attempt)
         self.acquire(snapshot, steps, lease)
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.packed(Path(source.location)) as archive:
                 push_lease = self.limits.line + stage.fetch_seconds(source)
-                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self.lock.me.identity)]
+                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self._attempt)]
                 answers, failure = self.node.chain(steps, stdin=archive, timeout=push_lease)
             self._check_staging(failure)
             stage.check_digest(desired, answers.text("hash"))
@@ -255,12 +258,12 @@ class Applier:
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
-                steps.append(("set aside", builtin("ren", release, f"aside-{self.lock.me.identity}")))
+                steps.append(("set aside", builtin("ren", release, f"aside-{self._attempt}")))
             elif step.kind == "promote":
                 steps.append(
                     (
                         "promote",
-                        builtin("ren", stage.stage_dir(desired, self.lock.me.identity), desired.release_dir_name),
+                        builtin("ren", stage.stage_dir(desired, self._attempt), desired.release_dir_name),
                     )
                 )
             elif step.kind == "create_service":
@@ -382,7 +385,7 @@ class Applier:
     def tidy_steps(self, to_do: plan.Plan, snapshot: Snapshot) -> LabelledSteps:
         names = [step.target for step in to_do.steps if step.kind == "prune"]
         if to_do.has("set_aside"):
-            names.append(f"aside-{self.lock.me.identity}")
+            names.append(f"aside-{self._attempt}")
         steps: LabelledSteps = [
             (f"prune {name}", tolerated(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
             for name in names
@@ -391,7 +394,7 @@ class Applier:
 
     def release(self) -> None:
         """Give back the lock and what only this run used."""
-        own_stage = stage.stage_dir(self.desired, self.lock.me.identity)
+        own_stage = stage.stage_dir(self.desired, self._attempt)
         drop: LabelledSteps = [("drop stage", tolerated(builtin("rd", own_stage, switches="/s /q")))]
         self.node.chain([*drop, *self.lock.release_steps()], timeout=self.limits.line)
         self.lock.held = False

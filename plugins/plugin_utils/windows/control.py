@@ -203,7 +203,7 @@ class Control:
             now = self.node.clock.monotonic()
             if look.state == model.RUNNING and look.pid in look.pids:
                 dead = 0
-                if not missing and look.pipes:
+                if not missing and (look.pipes or not required):
                     self.node.clock.sleep(self.limits.settle)
                     again = self.look(name, image)
                     if again.state == model.RUNNING and again.pid == look.pid and not set(required) - set(again.pipes):

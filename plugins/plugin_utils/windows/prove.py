@@ -64,12 +64,12 @@ def converge(
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
-        for _round in range(_ROUNDS):
+        for attempt in range(1, _ROUNDS + 1):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
             to_do = _planned(desired, snapshot)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
-                applier = Applier(node, desired, lock, limits, report, look)
+                applier = Applier(node, desired, lock, limits, report, look, attempt)
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None
