@@ -15,7 +15,7 @@ import queue
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
@@ -35,14 +35,28 @@ WRITES = re.compile(
 SLOW = r"sc\.exe (create|config|stop|start)|^ren |^md |taskkill|reg\.exe add"
 
 
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a host has at first, what the run that is cut wants, and what the next run wants."""
+
+    first: model.Desired | None
+    cut_off: model.Desired
+    next: model.Desired
+
+    @property
+    def digests(self) -> set[str]:
+        return {wanted.sha256 for wanted in (self.first, self.cut_off, self.next) if wanted}
+
+
 def cuts_of(host: Host, desired: model.Desired) -> list[Cut]:
-    """Every cut of the run that brings ``host`` to ``desired``.
+    """Every cut of the run that tries to bring ``host`` to ``desired``.
 
     A line is killed after each step that does something, not also after the mark that the step prints. Lines that only
     look are killed at their beginning and end.
     """
     host.forget()
-    host.run(desired)
+    with contextlib.suppress(NodeError):
+        host.run(desired)
     done = [entry["steps"] for entry in host.journal()]
     cuts = []
     sent = [replace(command, has_input="tar.exe" in command.line) for command in conversation(host.agent)]
@@ -66,20 +80,20 @@ def shown(cut: Cut) -> str:
     )
 
 
-def check(host: Host, cut: Cut, first: model.Desired | None, desired: model.Desired) -> str:
-    """One cut on a host that is as ``first`` wants it; what went wrong, or ''."""
-    good = {desired.sha256} | ({first.sha256} if first else set())
+def check(host: Host, cut: Cut, scenario: Scenario) -> str:
+    """One cut; what went wrong, or ''."""
+    desired = scenario.next
     # WinRS keeps the input of a lost client open for hours; here long enough for the next run to meet that tar.exe.
     host.agent.control("set", orphan_stdin_ms=500)
     if cut.kind == "reply_lost":
         # Slow enough that what runs on is still at work when the next run starts.
         host.fault(match=SLOW, times=12, delay_ms=15)
     with contextlib.suppress(NodeError):
-        host.run(desired, cut=cut)
-    if first is not None:
+        host.run(scenario.cut_off, cut=cut)
+    if scenario.first is not None:
         # Whatever the service manager may start now, or after a reboot, is a whole, verified release.
         between = host.look(desired)
-        if between.service is None or between.executable_sha256 not in good:
+        if between.service is None or between.executable_sha256 not in scenario.digests:
             return f"{shown(cut)}: the service runs {between.service and between.service.command_line}, {between.executable_sha256}"
     try:
         host.run(desired)
@@ -112,9 +126,7 @@ def check(host: Host, cut: Cut, first: model.Desired | None, desired: model.Desi
     return ""
 
 
-def failures(
-    server: SimulatedServer, cuts: list[Cut], first: model.Desired | None, desired: model.Desired
-) -> Iterator[str]:
+def failures(server: SimulatedServer, cuts: list[Cut], scenario: Scenario) -> Iterator[str]:
     """What went wrong, cut by cut. Each worker has a host that goes back to its beginning after every cut."""
     hosts: queue.SimpleQueue[Host] = queue.SimpleQueue()
 
@@ -124,15 +136,15 @@ def failures(
             host.agent.control("restore")
             host.forget()
             host.clear_faults()
-            return check(host, cut, first, desired)
+            return check(host, cut, scenario)
         finally:
             hosts.put(host)
 
     with contextlib.ExitStack() as stack:
         for number in range(_AT_ONCE):
             host = stack.enter_context(simulated_host(server.address, f"cut-{next(_names)}-{number}"))
-            if first is not None:
-                host.run(first)
+            if scenario.first is not None:
+                host.run(scenario.first)
             host.agent.control("snapshot")
             hosts.put(host)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -146,7 +158,7 @@ def test_every_cut_of_an_installation(server: SimulatedServer, host: Host, artif
     cuts = cuts_of(host, desired)
     assert {cut.kind for cut in cuts} == {*ALL_KINDS, *(["input_lost"] if push else [])}
     assert len(cuts) > 60
-    assert list(failures(server, cuts, None, desired)) == []
+    assert list(failures(server, cuts, Scenario(None, desired, desired))) == []
 
 
 def test_every_cut_of_an_upgrade(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
@@ -154,4 +166,17 @@ def test_every_cut_of_an_upgrade(server: SimulatedServer, host: Host, artifacts:
     host.run(old)
     cuts = cuts_of(host, new)
     assert len(cuts) > 100
-    assert list(failures(server, cuts, old, new)) == []
+    assert list(failures(server, cuts, Scenario(old, new, new))) == []
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("after", [OLD, "1.2.1"])
+@pytest.mark.parametrize("behaviour", [{"start": "exit:2"}, {"start": "crash:2"}, {"pipes": "none"}], ids=str)
+def test_every_cut_of_an_upgrade_that_fails_and_of_its_rollback(
+    server: SimulatedServer, host: Host, artifacts: Artifacts, behaviour: dict[str, str], after: str
+) -> None:
+    old, bad = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW, **behaviour))
+    host.run(old)
+    cuts = cuts_of(host, bad)
+    then = wanted(artifacts.csi_proxy(after), allow_downgrade=True)
+    assert list(failures(server, cuts, Scenario(old, bad, then))) == []
