@@ -36,7 +36,7 @@ class ActionModule(ActionBase):
         display.display("")
         display.display(render_summary(summary))
         result.update(changed=False, summary=summary, path=None)
-        if options["output_dir"]:
+        if options["output_dir"] and not self._task.check_mode:
             result["path"] = _write(options["output_dir"], summary)
             display.display(f"written to {result['path']}")
         else:
@@ -50,9 +50,13 @@ def _write(folder: str, summary: dict[str, Any]) -> str:
     try:
         os.makedirs(folder, exist_ok=True)
         handle, part = tempfile.mkstemp(dir=folder, prefix=".enable-csi-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(summary, file, indent=2, sort_keys=True)
-        os.replace(part, path)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(summary, file, indent=2, sort_keys=True)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
     except OSError as error:
         raise AnsibleActionFail(
             f"cannot write the summary to {path}: {error.strerror}. "

@@ -94,10 +94,10 @@ def _proxy(seen: Mapping[str, Any] | None) -> str:
     if not seen:
         return "not looked at"
     service, executable = seen.get("service"), seen.get("executable")
-    if not service:
-        return "absent"
-    release = (executable or {}).get("release") or "unknown release"
     owner = seen.get("managed_by")
+    if not service:
+        return f"serving (managed by {owner})" if seen.get("serving") else "absent"
+    release = (executable or {}).get("release") or "unknown release"
     state = str(service.get("state", "")).lower()
     pipes = "serving" if seen.get("serving") else f"{len(seen.get('missing_pipes') or [])} pipes missing"
     return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")

@@ -59,6 +59,12 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
     assert summary["verdict"] == "not judged"
 
 
+def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
+    seen = {**SERVING, "service": None, "managed_by": "host-process"}
+    summary = summarize([host("win-1", seen)], {"vsphere": gate(win_1="green")}, [])
+    assert summary["nodes"][0]["csi_proxy"] == "serving (managed by host-process)"
+
+
 def test_without_windows_hosts_the_gate_alone_speaks() -> None:
     summary = summarize([], {"vsphere": gate(win_1="unproven")}, [])
     assert [(row["node"], row["csi_proxy"], row["verdict"]) for row in summary["nodes"]] == [
