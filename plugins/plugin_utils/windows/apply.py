@@ -14,7 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program, tolerated
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    Command,
+    builtin,
+    program,
+    silenced,
+    tolerated,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     ChannelError,
@@ -25,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE, is_listed, listing_of_itself
 
 LabelledSteps = list[tuple[str, Command]]
 
@@ -36,11 +42,7 @@ def parameters_key(name: str) -> str:
 
 def set_value(key: str, name: str, value: str | int) -> Command:
     kind, data = ("REG_DWORD", str(value)) if isinstance(value, int) else ("REG_SZ", value)
-    return _silent(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
-
-
-def _silent(command: Command) -> Command:
-    return Command(f"{command.text} >nul", command.builtin)
+    return silenced(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
 
 
 class Applier:
@@ -151,8 +153,8 @@ class Applier:
         grants = [word for sid in ("*S-1-5-18", "*S-1-5-32-544") for word in ("/grant:r", f"{sid}:(OI)(CI)F")]
         path = self.desired.install_dir
         return [
-            ("access", _silent(program("icacls", path, "/reset"))),
-            ("access own", _silent(program("icacls", path, "/inheritance:r", *grants))),
+            ("access", silenced(program("icacls", path, "/reset"))),
+            ("access own", silenced(program("icacls", path, "/inheritance:r", *grants))),
         ]
 
     def _check_staging(self, failure: Failure | None) -> None:
@@ -225,6 +227,7 @@ class Applier:
             failure = self.control.run(self.control.start_steps(name, desired.log_file))
         self.control.check_start(name, failure, desired.log_file)
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
+        self._touched = False  # proven: whatever fails from here on is bookkeeping, which the next run finishes
 
     def _recheck(self, to_do: plan.Plan, snapshot: Snapshot, service: Service) -> None:
         """Re-read what the stop depends on: staging may have taken minutes since the plan was made."""
@@ -272,7 +275,7 @@ class Applier:
                     self.lock.guard("create"),
                     (
                         "create",
-                        _silent(program("sc", "create", name, *arguments, *(depend if desired.dependencies else ()))),
+                        silenced(program("sc", "create", name, *arguments, *(depend if desired.dependencies else ()))),
                     ),
                 ]
             elif step.kind == "commit" and service is not None:
@@ -282,18 +285,18 @@ class Applier:
                     steps.append(("adopted from", set_value(key, "AdoptedFrom", service.command_line)))
                 steps += [
                     self.lock.guard("commit"),
-                    ("commit", _silent(program("sc", "config", name, "binPath=", desired.command_line))),
+                    ("commit", silenced(program("sc", "config", name, "binPath=", desired.command_line))),
                 ]
             elif step.kind == "configure":
-                steps.append(("configure", _silent(program("sc", "config", name, *start, *depend))))
+                steps.append(("configure", silenced(program("sc", "config", name, *start, *depend))))
             elif step.kind == "describe":
-                steps.append(("describe", _silent(program("sc", "description", name, model.DESCRIPTION))))
+                steps.append(("describe", silenced(program("sc", "description", name, model.DESCRIPTION))))
             elif step.kind == "set_recovery" and desired.recovery is not None:
                 actions = "/".join(
                     f"{a.type if a.type != 'none' else ''}/{a.delay_ms}" for a in desired.recovery.actions
                 )
                 arguments = ["reset=", str(desired.recovery.reset_seconds), "actions=", actions]
-                steps.append(("recovery", _silent(program("sc", "failure", name, *arguments))))
+                steps.append(("recovery", silenced(program("sc", "failure", name, *arguments))))
         return steps
 
     def _check_commit(self, failure: Failure | None, name: str) -> None:
@@ -321,22 +324,31 @@ class Applier:
                 self._recheck(to_do, snapshot, service)
                 self.control.stop(service.name, image, plan.own_pids(snapshot))
             failure = self.control.run(
-                [self.lock.guard("delete"), ("delete", _silent(program("sc", "delete", service.name)))]
+                [self.lock.guard("delete"), ("delete", silenced(program("sc", "delete", service.name)))]
             )
             if failure is not None and failure.code not in (1060, 1072):
                 self._check_commit(failure, service.name)
             self._wait_deleted(service.name)
-        steps: LabelledSteps = []
-        if to_do.has("remove_files"):
-            steps += [
-                self.lock.guard("remove"),
-                ("remove", tolerated(builtin("rd", self.desired.install_dir, switches="/s /q"))),
-            ]
+        for step in to_do.steps:
+            if step.kind == "remove_files":
+                self._remove_files(step.target)
         if to_do.has("forget_directory"):
-            steps.append(("forget", _silent(program("reg", "delete", model.OWN_KEY, "/f"))))
-        if steps:
-            failure = self.control.run(steps)
-            self._check_commit(failure, "csi-proxy")
+            forget = silenced(program("reg", "delete", model.OWN_KEY, "/f"))
+            self._check_commit(self.control.run([self.lock.guard("forget"), ("forget", forget)]), "csi-proxy")
+
+    def _remove_files(self, path: str) -> None:
+        """Remove our directory, and see it gone: ``rd`` leaves what somebody holds open, and tells so only in words."""
+        failure = self.control.run(
+            [self.lock.guard("remove"), ("remove", tolerated(builtin("rd", path, switches="/s /q")))]
+        )
+        self._check_commit(failure, "csi-proxy")
+        listed = self.node.ask([("there", listing_of_itself(path))]).text("there")
+        if is_listed(path, listed):
+            raise NodeError(
+                "file_in_use",
+                f"{path} cannot be removed: something in it is in use. The service is removed already.",
+                remedy="Close what holds it open (a shell in that directory, a scan), then run the play again.",
+            )
 
     def _wait_deleted(self, name: str) -> None:
         deadline = self.node.clock.monotonic() + self.limits.killed

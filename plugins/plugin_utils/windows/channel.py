@@ -46,6 +46,7 @@ _SEND_BYTES = 250_000
 
 _SEND_ATTEMPTS = 3
 _BUSY_SECONDS = 5.0
+_SSH_ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 
 # Fault codes of WS-Management (winerror.h, MS-WSMV); their texts are localised.
 _FAULT_BUSY = 170
@@ -210,6 +211,7 @@ class SshChannel:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._notice_dead_peers()
         self._probe()
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
@@ -220,6 +222,14 @@ class SshChannel:
 
     def close(self) -> None:
         """Nothing is held between commands."""
+
+    def _notice_dead_peers(self) -> None:
+        """Bound the wait for a node that is gone: without this, ssh would wait for TCP's keep-alive, two hours.
+
+        ssh takes the first value it is given, so options of the user stay in force.
+        """
+        given = self._connection.get_option("ssh_extra_args") or ""
+        self._connection.set_option("ssh_extra_args", f"{given} {_SSH_ALIVE}".strip())
 
     def _probe(self) -> None:
         """Tell cmd.exe, PowerShell and a Unix shell apart by what each makes of the same words."""
@@ -260,9 +270,20 @@ class SshChannel:
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
                 raise AccessDenied(f"The node refused the logon over ssh: {text}") from error
             raise ConnectionLost(f"The ssh connection to the node failed: {text}") from error
-        except (AnsibleError, OSError) as error:
+        except AnsibleError as error:
+            raise _misconfigured("ssh", str(error)) from error
+        except OSError as error:
             raise ConnectionLost(f"The ssh connection to the node failed: {error}") from error
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)
+
+
+def _misconfigured(connection: str, text: str) -> Unsupported:
+    """The controller cannot even try: a Python package or program is missing, or an option is wrong."""
+    return Unsupported(
+        f"The connection {connection} cannot be used from this controller: {text}",
+        "Install what is missing there, or correct the connection options of the host.",
+        reason="connection_configuration",
+    )
 
 
 def _fault_codes(fault: Any) -> set[int]:
@@ -294,6 +315,9 @@ def _winrm_error(error: Exception, line: str) -> ChannelError:
         return AccessDenied(f"WinRM refused the logon: {text}")
     if _FAULT_DENIED in codes:
         return AccessDenied(f"WinRM let the account log on, but denied the command: {text}")
+    cannot_try = isinstance(error, AnsibleError) and not isinstance(error, AnsibleConnectionFailure)
+    if not line and cannot_try and "timed out" not in text:
+        return _misconfigured("winrm", text)
     if not line:
         return ConnectionLost(f"The node cannot be reached over WinRM: {text}")
     return ConnectionLost(f"The WinRM connection failed while a command ran ({name}): {text}")

@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
 _SHARED = re.compile(
@@ -65,7 +66,7 @@ def _install_dir(value: str) -> str:
     return path
 
 
-def _release(version: str, allow_below_floor: bool = False) -> catalog.Release:
+def _release(version: str) -> catalog.Release:
     release = catalog.find(version)
     if catalog.parse_version(version) is None:
         raise _bad("bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0.")
@@ -244,14 +245,14 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         ca_file=checked_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
         check_revocation=bool(options["source_check_revocation"]),
     )
-    if source.is_url:
-        check_value(source.location, "source")
-        check_value(source.proxy, "source_proxy")
-        if re.search(r"\s", source.location) or '"' in source.location:
+    for option, url in (("source", source.location if source.is_url else ""), ("source_proxy", source.proxy)):
+        # Not check_value: a refused URL may be a secret, and its text would show it.
+        refused = sorted(set(re.findall(r"[\s\"%!^&|<>\x00-\x1f\x7f]", url)))
+        if refused:
             raise _bad(
                 "bad_value",
-                f"source: {location!r} holds blanks or quotes.",
-                "Use a plain URL, or download the file and name its path.",
+                f"{option}: {shown(url)} holds {' '.join(map(repr, refused))}, which cmd.exe on the node would interpret.",
+                "Use a URL without such characters; for a signed link, download the file and name its path as source.",
             )
     return source
 

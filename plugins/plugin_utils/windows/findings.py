@@ -17,12 +17,13 @@ def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
     return tuple(
         sorted(
-            [*_service(snapshot), *_storage(desired, snapshot), *_policy(desired, snapshot)], key=lambda found: found.id
+            [*_service(desired, snapshot), *_storage(desired, snapshot), *_policy(desired, snapshot)],
+            key=lambda found: found.id,
         )
     )
 
 
-def _service(snapshot: Snapshot) -> list[Finding]:
+def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
     found = []
     release = plan.release_of(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
@@ -66,7 +67,8 @@ def _service(snapshot: Snapshot) -> list[Finding]:
                     f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
                 )
             )
-    for name in plan.leftovers(snapshot):
+    ours = snapshot.own_install_dir.lower() == desired.install_dir.lower()
+    for name in plan.leftovers(snapshot) if ours else ():
         found.append(
             Finding(
                 "CSI-N05",

@@ -82,6 +82,11 @@ class NodeLock:
         steps = []
         if current is not None:
             away = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"
+            if current.identity != model.UNREADABLE:
+                # Another run may have pushed it aside meanwhile and hold a fresh one.
+                owner = rf"{model.LOCK_DIR}\owner"
+                still = commands.silenced(program("findstr", "/l", f"/c:id={current.identity}", owner))
+                steps.append(("lock still", still))
             steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
         steps += [
             ("lock prepare", builtin("md", own)),

@@ -32,6 +32,9 @@ LOCK_NAME = "kubewin.csi.lock"
 LOCK_DIR = rf"{LOCK_PARENT}\{LOCK_NAME}"
 """The node lock is a directory: renaming one into place is atomic, and only Administrators may create one here."""
 
+UNREADABLE = "unreadable"
+"""identity of a lock's holder that left no readable name"""
+
 DESCRIPTION = "Storage operations for CSI node plugins (kubewin.csi)"
 DISPLAY_NAME = "CSI Proxy"
 
@@ -132,7 +135,6 @@ class Service:
     start: int | None
     delayed: bool
     command_line: str
-    display_name: str
     description: str
     account: str
     dependencies: tuple[str, ...]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -44,17 +43,11 @@ def random_nonces() -> Iterator[str]:
         yield uuid.uuid4().hex[:8]
 
 
-def counted_nonces() -> Iterator[str]:
-    """Marks for tests that compare lines."""
-    return (f"{number:08x}" for number in itertools.count(1))
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What each labelled step of a line printed, and its code."""
 
     steps: dict[str, commands.StepResult]
-    stderr: bytes
 
     def code(self, label: str) -> int:
         code = self.steps[label].code
@@ -94,7 +87,7 @@ class Node:
         results = commands.split_steps(completed.stdout, nonce, len(steps))
         if any(result.code is None for result in results):
             raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
-        return Answers(dict(zip(labels, results, strict=True)), completed.stderr)
+        return Answers(dict(zip(labels, results, strict=True)))
 
     def chain(
         self, steps: Steps, *, stdin: BinaryIO | None = None, timeout: float = 120.0
@@ -105,7 +98,7 @@ class Node:
         line = commands.render_chain([step[1] for step in steps], nonce)
         completed = self.channel.run(line, stdin=stdin, timeout=timeout)
         results = commands.split_steps(completed.stdout, nonce, len(steps))
-        answers = Answers(dict(zip(labels, results, strict=True)), completed.stderr)
+        answers = Answers(dict(zip(labels, results, strict=True)))
         for label, result in answers.steps.items():
             if result.code is None:
                 raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)

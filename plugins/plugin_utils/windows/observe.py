@@ -57,7 +57,7 @@ def _service_steps(name: str) -> list[tuple[str, Command]]:
     ]
 
 
-def _listing_of_itself(path: str) -> Command:
+def listing_of_itself(path: str) -> Command:
     """List ``path`` among its siblings: ``dir`` of an empty directory is an error, and so tells nothing."""
     return builtin("dir", path + "*", switches="/b /ad", quiet=True)
 
@@ -87,14 +87,14 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
     steps += [
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
         ("own", _query(model.OWN_KEY)),
-        ("install_dir", _listing_of_itself(desired.install_dir)),
+        ("install_dir", listing_of_itself(desired.install_dir)),
         ("entries", builtin("dir", desired.install_dir, switches="/b /ad", quiet=True)),
         ("access", program("icacls", desired.install_dir, quiet=True)),
         ("lock", builtin("type", rf"{model.LOCK_DIR}\owner", quiet=True)),
         ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad", quiet=True)),
     ]
     if desired.log_file:
-        steps.append(("log_dir", _listing_of_itself(desired.log_file.rpartition("\\")[0])))
+        steps.append(("log_dir", listing_of_itself(desired.log_file.rpartition("\\")[0])))
     steps += [
         (
             "host",
@@ -158,7 +158,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
     if service is None and not desired.service_name and image_paths:
         preferred = [known for known in catalog.SERVICE_NAMES if known in image_paths]
         name = preferred[0] if preferred else sorted(image_paths)[0]
-    executable = _program_of(service, scan) if service else parse.executable_of(image_paths.get(name, ""))
+    executable = _program_of(service) if service else parse.executable_of(image_paths.get(name, ""))
     digest = parse.sha256(answers.text("staged"))
     found_processes = parse.processes(answers.text("processes"))
     found_digest = digest
@@ -168,6 +168,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         found_digest = parse.sha256(status_answers.text("executable"))
         found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(status_answers.text("processes")))))
     image_paths.pop(name, None)
+    processes = tuple(model.Process(image, pid) for image, pid in found_processes)
     mounts = _stale_mounts(node, desired.kubelet_path + _CSI_DIRECTORY, parse.names(answers.text("drivers")))
     trouble = parse.registry(answers.text("trouble"))
     own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
@@ -178,19 +179,19 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         dependents=_dependents(scan, name),
         other_services=tuple(sorted(image_paths.items())),
         rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
-        processes=tuple(model.Process(image, pid) for image, pid in found_processes),
+        processes=processes,
         pipes=parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX),
         executable_sha256=found_digest if service else None,
         staged_sha256=digest,
         own_install_dir=own.get("installdir", ("", ""))[1],
-        install_dir_exists=_is_listed(desired.install_dir, answers.text("install_dir")),
+        install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
         install_dir_entries=parse.names(answers.text("entries")),
         install_dir_access=parse.access_entries(answers.text("access")),
-        lock=lock_owner(answers.text("lock")),
-        executable_in_use=_in_use(node, service, {pid for image, pid in found_processes}),
+        lock=_lock(answers),
+        # Opening a file that is not there would make it: only one that was just hashed is asked about.
+        executable_in_use=found_digest is not None and _in_use(node, service, {process.pid for process in processes}),
         lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
-        log_dir_exists=not desired.log_file
-        or _is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
+        log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
         trouble=_trouble(trouble, answers, desired, mounts),
     )
 
@@ -213,7 +214,7 @@ def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
     return steps
 
 
-def _is_listed(path: str, listing: str) -> bool:
+def is_listed(path: str, listing: str) -> bool:
     return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.names(listing)}
 
 
@@ -244,7 +245,6 @@ def _service(name: str, answers: Answers) -> model.Service | None:
         start=parse.number(values.get("start")),
         delayed=parse.number(values.get("delayedautostart")) == 1,
         command_line=text.get("imagepath", ""),
-        display_name=text.get("displayname", ""),
         description=text.get("description", ""),
         account=text.get("objectname", ""),
         dependencies=parse.strings(values.get("dependonservice")),
@@ -262,7 +262,7 @@ def _service(name: str, answers: Answers) -> model.Service | None:
     )
 
 
-def _program_of(service: model.Service, scan: parse.RegistryTree) -> str:
+def _program_of(service: model.Service) -> str:
     """The program that really serves: under NSSM the service's own executable is only nssm.exe."""
     if service.executable.lower().endswith("nssm.exe") and service.application:
         return service.application
@@ -322,10 +322,18 @@ def _host(answers: Answers) -> model.Host:
     )
 
 
+def _lock(answers: Answers) -> model.LockOwner | None:
+    """The holder of the node lock; one without a readable name has no lease, so that nobody waits for it for ever."""
+    owner = lock_owner(answers.text("lock"))
+    if owner is None and model.LOCK_NAME in {name.lower() for name in parse.names(answers.text("locks"))}:
+        return model.LockOwner(model.UNREADABLE, 0.0, 0.0, "", "", 0)
+    return owner
+
+
 def lock_owner(text: str) -> model.LockOwner | None:
-    """The holder named in the lock's ``owner`` file; None when the file is not there."""
+    """The holder named in the lock's ``owner`` file; None when the file is not there or names nobody."""
     words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
-    if not words.get("id"):
+    if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
         return None
     try:
         since, until, pid = float(words.get("at", "0")), float(words.get("until", "0")), int(words.get("pid", "0"))

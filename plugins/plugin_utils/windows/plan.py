@@ -78,8 +78,8 @@ class Refusal:
 
 
 def shown(location: str) -> str:
-    """A URL without the credentials that it may hold."""
-    return re.sub(r"(?<=://)[^/@]+@", "", location)
+    """A URL without what may be secret in it: user information, and the query (signed links carry their key there)."""
+    return re.sub(r"\?.*", "?...(hidden)", re.sub(r"(?<=://)[^/@]+@", "", location)) if "://" in location else location
 
 
 def managed_by(snapshot: Snapshot) -> ManagedBy:
@@ -446,8 +446,9 @@ def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
             )
         steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
     if snapshot.own_install_dir:
-        if snapshot.install_dir_exists and snapshot.own_install_dir.lower() == desired.install_dir.lower():
-            steps.append(Step("remove_files", f"remove {desired.install_dir}", desired.install_dir))
+        own = snapshot.own_install_dir
+        if snapshot.install_dir_exists or own.lower() != desired.install_dir.lower():
+            steps.append(Step("remove_files", f"remove {own}", own))
         steps.append(Step("forget_directory", f"remove the record {model.OWN_KEY}"))
     return steps
 

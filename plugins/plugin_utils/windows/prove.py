@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
@@ -56,7 +56,7 @@ def converge(
         return observe.observe(node, desired)
 
     first = snapshot = look()
-    to_do = first_plan = _planned(desired, snapshot)
+    to_do = first_plan = _planned(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = plan.preview(desired, snapshot, first_plan.steps)
     if check or not steps:
@@ -66,7 +66,7 @@ def converge(
     try:
         for attempt in range(1, _ROUNDS + 1):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
-            to_do = _planned(desired, snapshot)
+            to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
                 applier = Applier(node, desired, lock, limits, report, look, attempt)
@@ -77,7 +77,8 @@ def converge(
                     report(f"looking again: {surprise}")
                     cause = surprise.__cause__
                 snapshot = look()
-                to_do = _planned(desired, snapshot)
+                lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
+                to_do = _planned(desired, snapshot, lock)
             if not lock.held and all(step.kind in _HOUSEKEEPING for step in to_do.steps):
                 return Outcome(True, snapshot, tuple(steps), diff)
     except NodeError as error:
@@ -99,8 +100,10 @@ def converge(
     )
 
 
-def _planned(desired: Desired, snapshot: Snapshot) -> plan.Plan:
-    planned = plan.plan(desired, snapshot)
+def _planned(desired: Desired, snapshot: Snapshot, lock: NodeLock) -> plan.Plan:
+    live = snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock)
+    # The lock of a run that lives is nothing to clear away.
+    planned = plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
     if isinstance(planned, plan.Refusal):
         raise NodeError(
             planned.reason, planned.message, remedy=planned.remedy, result={"csi_proxy": state(desired, snapshot)}
@@ -113,6 +116,9 @@ def _wait_for_lock(
 ) -> Snapshot:
     """Wait while another live run holds the lock. NodeError ``locked`` names it."""
     begun = node.clock.monotonic()
+    if snapshot.lock is not None and snapshot.lock.identity == model.UNREADABLE:
+        node.clock.sleep(limits.poll)  # its holder may just be renewing its lease
+        snapshot = look()
     while snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock):
         waited = node.clock.monotonic() - begun
         if waited > limits.lock:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import connection_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
@@ -253,6 +253,13 @@ class OneAnswer:
 
     def __init__(self, answer: bytes | Exception) -> None:
         self._answer = answer
+        self.options = {"ssh_extra_args": "-o Compression=yes"}
+
+    def get_option(self, name: str) -> str:
+        return self.options.get(name, "")
+
+    def set_option(self, name: str, value: str) -> None:
+        self.options[name] = value
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         assert not sudoable
@@ -274,11 +281,41 @@ def test_ssh_to_cmd_is_accepted() -> None:
         (b"", Unsupported, "not_windows"),
         (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDenied, "access_denied"),
         (AnsibleConnectionFailure("Connection timed out"), ConnectionLost, "connection_lost"),
+        (AnsibleError("you must install the sshpass program"), Unsupported, "connection_configuration"),
     ],
 )
 def test_ssh_to_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelError], reason: str) -> None:
     with pytest.raises(kind) as caught:
         open_channel(OneAnswer(answer))
+    assert caught.value.reason == reason
+
+
+def test_ssh_notices_a_node_that_is_gone_and_leaves_the_users_options_first() -> None:
+    connection = OneAnswer(b"$PSVersionTable Windows_NT\r\n")
+    open_channel(connection)
+    options = connection.options["ssh_extra_args"]
+    assert options.startswith("-o Compression=yes ")
+    assert "ServerAliveInterval" in options
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (AnsibleError("winrm or requests is not installed"), "connection_configuration"),
+        (AnsibleError("the connection attempt timed out"), "connection_lost"),
+        (AnsibleConnectionFailure("basic: connection refused"), "connection_lost"),
+        (OSError("no route"), "connection_lost"),
+    ],
+)
+def test_a_controller_that_cannot_try_is_not_a_lost_connection(error: Exception, reason: str) -> None:
+    class Refusing:
+        transport = "winrm"
+
+        def _connect(self) -> None:
+            raise error
+
+    with pytest.raises(ChannelError) as caught:
+        open_channel(Refusing())
     assert caught.value.reason == reason
 
 

@@ -71,7 +71,7 @@ def test_a_path_with_blanks_is_quoted_in_the_command_line() -> None:
         ({"service_name": "csi proxy"}, "bad_value", "service_name"),
         ({"dependencies": ["a/b"]}, "bad_value", "dependencies"),
         ({"source": "http://mirror/a&b.exe"}, "bad_value", "&"),
-        ({"source": "http://mirror/a b.exe"}, "bad_value", "blanks"),
+        ({"source": "http://mirror/a b.exe"}, "bad_value", "' '"),
         ({"source": "http://mirror/a.exe", "source_proxy": "http://p|q"}, "bad_value", "source_proxy"),
     ],
 )
@@ -85,6 +85,22 @@ def test_refused(given: dict[str, Any], reason: str, words: str) -> None:
 @pytest.mark.parametrize("version", ["1.3.0", "v1.3.0", "1.3.0-1.el9", "1.4.2"])
 def test_builds_and_later_releases_are_described_by_the_nearest_known_one(version: str) -> None:
     assert len(wanted(version=version).required_pipes) == 23
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://store.example.com/csi-proxy.exe?sv=2024&sig=TOPSECRET",
+        "https://store.example.com/csi-proxy.exe?sig=TOPSECRET%2B",
+        "https://user:TOPSECRET@store.example.com/a%20b.exe",
+    ],
+)
+def test_a_refused_url_does_not_show_what_is_secret_in_it(url: str) -> None:
+    for option in ("source", "source_proxy"):
+        with pytest.raises(NodeError) as refused:
+            wanted(**{"source": "http://mirror/x.exe", option: url})
+        assert "store.example.com" in str(refused.value)
+        assert "TOPSECRET" not in str(refused.value)
 
 
 def test_pipes_may_be_given_with_their_path() -> None:

@@ -12,7 +12,9 @@ from collections.abc import Callable
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, this_run
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, wanted
 
 
@@ -303,8 +305,6 @@ def test_an_interrupt_during_the_swap_undoes_it(
     host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
 ) -> None:
     """What Ansible's task timeout and Ctrl-C raise is no Exception; the old release must serve again all the same."""
-    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
-
     old = wanted(artifacts.csi_proxy(OLD))
     host.run(old)
 
@@ -316,3 +316,105 @@ def test_an_interrupt_during_the_swap_undoes_it(
     with pytest.raises(interrupt):
         host.run(wanted(artifacts.csi_proxy(NEW)))
     still_serves(host, old)
+
+
+def stopped_for_good(host: Host, desired: model.Desired) -> None:
+    host.run(desired)
+    host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
+    for process in host.look(desired).processes:
+        host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
+
+
+@pytest.mark.parametrize("missing", ["file", "folder", "nothing"])
+def test_a_pod_that_took_over_is_never_killed_and_no_file_is_made(
+    host: Host, artifacts: Artifacts, missing: str
+) -> None:
+    """The stopped service's executable may be gone: then nothing tells that the process is the service's."""
+    desired = wanted(artifacts.csi_proxy(NEW))
+    stopped_for_good(host, desired)
+    if missing != "nothing":
+        host.plant(files={desired.executable if missing == "file" else desired.executable.rpartition("\\")[0]: None})
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    before = host.agent.control("state")["state"]["files"].keys()
+    host.forget()
+    assert failed(host, desired).reason == "pipes_taken"
+    assert host.agent.control("state")["state"]["files"].keys() == before
+    assert not any("taskkill" in step for step in host.steps())
+
+
+def test_a_bookkeeping_failure_does_not_undo_a_proven_release(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(match=r"reg\.exe add .* /v Release", rc=1)
+    error = failed(host, desired)
+    assert "rolled_back" not in error.result
+    snapshot = host.look(desired)
+    assert snapshot.service is not None
+    assert snapshot.service.command_line == desired.command_line
+    assert snapshot.service.state == model.RUNNING
+    assert [step.kind for step in host.run(desired).steps] == ["record"]
+
+
+def test_a_directory_in_use_is_not_forgotten(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW)))
+    gone = wanted(None, state="absent")
+    host.fault(match=r"^rd .*csi-proxy", rc=32, times=1)
+    error = failed(host, gone)
+    assert error.reason == "file_in_use"
+    assert host.look(gone).own_install_dir == r"C:\csi-proxy"
+    assert [step.kind for step in host.run(gone).steps] == ["remove_files", "forget_directory"]
+    assert not host.look(gone).install_dir_exists
+
+
+def test_absent_removes_the_directory_that_was_installed_whatever_the_task_names(
+    host: Host, artifacts: Artifacts
+) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW), install_dir=r"C:\elsewhere"))
+    host.run(wanted(None, state="absent"))
+    files = host.agent.control("state")["state"]["files"]
+    assert not [path for path in files if path.startswith(r"c:\elsewhere")]
+
+
+@pytest.mark.parametrize("owner", ["", "garbage\r\n", "id=../x at=1 until=2 .\r\n"])
+def test_a_lock_without_a_readable_holder_blocks_nobody(host: Host, artifacts: Artifacts, owner: str) -> None:
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    desired = wanted(artifacts.csi_proxy(NEW))
+    assert host.run(desired, is_alive=lambda found: None).changed
+    snapshot = host.look(desired)
+    assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
+
+
+def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    assert not host.run(desired, is_alive=lambda found: True).changed
+    assert host.look(desired).lock is not None
+
+
+def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) -> None:
+    """Between the look at a stale lock and its removal another run may have taken over."""
+    fresh = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": fresh}})
+    node = host.node()
+    stale = model.LockOwner("0123456789ab", 0.0, 0.0, "tower", "abc", 77)
+    lock = NodeLock(model.LockOwner("aaaaaaaaaaaa", 0.0, 0.0, "here", "def", 79), node.clock)
+    failure = node.chain(lock.acquire_steps(stale, 60.0))[1]
+    assert failure is not None
+    assert failure.label == "lock still"
+    assert b"ffffffffffff" in host.agent.run(rf"type {model.LOCK_DIR}\owner").stdout
+
+
+def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artifacts: Artifacts) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+    other = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
+    node = host.node()
+    control = Control(node, NodeLock(this_run(node.clock), node.clock), Limits(), host.notes.append)
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
+    host.forget()
+    with pytest.raises(NodeError) as caught:
+        control.run(control.stop_steps("csi-proxy"))
+    assert caught.value.reason == "lock_lost"
+    assert not any("sc.exe stop" in step for step in host.steps())

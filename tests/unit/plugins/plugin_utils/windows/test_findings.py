@@ -83,6 +83,11 @@ def test_what_a_cut_off_run_left() -> None:
     assert ids(replace(with_trouble(), install_dir_entries=(WANTED.release_dir_name, "stage-0123"))) == ["CSI-N05"]
 
 
+def test_leftovers_in_a_directory_of_others_are_not_ours_to_name() -> None:
+    found = replace(with_trouble(), install_dir_entries=("stage-0123",), own_install_dir="")
+    assert "CSI-N05" not in ids(found)
+
+
 def test_every_finding_says_what_to_do() -> None:
     everything = with_trouble(
         san_policy=3,

@@ -54,7 +54,6 @@ def service(desired: model.Desired, **changes: Any) -> model.Service:
             start=2,
             delayed=False,
             command_line=desired.command_line,
-            display_name=model.DISPLAY_NAME,
             description=model.DESCRIPTION,
             account="LocalSystem",
             dependencies=(),
@@ -274,6 +273,12 @@ def test_serving_needs_state_stable_process_and_pipes(found: model.Snapshot, ser
     assert plan.is_serving(PIPES, found) is serving
 
 
+def test_absent_removes_what_was_installed_not_what_is_named() -> None:
+    planned = plan.plan(replace(WANTED, state="absent", install_dir=r"C:\other"), CONVERGED)
+    assert isinstance(planned, plan.Plan)
+    assert [step.target for step in planned.steps if step.kind == "remove_files"] == [WANTED.install_dir]
+
+
 def test_absent_steps() -> None:
     gone = replace(WANTED, state="absent")
     assert kinds(gone, CONVERGED) == ["stop", "delete_service", "remove_files", "forget_directory"]
@@ -298,7 +303,7 @@ def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
-    secret = replace(WANTED, source=model.Source("https://user:secret@mirror.example.com/csi-proxy.exe"))
+    secret = replace(WANTED, source=model.Source("https://user:secret@mirror.example.com/csi-proxy.exe?sig=secret"))
     planned = plan.plan(secret, EMPTY)
     assert isinstance(planned, plan.Plan)
     assert not any("secret" in step.description for step in planned.steps)
