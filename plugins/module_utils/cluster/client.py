@@ -159,18 +159,14 @@ class Client:
             body=json.dumps(definition), content_type=_APPLY, **query,
         )  # fmt: skip
 
-    def allowed(
-        self, verb: str, kind: Kind, namespace: str | None = None, subresource: str = "", name: str = ""
-    ) -> bool:
-        """Whether this account may do that (SelfSubjectAccessReview; stores nothing)."""
-        attributes = {
-            "verb": verb,
-            "group": kind.group,
-            "resource": kind.plural,
-            "subresource": subresource,
-            "name": name,
-        }
-        if kind.namespaced and namespace:
+    def allowed(self, verb: str, group: str, resource: str, namespace: str | None = None, name: str = "") -> bool:
+        """Whether this account may do that, in words of RBAC: resource "pods/log", no namespace for all of them.
+
+        A SelfSubjectAccessReview, which stores nothing.
+        """
+        plural, dummy, subresource = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
+        if namespace:
             attributes["namespace"] = namespace
         review = {
             "apiVersion": kinds.ACCESS_REVIEW.api_version,

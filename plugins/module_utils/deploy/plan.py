@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +16,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
-    MANAGED_BY,
-    MANAGER,
     ControllerSeen,
     Snapshot,
     Wanted,
+    absent_or_ours,
 )
 
 
@@ -94,18 +94,16 @@ class Plan:
 def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     """Decide release, mode and namespace, say what is in the way, and collect what the templates need."""
     controller = snapshot.controllers[0] if snapshot.controllers else None
-    namespace = home(driver, wanted, snapshot)
+    namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
     choice = choose(driver, wanted, controller, kubernetes)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
-        live = snapshot.namespaces.get(namespace)
-        ours = live is not None and ((live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER)
         rendered = settings(
             driver, wanted, choice.rule, choice.version, namespace, kubernetes,
-            create_namespace=live is None or ours,
-            create_csi_driver=wanted.create_cluster_objects and _absent_or_ours(snapshot.csi_driver),
+            create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
+            create_csi_driver=wanted.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
             create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
         )  # fmt: skip
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
@@ -121,11 +119,11 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     )
 
 
-def home(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> str:
+def home(driver: Driver, wanted: Wanted, controllers: Sequence[ControllerSeen]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
     if wanted.namespace:
         return wanted.namespace
-    return snapshot.controllers[0].namespace if snapshot.controllers else driver.namespace
+    return controllers[0].namespace if controllers else driver.namespace
 
 
 def _access(snapshot: Snapshot) -> list[Finding]:
@@ -155,7 +153,3 @@ def _around(
     if choice.rule is not None:
         found += surroundings.node_findings(driver, wanted, choice.rule, snapshot)
     return found
-
-
-def _absent_or_ours(live: Any) -> bool:
-    return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER

@@ -18,6 +18,11 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
 
 
+def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
+    """Whether an object is ours to write: it does not exist, or has our label."""
+    return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The user's wishes; None or empty takes upstream's default.

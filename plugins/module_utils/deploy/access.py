@@ -1,0 +1,128 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to deploy a driver and to go through with enable_csi.yml. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, Rule
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted, absent_or_ours
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing the account must be allowed.
+
+    group, resource: as in RBAC, "pods/log" for a subresource. namespace: where, None is cluster-wide. name: the one
+    object that it is about, empty for all of them. instead: allowing all of these does as well, when there are any.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None = None
+    name: str = ""
+    instead: tuple[Need, ...] = ()
+
+    def rule(self) -> str:
+        """As a rule to add to a role."""
+        names = f', resourceNames: ["{self.name}"]' if self.name else ""
+        return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: ["{self.verb}"]}}'
+
+
+def needs(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+    """What applying, the gate and the play need beyond the reads that planning itself makes.
+
+    live: the Namespace as it is, None when it does not exist.
+    """
+    return (
+        *_applied(driver, wanted, namespace, live),
+        *_granted(driver, wanted, namespace),
+        *_watched(namespace),
+        *(_played() if wanted.csi_proxy_managed else ()),
+    )
+
+
+def missing(wanted: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:
+    """The rules this account lacks, each once."""
+
+    def is_met(need: Need) -> bool:
+        return allowed(need) or (bool(need.instead) and all(allowed(other) for other in need.instead))
+
+    return tuple(dict.fromkeys(need.rule() for need in wanted if not is_met(need)))
+
+
+def _applied(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+    """A server-side apply looks, and needs create besides patch when it creates."""
+    kinds: list[tuple[str, str, str | None]] = [
+        ("", "serviceaccounts", namespace),
+        (_RBAC, "clusterroles", None),
+        (_RBAC, "clusterrolebindings", None),
+        ("apps", "daemonsets", namespace),
+    ]
+    if driver.namespace_rules:
+        kinds += [(_RBAC, "roles", namespace), (_RBAC, "rolebindings", namespace)]
+    if absent_or_ours(live):
+        kinds.append(("", "namespaces", None))
+    if wanted.storage_class.get("create", True):
+        kinds.append((_STORAGE, "storageclasses", None))
+    if wanted.create_cluster_objects:
+        kinds += [(_STORAGE, "csidrivers", None), ("", "configmaps", namespace)]
+    for group, resource, where in kinds:
+        for verb in ("get", "create", "patch"):
+            yield Need(verb, group, resource, where)
+
+
+def _granted(driver: Driver, wanted: Wanted, namespace: str) -> Iterator[Need]:
+    """Kubernetes lets nobody write into a role, or bind a role with, what he does not hold, or has bind and escalate for.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+    """
+    name = wanted.service_account or driver.service_account
+    both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
+        ("clusterroles", driver.cluster_rules, None),
+        ("roles", driver.namespace_rules, namespace),
+    )
+    for roles, rules, where in both:
+        escalate = (Need("escalate", _RBAC, roles, where),)
+        held = [
+            Need(verb, group, resource, where)
+            for rule in rules
+            for group in rule.groups
+            for resource in rule.resources
+            for verb in rule.verbs
+        ]
+        for need in held:
+            yield Need(need.verb, need.group, need.resource, where, instead=escalate)
+        if held:
+            yield Need("bind", _RBAC, roles, where, name, instead=tuple(held))
+
+
+def _watched(namespace: str) -> Iterator[Need]:
+    """The gate."""
+    watched: tuple[tuple[str, str, str | None], ...] = (
+        ("", "nodes", None),
+        (_STORAGE, "csinodes", None),
+        ("", "pods", namespace),
+        ("apps", "daemonsets", namespace),
+    )
+    for group, resource, where in watched:
+        for verb in ("list", "watch"):
+            yield Need(verb, group, resource, where)
+    yield Need("list", "", "events", namespace)
+    yield Need("get", "", "pods/log", namespace)
+
+
+def _played() -> Iterator[Need]:
+    """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
+    yield Need("get", "", "nodes")
+    yield Need("patch", "", "nodes")
+    yield Need("list", "", "pods")
+    yield Need("get", "", "persistentvolumeclaims")

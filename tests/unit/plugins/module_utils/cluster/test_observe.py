@@ -1,0 +1,61 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The look at a cluster before a deployment: where it looks, and what it asks about this account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from unit.plugins.module_utils.cluster.fakes import ApiError, Clock, Response
+from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE
+
+
+class Server:
+    """An API server with the namespace HOME, and an account that may do everything but one thing."""
+
+    def __init__(self, refused: dict[str, str]) -> None:
+        self.refused = refused
+        self.reviews: list[dict[str, str]] = []
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if path.endswith("/selfsubjectaccessreviews"):
+            asked = body["spec"]["resourceAttributes"]
+            self.reviews.append(asked)
+            allowed = any(asked.get(key, "") != value for key, value in self.refused.items())
+            return Response({"status": {"allowed": allowed}})
+        if path == "/version":
+            return Response({"gitVersion": "v1.36.3"})
+        if path == f"/api/v1/namespaces/{HOME}":
+            return Response({"metadata": {"name": HOME}})
+        if path.endswith(("/nodes", "/daemonsets")):
+            return Response({"items": [], "metadata": {"resourceVersion": "1"}})
+        raise ApiError(404)
+
+
+def look(server: Server) -> tuple[str, ...]:
+    clock = Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    return snapshot(client, VSPHERE, Wanted(), check_access=True).missing_access
+
+
+def test_a_subresource_and_a_name_are_asked_for_as_such() -> None:
+    server = Server({"resource": "pods", "subresource": "log"})
+    assert look(server) == ('{apiGroups: [""], resources: ["pods/log"], verbs: ["get"]}',)
+    binds = [one for one in server.reviews if one["verb"] == "bind"]
+    assert [(one["resource"], one["name"], one.get("namespace")) for one in binds] == [
+        ("clusterroles", VSPHERE.service_account, None),
+        ("roles", VSPHERE.service_account, HOME),
+    ]
+
+
+def test_pods_are_asked_for_in_the_whole_cluster() -> None:
+    server = Server({"resource": "pods", "verb": "list", "namespace": ""})
+    assert look(server) == ('{apiGroups: [""], resources: ["pods"], verbs: ["list"]}',)
+
+
+def test_a_namespace_that_is_there_and_not_ours_needs_no_writing() -> None:
+    server = Server({"resource": "namespaces", "verb": "patch"})
+    assert look(server) == ()
+    assert not [one for one in server.reviews if one["resource"] == "namespaces"]
