@@ -77,7 +77,11 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A driver's entry in a CSINode. written_at: when the kubelet last wrote that CSINode, None when not told."""
+    """A driver's entry in a CSINode.
+
+    written_at: when the entry was written last. None when not told, and when other drivers are in that CSINode too: the
+    API dates all entries of the kubelet together, so another driver's registration would renew the time of this one.
+    """
 
     node_id: str
     topology_keys: tuple[str, ...]
@@ -94,7 +98,7 @@ class Registration:
         return cls(
             node_id=str(entry.get("nodeID", "")),
             topology_keys=tuple(entry.get("topologyKeys") or ()),
-            written_at=max((one for one in writes if one is not None), default=None),
+            written_at=max((one for one in writes if one is not None), default=None) if len(entries) == 1 else None,
         )
 
 

@@ -179,8 +179,8 @@ def _stable(picture: Picture, rules: Rules, node: NodeFacts, pod: PodFacts) -> b
     """Whether a Ready pod may be believed.
 
     The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
-    in the CSINode may be of a pod before it. An entry written after this pod started is its own: registering took the
-    driver's answer. Otherwise, and after a restart, the pod has to last.
+    in the CSINode may be of a pod before it. An entry known to be written after this pod started is its own:
+    registering took the driver's answer. Otherwise, and after a restart, the pod has to last.
     """
     restarted = pod.last_restart
     if restarted is not None and picture.now - restarted < timedelta(seconds=rules.stable_for):

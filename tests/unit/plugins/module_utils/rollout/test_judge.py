@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture, Registration, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import NodeVerdict
 from unit.plugins.module_utils.rollout.pictures import (
@@ -182,6 +182,28 @@ def test_a_ready_pod_is_believed_when_it_registered_itself_or_lasted(
         registrations=registration("win-2", written_at=None if written is None else ago(written)),
     )
     assert of(seen).verdict == ("green" if green else "waiting")
+    assert [lack.id for lack in of(seen).lacks] == ([] if green else ["CSI-G13"])
+
+
+@pytest.mark.parametrize(
+    ("beside", "pod_ready_for", "green"),
+    [
+        pytest.param([], 2, True, id="alone: the time is of its own registration"),
+        pytest.param(["smb.csi.k8s.io"], 2, False, id="the other driver may have registered just now"),
+        pytest.param(["smb.csi.k8s.io"], 11, True, id="beside another driver, and lasted"),
+    ],
+)
+def test_another_drivers_registration_vouches_for_no_pod(beside: list[str], pod_ready_for: float, green: bool) -> None:
+    entries = [{"name": name, "nodeID": "vm-win-2"} for name in (*beside, picture().driver)]
+    csi_node = {
+        "metadata": {"name": "win-2", "managedFields": [{"manager": "kubelet", "time": ago(1).isoformat()}]},
+        "spec": {"drivers": entries},
+    }
+    registered = Registration.from_object(csi_node, picture().driver)
+    started = ago(pod_ready_for)
+    seen = win2(
+        pods=pod("win-2", ready_since=started, containers=(container(started_at=started),)), registrations=registered
+    )
     assert [lack.id for lack in of(seen).lacks] == ([] if green else ["CSI-G13"])
 
 
