@@ -63,9 +63,6 @@ class ModeRule:
     ports: Mapping[str, int] = field(default_factory=dict)
     liveness: Probe | None = None
     min_kubernetes: str = "1.20"
-    min_containerd: str | None = None
-    min_csi_proxy: str | None = None
-    advised_csi_proxy: str | None = None
 
     def covers(self, version: Version) -> bool:
         """Whether this mode exists in that release. A pre-release counts with the release it leads to."""
@@ -78,8 +75,8 @@ class ModeRule:
 class Controller:
     """The driver's Linux controller, which somebody else installs and whose version the node plugin has to match.
 
-    deployment, container: names upstream and in namespaces that are looked at in this order. pointer: where its
-    installation is described.
+    deployments, container: the names it has upstream and in distributions. namespaces: where to look, in this order.
+    pointer: where its installation is described.
     """
 
     deployments: tuple[str, ...]
@@ -92,7 +89,8 @@ class Controller:
 class FeatureStates:
     """A ConfigMap of feature switches that the node plugin reads.
 
-    shipped: data upstream installs. required: switches that must be "true" in releases before the given one.
+    shipped: data upstream installs. required_before: by switch, the first release that does without it; earlier ones
+    need it to be "true".
     """
 
     name: str
@@ -132,9 +130,9 @@ class Driver:
     namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
     installation.
     csi_driver: the spec fields of its CSIDriver object that the node plugin relies on. topology_prefix: what the
-    topology keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its images exist for.
-    wmic_below: csi-proxy releases before this one need wmic.exe for this driver, None when it never matters.
-    prerequisites: what has to be true outside of Kubernetes, for people.
+    topology keys begin with. in_tree: the in-tree plugin it replaces. (Both are stated and read by no plan yet.)
+    windows_builds: os.version builds its images exist for. wmic_below: csi-proxy releases before this one need wmic.exe
+    for this driver, None when it never matters.
     """
 
     key: str
@@ -161,8 +159,6 @@ class Driver:
     in_tree: str | None = None
     windows_builds: tuple[str, ...] = ()
     wmic_below: str | None = None
-    credentials: str = ""
-    prerequisites: tuple[str, ...] = ()
 
     def release(self, version: Version) -> Release | None:
         """The catalog's entry for a release, None when it is not known."""

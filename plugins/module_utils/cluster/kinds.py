@@ -17,7 +17,7 @@ from typing import Any
 class Kind:
     """One kind.
 
-    Api_version ("v1", "apps/v1"), kind, plural (its name in paths and RBAC) and whether it has a namespace.
+    api_version: "v1", "apps/v1". plural: its name in paths and RBAC. namespaced: whether its objects are in namespaces.
     """
 
     api_version: str

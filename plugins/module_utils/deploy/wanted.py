@@ -93,7 +93,6 @@ class DaemonSetSeen:
     managed_by: str
     node_selector: Mapping[str, str]
     host_paths: tuple[str, ...]
-    selector: Mapping[str, Any]
     words: str
 
     @classmethod
@@ -114,7 +113,6 @@ class DaemonSetSeen:
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(_slashes(path) for path in paths if path),
-            selector=daemon_set["spec"].get("selector") or {},
             words=" ".join(_slashes(word) for word in words),
         )
 
@@ -135,30 +133,22 @@ def _slashes(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """A Windows Node. build: "20348". container_runtime: "containerd://1.7.20"."""
+    """A Windows Node. build: "20348", empty when it is not told."""
 
     name: str
     build: str
-    kubelet: str
-    container_runtime: str
-    ready: bool
     labels: Mapping[str, str]
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
         """Read a core/v1 Node."""
         labels = node["metadata"].get("labels") or {}
-        status = node.get("status") or {}
-        info = status.get("nodeInfo") or {}
+        info = (node.get("status") or {}).get("nodeInfo") or {}
         build = str(labels.get("node.kubernetes.io/windows-build", "") or info.get("kernelVersion", ""))
         parts = build.split(".")
-        conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
         return cls(
             name=node["metadata"]["name"],
             build=parts[2] if len(parts) > 2 else "",
-            kubelet=str(info.get("kubeletVersion", "")),
-            container_runtime=str(info.get("containerRuntimeVersion", "")),
-            ready=conditions.get("Ready") == "True",
             labels=dict(labels),
         )
 
@@ -168,7 +158,7 @@ class Snapshot:
     """The cluster as it was looked at.
 
     kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
-    config_maps: data of feature-state maps by namespace. missing_access: rules this account lacks, as text.
+    feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks, as text.
     """
 
     kubernetes: str

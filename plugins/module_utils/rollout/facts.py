@@ -206,7 +206,6 @@ class DaemonSetFacts:
     template_generation: str
     pipes: tuple[str, ...]
     pod_spec: Mapping[str, Any]
-    match_labels: Mapping[str, str]
     host_network: bool = False
 
     @classmethod
@@ -225,7 +224,6 @@ class DaemonSetFacts:
             template_generation=str((metadata.get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION, "")),
             pipes=tuple(path[len(_PIPE) :] for path in paths if path.startswith(_PIPE)),
             pod_spec=pod,
-            match_labels=dict((spec.get("selector") or {}).get("matchLabels") or {}),
             host_network=bool(pod.get("hostNetwork")),
         )
 

@@ -54,8 +54,6 @@ DRIVER = Driver(
             ports={"health": 9808},
             liveness=Probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.20",
-            min_csi_proxy="1.1.3",
-            advised_csi_proxy="1.3.0",
         ),
         ModeRule(
             mode="host_process",
@@ -67,7 +65,6 @@ DRIVER = Driver(
             ports={"health": 9808},
             liveness=Probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.26",
-            min_containerd="1.6",
         ),
     ),
     releases=(
@@ -109,11 +106,4 @@ DRIVER = Driver(
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
     wmic_below="1.3.0",
-    credentials="none on the node; the controller has its own",
-    prerequisites=(
-        "the Linux controller and syncer of the same minor release are running",
-        "the vSphere cloud provider has given every node its provider id",
-        "virtual machines have hardware version 15 or later and disk.EnableUUID set to TRUE",
-        "the Windows template has set the SAN policy OnlineAll",
-    ),
 )

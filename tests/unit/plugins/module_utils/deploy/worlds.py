@@ -17,9 +17,6 @@ def node(name: str = "win-1", build: str = "20348", **labels: str) -> NodeSeen:
     return NodeSeen(
         name=name,
         build=build,
-        kubelet="v1.36.3",
-        container_runtime="containerd://1.7.20",
-        ready=True,
         labels={"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven", **labels},
     )
 

@@ -98,7 +98,6 @@ def daemon_set(**changes: Any) -> DaemonSetFacts:
                 {"effect": "NoSchedule", "operator": "Exists"},
             ],
         },
-        match_labels={"app": "vsphere-csi-node-windows"},
     )
     return replace(facts, **changes)
 
