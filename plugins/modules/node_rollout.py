@@ -179,10 +179,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View, find_namespace
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_window import run
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True, "choices": sorted(DRIVERS)},

@@ -17,12 +17,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_window import run
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from lab.cluster import vsphere
 from lab.handle import Lab, eventually
 from unit.roles.rendering import render

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_window import COALESCE, fingerprints, run
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import COALESCE, fingerprints, run
 from unit.plugins.module_utils.rollout.pictures import host, picture, pod, win2
 
 RULES = Rules()

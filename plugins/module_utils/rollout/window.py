@@ -1,7 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One window of watching a rollout: until the gate is settled, a node's verdict changed, or the time is over."""
+"""One window of watching a rollout: until the gate is settled, a node's verdict changed, or the time is over.
+
+What is watched comes in as a View, and time as a clock; nothing here talks to a cluster.
+"""
 
 from __future__ import annotations
 
