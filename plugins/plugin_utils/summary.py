@@ -12,6 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.table import render_ta
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not judged", "green")
+_MEANS = {"unproven": " (the driver is registered there, and nobody looked at csi-proxy and its pipes)"}
 
 
 def summarize(
@@ -62,12 +63,15 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     for finding, hosts in _same_findings(summary["findings"]):
         lines += ["", f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}"]
         lines.append(f"  remedy: {finding['remedy']}")
-    green = sum(row["verdict"] == "green" for row in nodes)
-    lines += ["", f"{green} of {len(nodes)} Windows nodes can take CSI volumes now"]
+    if summary["findings"]:
+        lines += ["", "findings are explained in the collection's guide, docs/docsite/rst/findings.rst"]
+    known = [row for row in nodes if row["node"]]
+    green = sum(row["verdict"] == "green" for row in known)
+    lines += ["", f"{green} of {len(known)} Windows nodes can take CSI volumes now"]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
         if named and verdict != "green":
-            lines.append(f"{verdict}: {', '.join(named)}")
+            lines.append(f"{verdict}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], width: in
     left = sum(widths) + 3 * len(widths)
     lines = []
     for row in cells:
-        wrapped = textwrap.wrap(row[-1], max(20, width - left), break_long_words=False) or [""]
+        wrapped = textwrap.wrap(row[-1], max(20, width - left), break_long_words=False, break_on_hyphens=False) or [""]
         start = "".join(f"{cell:<{size}}   " for cell, size in zip(row, widths, strict=False))
         lines.append((start + wrapped[0]).rstrip())
         lines.extend((" " * left + more).rstrip() for more in wrapped[1:])

@@ -132,6 +132,16 @@ def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(first
     assert "csi-proxy" in failure["result"]["msg"]
 
 
+def test_running_again_repairs_it_and_makes_the_plugin_open_the_new_pipes(first: Lab, enabled: Run) -> None:
+    before = {pod["metadata"]["uid"] for pod in first.pods(PLUGIN) if pod["spec"]["nodeName"] == "win-2"}
+    run = enable(first)
+    assert run.code == 0, run.screen
+    after = {pod["metadata"]["uid"] for pod in first.pods(PLUGIN) if pod["spec"].get("nodeName") == "win-2"}
+    assert after
+    assert after.isdisjoint(before)
+    first.set_service("win-2", running=False)
+
+
 def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remedy(first: Lab, enabled: Run) -> None:
     (pod,) = [pod for pod in first.pods(PLUGIN) if pod["spec"]["nodeName"] == "win-2"]
     first.delete_pod(pod)
@@ -156,7 +166,7 @@ def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remed
     assert remedies
 
 
-def test_running_again_repairs_it(first: Lab, enabled: Run) -> None:
+def test_running_again_repairs_that_too(first: Lab, enabled: Run) -> None:
     run = enable(first)
     assert run.code == 0, run.screen
     assert {row["node"] for row in run.summary["nodes"] if row["verdict"] == "green"} == {"win-1", "win-2", "win-3"}

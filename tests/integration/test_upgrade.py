@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import Run, play
+from integration.playbooks import Run, play, read, start
 from lab import handle
 from lab.handle import Lab, eventually
 
@@ -30,15 +32,18 @@ def old() -> Iterator[Lab]:
     made.stop()
 
 
-def enable(lab: Lab, release: str, *arguments: str, **variables: Any) -> Run:
+def wanted(lab: Lab, release: str) -> dict[str, Any]:
     artifact = next(found for found in lab.state.artifacts if found.release == release)
-    wanted = {
+    return {
         "csi_proxy_version": release,
         "csi_proxy_source": artifact.http_url,
         "csi_proxy_checksum": artifact.sha256,
-        **variables,
     }
-    return play(PLAYBOOK, lab.state.inventories["ntlm-http"], *arguments, variables=wanted)
+
+
+def enable(lab: Lab, release: str, *arguments: str, **variables: Any) -> Run:
+    asked = {**wanted(lab, release), **variables}
+    return play(PLAYBOOK, lab.state.inventories["ntlm-http"], *arguments, variables=asked)
 
 
 def node(lab: Lab, name: str) -> dict[str, Any]:
@@ -62,7 +67,8 @@ def plugins(lab: Lab) -> set[str]:
     return {pod["metadata"]["uid"] for pod in lab.pods(PLUGIN)}
 
 
-def test_a_node_whose_volumes_move_is_left_alone_and_given_back(old: Lab) -> None:
+@pytest.mark.parametrize("by_the_administrator", [False, True], ids=["free", "cordoned by the administrator"])
+def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_administrator: bool) -> None:
     starting = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -74,14 +80,37 @@ def test_a_node_whose_volumes_move_is_left_alone_and_given_back(old: Lab) -> Non
         },
     }
     old.api.post(PODS, starting)
-    run = enable(old, NEW, kubewin_quiesce_timeout=5)
+    old.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": by_the_administrator or None}})
+    before = plugins(old)
+    run = enable(old, NEW, "--tags", "proxy", kubewin_quiesce_timeout=5)
     assert run.code != 0
-    (said,) = [failure["result"]["msg"] for failure in run.failures]
-    assert "pod default/starting is starting" in said
+    assert "pod default/starting is starting" in run.failures[-1]["result"]["msg"]
     assert releases(old) == {OLD}
-    assert cordoned(old) == []
+    assert plugins(old) == before
+    assert cordoned(old) == (["win-1"] if by_the_administrator else [])
     old.api.gone(f"{PODS}/starting")
     eventually(lambda: not old.api.ok(f"{PODS}/starting"), "the pod is gone")
+    old.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
+
+
+def test_a_run_killed_while_csi_proxy_is_away_is_finished_by_the_next(old: Lab, tmp_path: Path) -> None:
+    before = plugins(old)
+    record = tmp_path / "record.jsonl"
+    process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
+    eventually(
+        lambda: any(event["event"] == "start" and "Bring csi-proxy" in event["task"] for event in read(record)),
+        "the swap on the canary begins",
+        timeout=120,
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert cordoned(old) == ["win-1"]
+    run = enable(old, NEW)
+    assert run.code == 0, run.screen
+    assert releases(old) == {NEW}
+    assert cordoned(old) == []
+    assert plugins(old).isdisjoint(before)
+    assert enable(old, OLD, kubewin_allow_downgrade="yes").code == 0
 
 
 def test_the_new_release_runs_with_new_plugin_pods_and_cordons_stay_as_the_administrator_had_them(old: Lab) -> None:
@@ -96,19 +125,10 @@ def test_the_new_release_runs_with_new_plugin_pods_and_cordons_stay_as_the_admin
     old.api.patch("/api/v1/nodes/win-2", {"spec": {"unschedulable": None}})
 
 
-def test_a_cordon_that_a_killed_run_left_is_lifted_by_the_next(old: Lab) -> None:
-    ours = {"metadata": {"annotations": {"kubewin.io/cordoned": "csi-proxy is being replaced"}}}
-    old.api.patch("/api/v1/nodes/win-1", {**ours, "spec": {"unschedulable": True}})
-    run = enable(old, NEW)
-    assert run.code == 0, run.screen
-    assert cordoned(old) == []
-    assert "kubewin.io/cordoned" not in node(old, "win-1")["metadata"].get("annotations", {})
-
-
 def test_a_lower_release_is_refused_before_anything_is_touched_unless_it_is_allowed(old: Lab) -> None:
     refused = enable(old, OLD)
     assert refused.code != 0
-    assert "kubewin_allow_downgrade" in refused.failures[0]["result"]["msg"] or "allow_downgrade" in refused.screen
+    assert "allow_downgrade" in refused.failures[0]["result"]["msg"]
     assert refused.changed == []
     assert releases(old) == {NEW}
     run = enable(old, OLD, kubewin_allow_downgrade="yes")
