@@ -128,9 +128,9 @@ def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
 def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("killed", STOP, after_steps=3))
     run = rig.keep(NEW)
-    # The connection lives, so the run itself may look again and finish, or say that it was interrupted.
-    if run.code != 0:
-        assert run.failures[0]["result"]["reason"] == "interrupted", run.screen
+    # The connection lives, so the run itself undoes what it began, and says that it was interrupted.
+    assert run.code != 0, run.screen
+    assert run.failures[0]["result"]["reason"] == "interrupted", run.screen
     assert rig.front.faults("cut")[0]["hits"] == 1
     rig.finish()
 
