@@ -15,7 +15,6 @@ from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    Command,
     builtin,
     program,
     silenced,
@@ -32,17 +31,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import No
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE, is_listed, listing_of_itself
-
-LabelledSteps = list[tuple[str, Command]]
-
-
-def parameters_key(name: str) -> str:
-    return rf"{model.SERVICES_KEY}\{name}\Parameters"
-
-
-def set_value(key: str, name: str, value: str | int) -> Command:
-    kind, data = ("REG_DWORD", str(value)) if isinstance(value, int) else ("REG_SZ", value)
-    return silenced(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import service_status
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
+    LabelledSteps,
+    forget_swap_steps,
+    parameters_key,
+    set_value,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
 
 
 class Applier:
@@ -69,7 +65,7 @@ class Applier:
         """names what only this attempt uses; a run that looks again has more than one"""
         self._touched = False
         """whether the swap has begun: from then on an early end undoes it"""
-        self.committed = False
+        self._committed = False
         """whether this run set (or tried to set) another command line"""
         self._proven_pid = 0
 
@@ -213,7 +209,7 @@ class Applier:
             steps += self.control.start_steps(name, desired.log_file)
         if steps:
             self._touched = to_do.has("commit", "create_service", "stop", "start")
-            self.committed = to_do.has("commit")
+            self._committed = to_do.has("commit")
             failure = self.control.run(steps)
             self._check_commit(failure, name)
         if stop_now and failure is not None and failure.label == "stop" and failure.code == 1061:
@@ -232,8 +228,6 @@ class Applier:
     def _recheck(self, to_do: plan.Plan, snapshot: Snapshot, service: Service) -> None:
         """Re-read what the stop depends on: staging may have taken minutes since the plan was made."""
         if snapshot.dependents and service.state not in (0, model.STOPPED):
-            from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import service_status
-
             answers = self.node.ask([(name, program("sc", "query", name)) for name in snapshot.dependents])
             statuses = {name: service_status(answers.text(name)) for name in snapshot.dependents}
             running = [name for name, status in statuses.items() if status and status.state != model.STOPPED]
@@ -379,20 +373,13 @@ class Applier:
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
             if to_do.has("commit") or (service and service.record.previous):
-                steps += self.forget_swap_steps(key)
+                steps += forget_swap_steps(key)
         steps += self.tidy_steps(to_do, snapshot)
         failure = self.control.run([*steps, *self.lock.release_steps()])
         if failure is None or failure.label == "unlock":
             self.lock.held = False
         else:
             self._check_commit(failure, service.name if service else "csi-proxy")
-
-    @staticmethod
-    def forget_swap_steps(key: str) -> LabelledSteps:
-        return [
-            (f"forget {value}", tolerated(program("reg", "delete", key, "/v", value, "/f")))
-            for value in ("Previous", "PreviousPid")
-        ]
 
     def tidy_steps(self, to_do: plan.Plan, snapshot: Snapshot) -> LabelledSteps:
         names = [step.target for step in to_do.steps if step.kind == "prune"]
@@ -412,11 +399,9 @@ class Applier:
         self.lock.held = False
 
     def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
-
         if isinstance(error, Surprise) or not self.lock.held:
             return
-        undo = Rollback(self, snapshot, self._observe)
+        undo = Rollback(self.control, self._committed, snapshot, self._observe)
         try:
             if self._touched:
                 undo.run(error)

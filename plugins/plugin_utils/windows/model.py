@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
+
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {
     1: "stopped",
@@ -146,8 +148,6 @@ class Service:
 
     @property
     def executable(self) -> str:
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
-
         return executable_of(self.command_line)
 
     @property

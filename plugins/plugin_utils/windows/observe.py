@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
     silenced,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
 
 IMAGE = "csi-proxy.exe"
@@ -223,8 +224,6 @@ def _service(name: str, answers: Answers) -> model.Service | None:
     values = tree.get(parse.registry_key(rf"{_SERVICES}\{name}"))
     status = parse.service_status(answers.text("status"))
     if answers.code("status") == 5:
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
-
         raise AccessDenied(f"The node denied reading the service {name!r} (sc.exe answered 5).")
     if not values and status is None:
         return None

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
     Desired,
     Drift,
@@ -322,9 +322,7 @@ def kept_releases(desired: Desired, snapshot: Snapshot) -> set[str]:
 
 
 def _release_dir_of(desired: Desired, command_line: str) -> str:
-    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
-
-    path = executable_of(command_line)
+    path = parse.executable_of(command_line)
     prefix = desired.install_dir.lower() + "\\"
     return path[len(prefix) :].partition("\\")[0] if path.lower().startswith(prefix) else ""
 
@@ -451,56 +449,3 @@ def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
             steps.append(Step("remove_files", f"remove {own}", own))
         steps.append(Step("forget_directory", f"remove the record {model.OWN_KEY}"))
     return steps
-
-
-def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
-    """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
-    before = _view(snapshot)
-    if not steps:
-        return {"before": before, "after": before}
-    if desired.state == "absent":
-        return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
-    service = snapshot.service
-    recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
-    after = {
-        "service": {
-            "name": service.name if service else desired.service_name or catalog.SERVICE_NAMES[0],
-            "state": "running",
-            "command_line": desired.command_line,
-            "start_mode": desired.start_mode,
-            "dependencies": list(desired.dependencies),
-            "recovery": recovery_view(recovery),
-            "description": model.DESCRIPTION,
-        },
-        "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
-        "install_dir": desired.install_dir,
-    }
-    return {"before": before, "after": after}
-
-
-def _view(snapshot: Snapshot) -> dict[str, Any]:
-    service = snapshot.service
-    return {
-        "service": service
-        and {
-            "name": service.name,
-            "state": model.STATE_NAMES.get(service.state, "unknown"),
-            "command_line": service.command_line,
-            "start_mode": service.start_mode,
-            "dependencies": list(service.dependencies),
-            "recovery": recovery_view(service.recovery),
-            "description": service.description,
-        },
-        "executable": service
-        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)},
-        "install_dir": snapshot.own_install_dir or None,
-    }
-
-
-def recovery_view(recovery: model.Recovery | None) -> dict[str, Any] | None:
-    if recovery is None:
-        return None
-    return {
-        "reset_seconds": recovery.reset_seconds,
-        "actions": [{"type": action.type, "delay_ms": action.delay_ms} for action in recovery.actions],
-    }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError, NodeError, Surprise
@@ -58,7 +58,7 @@ def converge(
     first = snapshot = look()
     to_do = first_plan = _planned(desired, snapshot, lock)
     steps = list(first_plan.steps)
-    diff = plan.preview(desired, snapshot, first_plan.steps)
+    diff = preview.preview(desired, snapshot, first_plan.steps)
     if check or not steps:
         return Outcome(bool(steps), snapshot, tuple(steps), diff)
     cause: BaseException | None = None
@@ -175,7 +175,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
             "dependencies": list(service.dependencies),
             "account": service.account,
             "delete_pending": service.delete_pending,
-            "recovery": plan.recovery_view(service.recovery),
+            "recovery": preview.recovery_view(service.recovery),
         },
         "executable": service
         and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": plan.release_of(snapshot)},
@@ -210,4 +210,4 @@ def timestamp(seconds: float) -> str:
 
 
 def _plain(value: object) -> object:
-    return plan.recovery_view(value) if isinstance(value, model.Recovery) else value
+    return preview.recovery_view(value) if isinstance(value, model.Recovery) else value

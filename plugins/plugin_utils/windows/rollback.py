@@ -10,24 +10,30 @@ is recorded as the way forth was: a rollback that is itself cut off is finished 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import program, silenced
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
-
-if TYPE_CHECKING:
-    from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
+    forget_swap_steps,
+    parameters_key,
+    set_value,
+)
 
 
 class Rollback:
-    """Undo one swap. ``before`` is the snapshot that the swap's plan was made for."""
+    """Undo one swap.
 
-    def __init__(self, applier: Applier, before: Snapshot, observe: Callable[[], Snapshot]) -> None:
-        self._applier = applier
-        self._control = applier.control
+    ``committed`` tells whether it set (or tried to set) another command line; ``before`` is the snapshot that its plan
+    was made for.
+    """
+
+    def __init__(self, control: Control, committed: bool, before: Snapshot, observe: Callable[[], Snapshot]) -> None:
+        self._control = control
+        self._committed = committed
         self._before = before
         self._observe = observe
 
@@ -58,9 +64,7 @@ class Rollback:
         return f"The new service {now.name!r} was removed again."
 
     def _return_to(self, old: Service) -> str:
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import parameters_key, set_value
-
-        target = old.command_line if self._applier.committed else old.record.previous
+        target = old.command_line if self._committed else old.record.previous
         snapshot = self._observe()
         now = snapshot.service
         if not target or now is None:
@@ -82,12 +86,12 @@ class Rollback:
                     f"The service {now.name!r} cannot be set back to {target}: {meaning.text} ({failure.code}).",
                     remedy=meaning.remedy,
                 )
-        was_running = old.state == model.RUNNING or not self._applier.committed
-        still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._applier.committed
+        was_running = old.state == model.RUNNING or not self._committed
+        still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._committed
         if was_running and not still_the_old:
             self._restart(now, old)
-        self._control.run(self._applier.forget_swap_steps(key))
-        what = f"csi-proxy {old.record.release}" if old.record.release and self._applier.committed else target
+        self._control.run(forget_swap_steps(key))
+        what = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
         return (
             f"{what} is back and serving."
             if was_running

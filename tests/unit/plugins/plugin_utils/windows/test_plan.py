@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, preview
 
 PIPES = catalog.RELEASES[-1].pipes
 WANTED = model.Desired(
@@ -287,12 +287,12 @@ def test_absent_steps() -> None:
 
 
 def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_release() -> None:
-    same = plan.preview(WANTED, CONVERGED, ())
+    same = preview.preview(WANTED, CONVERGED, ())
     assert same["before"] == same["after"]
     upgrade = installed(OLDER)
     steps = plan.plan(WANTED, upgrade)
     assert isinstance(steps, plan.Plan)
-    changed = plan.preview(WANTED, upgrade, steps.steps)
+    changed = preview.preview(WANTED, upgrade, steps.steps)
     assert changed["before"]["executable"]["release"] == "1.1.3"
     assert changed["after"]["executable"]["release"] == "1.3.0"
     assert {

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Before and after, as Ansible's diff shows them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import Step, release_of
+
+
+def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> dict[str, Any]:
+    """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
+    before = _view(snapshot)
+    if not steps:
+        return {"before": before, "after": before}
+    if desired.state == "absent":
+        return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
+    service = snapshot.service
+    recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
+    after = {
+        "service": {
+            "name": service.name if service else desired.service_name or catalog.SERVICE_NAMES[0],
+            "state": "running",
+            "command_line": desired.command_line,
+            "start_mode": desired.start_mode,
+            "dependencies": list(desired.dependencies),
+            "recovery": recovery_view(recovery),
+            "description": model.DESCRIPTION,
+        },
+        "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
+        "install_dir": desired.install_dir,
+    }
+    return {"before": before, "after": after}
+
+
+def _view(snapshot: Snapshot) -> dict[str, Any]:
+    service = snapshot.service
+    return {
+        "service": service
+        and {
+            "name": service.name,
+            "state": model.STATE_NAMES.get(service.state, "unknown"),
+            "command_line": service.command_line,
+            "start_mode": service.start_mode,
+            "dependencies": list(service.dependencies),
+            "recovery": recovery_view(service.recovery),
+            "description": service.description,
+        },
+        "executable": service
+        and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": release_of(snapshot)},
+        "install_dir": snapshot.own_install_dir or None,
+    }
+
+
+def recovery_view(recovery: model.Recovery | None) -> dict[str, Any] | None:
+    if recovery is None:
+        return None
+    return {
+        "reset_seconds": recovery.reset_seconds,
+        "actions": [{"type": action.type, "delay_ms": action.delay_ms} for action in recovery.actions],
+    }
