@@ -62,7 +62,9 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     lines = [table]
     for finding, hosts in _same_findings(summary["findings"]):
         lines += ["", f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}"]
-        lines.append(f"  remedy: {finding['remedy']}")
+        # A note asks for nothing; its remedy is on the page of findings, and in the result.
+        if finding["severity"] != "note":
+            lines.append(f"  remedy: {finding['remedy']}")
     if summary["findings"]:
         lines += ["", "findings are explained in the collection's guide, docs/docsite/rst/findings.rst"]
     known = [row for row in nodes if row["node"]]

@@ -80,7 +80,8 @@ def choose(name: str, pythons: dict[str, Python]) -> Python:
 
 def folder(name: str, python: Python) -> Path:
     """Where the lane's environment is, or will be."""
-    digest = hashlib.sha256(f"{python.path} {python.text}\n".encode())
+    # The same interpreter under another name makes the same environment.
+    digest = hashlib.sha256(f"{os.path.realpath(python.path)} {python.text}\n".encode())
     for file in requirement_files(name):
         digest.update(file.read_bytes())
     return paths.cache() / "venv" / f"{name}-{digest.hexdigest()[:12]}"

@@ -52,8 +52,8 @@ def patiently(make: Callable[[], Any], patience: float) -> Client:
             return Client(dynamic, retry_for=patience)
         except CoreException as error:
             raise ClusterError(
-                f"no access to Kubernetes is configured: {error}. Set kubeconfig, K8S_AUTH_KUBECONFIG, or host and "
-                "api_key.",
+                f"no access to Kubernetes is configured{_named(for_module)}: {str(error).rstrip('.')}. "
+                "Set kubeconfig (kubewin_kubeconfig in the playbooks), K8S_AUTH_KUBECONFIG, or host and api_key.",
                 "configuration",
             ) from error
         except Exception as error:
@@ -80,6 +80,12 @@ def patiently(make: Callable[[], Any], patience: float) -> Client:
                     "unreachable",
                 ) from error
             time.sleep(min(0.5, left))
+
+
+def _named(for_module: AnsibleK8SModule) -> str:
+    """The kubeconfig that was given, when it is a path: a mistyped one is the usual cause."""
+    given = for_module.params.get("kubeconfig")
+    return f" by kubeconfig {given}" if isinstance(given, str) and given else ""
 
 
 def _no_hidden_retries(dynamic: Any) -> None:
