@@ -113,10 +113,14 @@ def check_parts(bench: Bench) -> list[Part]:
     def mypy(step: Step) -> None:
         packages = ["ansible_collections.kubewin.csi.plugins"]
         packages += [name for name in ("ci", "lab", *TEST_FOLDERS, "benchmark") if has_python(name)]
-        step.run(
-            [bench.main.bin / "mypy", *(word for name in packages for word in ("-p", name))],
-            env=environment(bench.main),
-        )
+        # Its cache remembers which packages were not installed, so each environment has its own.
+        command: list[str | Path] = [
+            bench.main.bin / "mypy",
+            "--cache-dir",
+            paths.WORK / "mypy" / bench.main.folder.name,
+        ]
+        named = [word for name in packages for word in ("-p", name)]
+        step.run([*command, *named], env=environment(bench.main))
 
     def ansible_lint(step: Step) -> None:
         # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
