@@ -39,11 +39,11 @@ def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Cli
     wrong).
     """
     patience = float(for_module.params["api_timeout"]) if retry_for is None else retry_for
-    return patiently(lambda: get_api_client(for_module), patience)
+    return patiently(lambda: get_api_client(for_module), patience, _named(for_module))
 
 
-def patiently(make: Callable[[], Any], patience: float) -> Client:
-    """A Client of what kubernetes.core's get_api_client makes; errors as of connect."""
+def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Client:
+    """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may say what was `named`."""
     started = time.monotonic()
     while True:
         try:
@@ -52,7 +52,7 @@ def patiently(make: Callable[[], Any], patience: float) -> Client:
             return Client(dynamic, retry_for=patience)
         except CoreException as error:
             raise ClusterError(
-                f"no access to Kubernetes is configured{_named(for_module)}: {str(error).rstrip('.')}. "
+                f"no access to Kubernetes is configured{named}: {str(error).rstrip('.')}. "
                 "Set kubeconfig (kubewin_kubeconfig in the playbooks), K8S_AUTH_KUBECONFIG, or host and api_key.",
                 "configuration",
             ) from error
