@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import yaml
@@ -18,6 +19,11 @@ RECOMMENDED = CSI_PROXY_RELEASES[-1]
 def _from_file(path: str) -> str:
     """Ansible reads the secret when it is used, so the inventory holds none."""
     return f"{{{{ lookup('ansible.builtin.file', '{path}') }}}}"
+
+
+def _known_hosts(path: str) -> str:
+    """The ssh option, quoted for who splits the arguments and, because the option takes several files, for ssh."""
+    return "-o " + shlex.quote(f'UserKnownHostsFile="{path}"')
 
 
 def _winrm(state: LabState, transport: str, scheme: str) -> dict[str, Any]:
@@ -42,7 +48,7 @@ def _connection(state: LabState, transport: str) -> dict[str, Any]:
             "ansible_user": state.user,
             "ansible_shell_type": "cmd",
             "ansible_ssh_private_key_file": state.ssh_key,
-            "ansible_ssh_common_args": f"-o UserKnownHostsFile={state.ssh_known_hosts} -o StrictHostKeyChecking=yes",
+            "ansible_ssh_common_args": f"{_known_hosts(state.ssh_known_hosts)} -o StrictHostKeyChecking=yes",
         }
     if transport == "psrp":
         return {

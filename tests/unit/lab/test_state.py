@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +125,14 @@ def test_inventory_holds_no_secret_and_all_that_plays_need(root: Path, transport
     assert shared["kubewin_kubeconfig"] == "/kubewin.yaml"
     assert (shared["csi_proxy_version"], shared["csi_proxy_checksum"]) == ("1.3.0", "sha256:bb")
     assert group.get("ansible_password", "").startswith("{{ lookup") or transport == "ssh"
+
+
+def test_ssh_finds_the_known_hosts_of_a_checkout_whose_path_has_a_space(root: Path) -> None:
+    found = inventory.write(dataclasses.replace(lab(root), ssh_known_hosts="/a checkout/known"))
+    group = yaml.safe_load(Path(found["ssh"]).read_text(encoding="utf-8"))["all"]["children"]["windows"]["vars"]
+    words = ["ssh", "-F", "none", "-G", *shlex.split(group["ansible_ssh_common_args"]), "host"]
+    settings = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "userknownhostsfile /a checkout/known" in settings
 
 
 @pytest.mark.parametrize("transport", ["basic-https", "ntlm-https"])
