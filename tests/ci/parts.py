@@ -336,7 +336,9 @@ def unit_part(bench: Bench) -> Part:
 def lab_part(bench: Bench) -> Part:
     """The tests that run on the lab; nothing else runs beside them, because they use the whole machine."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
-    return Part("lab", lambda step: pytest(step, bench, folders, "-v", "-m", "not torture"), alone=True)
+    # Most of their time is waiting, so two at a time; a file's tests share what they set up.
+    words = ["-v", "-m", "not torture", "-n", "2", "--dist", "loadfile"]
+    return Part("lab", lambda step: pytest(step, bench, folders, *words), alone=True)
 
 
 def torture_part(bench: Bench) -> Part:
