@@ -221,6 +221,7 @@ class Applier:
             return
         if stop_now:
             failure = self.control.run(self.control.start_steps(name, desired.log_file))
+        self._await_deletion(failure, name)
         self.control.check_start(name, failure, desired.log_file)
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
         self._touched = False  # proven: whatever fails from here on is bookkeeping, which the next run finishes
@@ -296,6 +297,7 @@ class Applier:
     def _check_commit(self, failure: Failure | None, name: str) -> None:
         if failure is None or failure.label in ("stop", "start"):
             return
+        self._await_deletion(failure, name)
         meaning = meaning_of(failure.code)
         error = NodeError(
             meaning.reason,
@@ -307,6 +309,18 @@ class Applier:
             self._touched = False
             raise Surprise(f"{failure.label}: {failure.code}") from error
         raise error
+
+    def _await_deletion(self, failure: Failure | None, name: str) -> None:
+        """A service marked for deletion goes when its last handle is closed, mostly at once: wait for it, and look again."""
+        if failure is not None and failure.code == 1072:
+            self._wait_deleted(name)
+            self._touched = False
+            meaning = meaning_of(1072)
+            raise Surprise(f"the service {name} was marked for deletion and is gone now") from NodeError(
+                meaning.reason,
+                f"The service {name!r} cannot be made: {meaning.text} (1072), again and again.",
+                remedy=meaning.remedy,
+            )
 
     # -- absent --------------------------------------------------------------------------------------------------
 

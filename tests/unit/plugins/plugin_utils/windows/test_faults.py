@@ -173,7 +173,6 @@ def test_quarantined_while_it_is_staged(host: Host, artifacts: Artifacts) -> Non
     ("match", "rc", "reason"),
     [
         (r"sc\.exe create", 5, "access_denied"),
-        (r"sc\.exe create", 1072, "marked_for_deletion"),
         (r"reg\.exe add HKLM\\SOFTWARE", 1, "access_denied"),
         (r"icacls\.exe .*/reset", 5, "access_denied"),
         (r"sc\.exe failure", 5, "access_denied"),
@@ -188,6 +187,21 @@ def test_denied_while_installing(host: Host, artifacts: Artifacts, match: str, r
     assert error.reason == reason, str(error)
     nothing_half_done(host, desired)
     assert host.run(desired).changed
+
+
+def test_a_name_that_is_marked_for_deletion_for_a_moment_is_waited_for(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(match=r"sc\.exe create", rc=1072)
+    assert host.run(desired).changed
+    assert not host.run(desired).changed
+
+
+def test_a_name_that_stays_marked_for_deletion_is_an_error_of_its_own(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(match=r"sc\.exe create", rc=1072, times=-1)
+    error = failed(host, desired)
+    assert error.reason == "marked_for_deletion", str(error)
+    nothing_half_done(host, desired)
 
 
 def test_reading_the_service_is_denied(host: Host, artifacts: Artifacts) -> None:
