@@ -330,14 +330,14 @@ def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
 
 def unit_part(bench: Bench) -> Part:
     """The tests that need neither the lab nor the network."""
-    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture"))
+    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"), alone=True)
 
 
 def lab_part(bench: Bench) -> Part:
     """The tests that run on the lab; nothing else runs beside them, because they use the whole machine."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
-    # Most of their time is waiting, so two at a time; a file's tests share what they set up.
-    words = ["-v", "-m", "not torture", "-n", "2", "--dist", "loadfile"]
+    # Half of their time is waiting, so three at a time; a file's tests share what they set up.
+    words = ["-v", "-m", "not torture", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
     return Part("lab", lambda step: pytest(step, bench, folders, *words), alone=True)
 
 

@@ -12,6 +12,15 @@ import pytest
 from lab import handle
 from lab.handle import Lab
 
+# Files whose tests run whole playbooks come first, so that no worker is left alone with one of them at the end.
+LONGEST = ("enable_csi", "canary", "upgrade", "connections", "cuts_on_wine", "build_csi_proxy", "cuts_in_playbooks")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order by file, the longest first; the order within a file stays."""
+    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
