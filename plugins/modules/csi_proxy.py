@@ -47,7 +47,8 @@ options:
     type: str
   checksum:
     description:
-      - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it. Required for O(state=present).
+      - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it, or the line of a C(.sha256) file. Required for
+        O(state=present).
       - The project publishes no binary, so the digest is the only proof of what is installed. The playbook
         C(kubewin.csi.build_csi_proxy) prints it.
     type: str

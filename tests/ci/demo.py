@@ -67,7 +67,7 @@ Look around, in this folder:
   . {paths.short(bench.main.bin)}/activate
   ansible-playbook -i {inventory} playbooks/enable-csi.yml --check
   ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info
-  export KUBECONFIG={paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it
+  export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it
 Stop:
   make down
 """

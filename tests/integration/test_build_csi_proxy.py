@@ -200,6 +200,18 @@ def test_missing_mirror_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_mirrors_password_is_not_shown(tmp_path: Path) -> None:
+    mirror = "http://builder:s3cr3t@127.0.0.1:9/go"
+    for how in ({"kubewin_go_proxy": mirror}, {"kubewin_go_env": {"GOPROXY": mirror}}):
+        run = play(tmp_path / "out", check=True, **how)
+        assert run.rc == 0, run.text
+        assert "http://127.0.0.1:9/go" in run.text
+        assert "s3cr3t" not in run.text
+    refused = play(tmp_path / "out", kubewin_go_env={"GOPROXY": mirror, "GOARCH": "arm64"})
+    assert refused.rc != 0
+    assert "s3cr3t" not in refused.text
+
+
 def test_signing_comes_before_the_hash(built: Path, tmp_path: Path) -> None:
     signer = tmp_path / "sign"
     signer.write_text('#!/bin/sh\ncp -- "$1" "$2" && printf signature >> "$2"\n', encoding="ascii")

@@ -87,18 +87,19 @@ def _release(version: str) -> catalog.Release:
 
 
 def _checksum(value: str | None) -> str:
-    text = (value or "").strip().lower().removeprefix("sha256:")
+    # The line of a .sha256 file is welcome as it is: digest, blank, an asterisk or a blank, file name.
+    text = re.sub(r"^([0-9a-f]{64})\s+\*?\S+$", r"\1", (value or "").strip().lower().removeprefix("sha256:"))
     if not text:
         raise _bad(
             "checksum_missing",
             "checksum: the SHA-256 of csi-proxy.exe is missing. Nobody publishes this file, so its digest is the only proof of what it is.",
-            "Set checksum; the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
+            "Set checksum (csi_proxy_checksum in a play); the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
         )
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise _bad(
             "bad_checksum",
             f"checksum: {value!r} is not a SHA-256.",
-            "Use 64 hexadecimal digits, with or without sha256: before them.",
+            "Use 64 hexadecimal digits, with or without sha256: before them, or a line that sha256sum wrote.",
         )
     return text
 

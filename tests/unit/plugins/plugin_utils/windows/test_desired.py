@@ -39,6 +39,11 @@ def test_a_path_with_blanks_is_quoted_in_the_command_line() -> None:
     assert r'"-kubelet-path=D:\kube let"' in line
 
 
+@pytest.mark.parametrize("form", ["{}", "sha256:{}", "{}  csi-proxy-1.3.0.exe", "{} *csi-proxy-1.3.0.exe\n"])
+def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
+    assert wanted(checksum=form.format("ab" * 32)).sha256 == "ab" * 32
+
+
 @pytest.mark.parametrize(
     ("given", "reason", "words"),
     [
