@@ -71,3 +71,15 @@ def test_a_connection_without_a_command_shell_is_refused_before_anything_is_chan
     assert refused in said
     assert "psrp" in said
     assert run.changed == []
+
+
+def test_without_windows_hosts_the_cluster_side_runs_alone_once_that_is_meant(five: Lab) -> None:
+    variables = {"kubewin_kubeconfig": five.state.kubeconfigs["kubewin"]}
+    refused = play(PLAYBOOK, "localhost,", variables=variables)
+    assert refused.code != 0
+    assert "kubewin_cluster_only" in refused.failures[0]["result"]["msg"]
+    assert refused.changed == []
+    run = play(PLAYBOOK, "localhost,", variables={**variables, "kubewin_cluster_only": "yes"})
+    assert run.code == 0, run.screen
+    rows = {row["node"]: row["verdict"] for row in run.summary["nodes"]}
+    assert rows == {host.node: "unproven" for host in five.state.hosts}
