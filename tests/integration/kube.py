@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
@@ -114,9 +114,9 @@ def writes(lab: Lab, since: int) -> list[str]:
 
 
 @contextmanager
-def cluster_objects(lab: Lab) -> Iterator[None]:
-    """The account also holds the shipped role for making what usually belongs to the driver's own installation."""
-    path, name = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "kubewin-csi-cluster-objects"
+def also_holds(lab: Lab, name: str) -> Iterator[None]:
+    """The account also holds another one of the shipped cluster roles."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -129,6 +129,11 @@ def cluster_objects(lab: Lab) -> Iterator[None]:
         yield
     finally:
         lab.api.gone(f"{path}/{name}")
+
+
+def cluster_objects(lab: Lab) -> AbstractContextManager[None]:
+    """The account may make what usually belongs to the driver's own installation."""
+    return also_holds(lab, "kubewin-csi-cluster-objects")
 
 
 def label(lab: Lab, node: str, value: str | None = "proven") -> None:

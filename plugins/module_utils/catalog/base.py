@@ -130,7 +130,7 @@ class Driver:
     namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
     installation.
     csi_driver: the spec fields of its CSIDriver object that the node plugin relies on. topology_prefix: what the
-    topology keys begin with. in_tree: the in-tree plugin it replaces. (Both are stated and read by no plan yet.)
+    topology keys begin with (stated, and read by no plan yet). in_tree: the in-tree plugin it replaces.
     windows_builds: os.version builds its images exist for. wmic_below: csi-proxy releases before this one need wmic.exe
     for this driver, None when it never matters.
     """

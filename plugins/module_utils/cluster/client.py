@@ -75,7 +75,8 @@ class Dynamic(Protocol):
 class Client:
     """Reads and writes with patience: what is safe to repeat is repeated until retry_for seconds have passed.
 
-    Every request made here is safe to repeat: reads, watches, reviews, dry runs, and server-side applies.
+    Every request made here is safe to repeat: reads, watches, reviews, dry runs, server-side applies, and deletions
+    bound to a uid.
     """
 
     def __init__(
@@ -158,6 +159,25 @@ class Client:
             "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
             body=json.dumps(definition), content_type=_APPLY, **query,
         )  # fmt: skip
+
+    def delete(self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool) -> None:
+        """Delete the object that was seen, dependents first; one that is gone already is no error.
+
+        Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
+        """
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Foreground",
+            **({"dryRun": ["All"]} if dry_run else {}),
+        }
+        query = {"dry_run": "All"} if dry_run else {}
+        try:
+            self._json("delete", kind, namespace, name, "DELETE", kind.path(namespace, name), body=body, **query)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
 
     def allowed(self, verb: str, group: str, resource: str, namespace: str | None = None, name: str = "") -> bool:
         """Whether this account may do that, in words of RBAC: resource "pods/log", no namespace for all of them.

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking for what was applied for a driver and for what uses it, and waiting until its pods are gone."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import Use, selector, uses
+
+# First what makes pods, last what they stand on.
+KINDS: tuple[Kind, ...] = (
+    kinds.DAEMON_SET,
+    kinds.STORAGE_CLASS,
+    kinds.CSI_DRIVER,
+    kinds.CONFIG_MAP,
+    kinds.ROLE_BINDING,
+    kinds.ROLE,
+    kinds.CLUSTER_ROLE_BINDING,
+    kinds.CLUSTER_ROLE,
+    kinds.SERVICE_ACCOUNT,
+)
+
+
+def applied_for(client: Client, driver: Driver) -> list[tuple[Kind, dict[str, Any]]]:
+    """Every object that carries a driver's labels, in the order in which they may be deleted."""
+    return [(kind, item) for kind in KINDS for item in client.list(kind, label_selector=selector(driver)).items]
+
+
+def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
+    """Look at everything that tells of volumes in use on Windows Nodes."""
+    return uses(
+        driver,
+        client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items,
+        client.list(kinds.POD).items,
+        client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
+        client.list(kinds.PERSISTENT_VOLUME).items,
+        client.list(kinds.VOLUME_ATTACHMENT).items,
+    )
+
+
+def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float) -> bool:
+    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them."""
+    metadata = daemon_set["metadata"]
+    name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
+    while True:
+        live = client.get(kinds.DAEMON_SET, name, namespace)
+        if live is None or live["metadata"]["uid"] != uid:
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        try:
+            changes = client.watch(
+                kinds.DAEMON_SET,
+                live["metadata"]["resourceVersion"],
+                min(left, 30.0),
+                namespace,
+                field_selector=f"metadata.name={name}",
+            )
+            if any(event == "DELETED" for event, _object in changes):
+                return True
+        except (Gone, Unreachable):
+            time.sleep(min(1.0, max(left, 0.0)))
