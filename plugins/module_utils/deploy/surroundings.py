@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import containerd, image_for
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
@@ -135,7 +136,9 @@ def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Ite
             continue
         if not same and not seen.serves_on_windows(driver.name):
             continue
-        who = f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection"
+        who = ownership.owner(driver, snapshot, seen) or (
+            f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection"
+        )
         subject = f"DaemonSet {seen.namespace}/{seen.name}"
         if same:
             message = f"it has the name ours would have and is {who}"

@@ -159,7 +159,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348"),
     fstypes=("ntfs", ""),
     avoid_nodes={"type": ("virtual-kubelet",)},
-    managed_by={"aks": "csi-azuredisk-node-win"},
+    platform_daemonsets={"aks": "csi-azuredisk-node-win"},
     credentials=(
         Credential(
             "controller",

@@ -158,7 +158,7 @@ DRIVER = Driver(
     in_tree="kubernetes.io/azure-file",
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},
-    managed_by={"aks": "csi-azurefile-node-win"},
+    platform_daemonsets={"aks": "csi-azurefile-node-win"},
     credentials=(
         Credential(
             "controller",
