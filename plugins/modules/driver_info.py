@@ -215,6 +215,36 @@ driver_plan:
       description: Pipes of csi-proxy that its pods mount, bare names.
       type: list
       elements: str
+    platform:
+      description: Who runs the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty where nothing shows it.
+      type: str
+    topology_keys:
+      description: Keys that a registered node has in its topology; one that ends in a slash is what they begin with.
+      type: list
+      elements: str
+    mirrors:
+      description: Other repositories that upstream publishes the driver's image to.
+      type: list
+      elements: str
+    in_tree:
+      description: The in-tree plugin that the driver replaces, null when there is none.
+      type: str
+    fstypes:
+      description: File systems that a StorageClass may name for Windows, empty for a driver that mounts shares.
+      type: list
+      elements: str
+    drain_to:
+      description: Modes to which a node may be switched only without volumes of this driver on it.
+      type: list
+      elements: str
+    credentials:
+      description: What somebody has to provide, each with C(needed_by), C(what) and C(required).
+      type: list
+      elements: dict
+    prerequisites:
+      description: What has to be there and cannot be seen from the cluster.
+      type: list
+      elements: str
     deployable:
       description: Whether nothing is in the way.
       type: bool

@@ -44,7 +44,7 @@ _CSI_PROXY = {
 
 def platform(snapshot: Snapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
-    if snapshot.openshift:
+    if snapshot.openshift or any(node.wmco for node in snapshot.nodes):
         return "openshift"
     for mark, name in _BUILDS:
         if mark in snapshot.kubernetes:

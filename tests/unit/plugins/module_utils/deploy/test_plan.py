@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen, NodeSeen, Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, node, snapshot
 
 
@@ -213,6 +213,8 @@ def test_a_provider_that_the_platform_brings_is_named_and_left(
     made = plan(known, Wanted(), snapshot(daemon_sets=(theirs,), kubernetes=kubernetes, openshift=openshift))
     assert blockers(made) & {"CSI-D40", "CSI-D41"}
     assert says in made.refusal
+    assert "switch it off where it comes from first" in made.refusal
+    assert "delete daemonset" not in made.refusal
 
 
 @pytest.mark.parametrize(
@@ -309,6 +311,24 @@ def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], findi
     made = plan(VSPHERE, Wanted(), snapshot(nodes=nodes))
     assert made.deployable
     assert finding in {one.id for one in made.findings}
+
+
+def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
+    old = NodeSeen("win-old", "20348", {"pool": "old"}, runtime="containerd://1.5.18")
+    new = NodeSeen("win-new", "20348", {"pool": "new"}, runtime="containerd://1.7.27")
+    smb = DRIVERS["smb"]
+    chosen = {
+        pool: plan(smb, Wanted(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
+        for pool in ("old", "new")
+    }
+    assert "CSI-D05" in blockers(chosen["old"])
+    assert "CSI-D05" not in blockers(chosen["new"])
+    assert chosen["new"].nodes == ("win-old", "win-new")
+    virtual = NodeSeen("win-virtual", "14393", {"type": "virtual-kubelet"})
+    made = plan(DRIVERS["azure_disk"], Wanted(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
+    assert not [one for one in made.findings if "win-virtual" in one.object]
+    nowhere = plan(smb, Wanted(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
+    assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
 
 
 def test_the_namespace_is_the_controllers() -> None:
