@@ -4,7 +4,7 @@
 """Azure File: file.csi.azure.com.
 
 Source: deploy/<release>/csi-azurefile-node-windows.yaml and csi-azurefile-node-windows-hostprocess.yaml, deploy/csi-azurefile-driver.yaml,
-deploy/rbac-csi-azurefile-node.yaml, docs/driver-parameters.md and Makefile of
+deploy/rbac-csi-azurefile-node.yaml, deploy/install-driver.sh, docs/driver-parameters.md and Makefile of
 https://github.com/kubernetes-sigs/azurefile-csi-driver.
 """
 
@@ -98,7 +98,7 @@ DRIVER = Driver(
             mode="host_process",
             why="Azure File CSI has a HostProcess form from 1.28.0 on",
             first="1.28.0",
-            default_from="1.31.0",
+            default_from="1.30.5",
             template="azure_file_host_process.yaml.j2",
             ports={"metrics": 29615},
             min_kubernetes="1.23",
