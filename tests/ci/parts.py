@@ -330,7 +330,9 @@ def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
 
 def unit_part(bench: Bench) -> Part:
     """The tests that need neither the lab nor the network."""
-    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"), alone=True)
+    return Part(
+        "unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"), alone=True
+    )
 
 
 def lab_part(bench: Bench) -> Part:
