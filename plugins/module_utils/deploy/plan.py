@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
@@ -35,6 +35,7 @@ class Plan:
     findings: tuple[Finding, ...]
     settings: dict[str, Any]
     nodes: tuple[str, ...]
+    platform: str = ""
 
     @property
     def deployable(self) -> bool:
@@ -66,6 +67,13 @@ class Plan:
                 + ", ".join(f"{key}={value}" for key, value in self.settings["node_selector"].items())
             )
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
+        if self.platform:
+            lines.append(f"platform: {self.platform}")
+        if self.settings:
+            lines += [f"must be there: {text}" for text in self.driver.prerequisites]
+            lines += [
+                f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
+            ]
         lines += [finding.line() for finding in self.findings]
         lines.append("nothing is in the way" if self.deployable else "refused: see the blockers above")
         return lines
@@ -81,7 +89,18 @@ class Plan:
             "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
             "namespace": self.namespace,
             "daemonset": self.driver.daemonset,
-            "pipes": list(self.rule.pipes) if self.rule else [],
+            "pipes": list(self.rule.all_pipes) if self.rule else [],
+            "platform": self.platform,
+            "topology_keys": list(self.driver.topology_keys),
+            "mirrors": list(self.driver.mirrors),
+            "in_tree": self.driver.in_tree,
+            "fstypes": list(self.driver.fstypes),
+            "drain_to": list(self.driver.drain_to),
+            "credentials": [
+                {"needed_by": one.needed_by, "what": one.what, "required": one.required}
+                for one in self.driver.credentials
+            ],
+            "prerequisites": list(self.driver.prerequisites),
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),
@@ -96,7 +115,8 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
-    choice = choose(driver, wanted, controller, kubernetes)
+    everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
+    choice = choose(driver, wanted, controller, snapshot)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
@@ -107,6 +127,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
             create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
         )  # fmt: skip
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
     return Plan(
         driver=driver,
         namespace=namespace,
@@ -115,7 +136,8 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         source=choice.source,
         findings=tuple(findings),
         settings=rendered,
-        nodes=tuple(node.name for node in snapshot.nodes),
+        nodes=tuple(node.name for node in everywhere),
+        platform=ownership.platform(snapshot),
     )
 
 
@@ -124,6 +146,17 @@ def home(driver: Driver, wanted: Wanted, controllers: Sequence[ControllerSeen]) 
     if wanted.namespace:
         return wanted.namespace
     return controllers[0].namespace if controllers else driver.namespace
+
+
+def _aimed(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Snapshot:
+    """Without the nodes that the DaemonSet would pass by: what they cannot run is in nobody's way."""
+    nodes = tuple(
+        node
+        for node in snapshot.nodes
+        if wanted.node_selector.items() <= node.labels.items()
+        and not any(node.labels.get(label) in values for label, values in driver.avoid_nodes.items())
+    )
+    return replace(snapshot, nodes=nodes)
 
 
 def _access(snapshot: Snapshot) -> list[Finding]:
@@ -150,6 +183,7 @@ def _around(
     if choice.version is not None:
         found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
     found += surroundings.provider_findings(driver, snapshot, namespace)
-    if choice.rule is not None:
-        found += surroundings.node_findings(driver, wanted, choice.rule, snapshot)
+    if choice.rule is not None and choice.version is not None:
+        found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
+        found += ownership.findings(wanted, choice.rule, snapshot)
     return found

@@ -14,20 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 
 PART_OF = "app.kubernetes.io/part-of"
-
-# Volume sources of in-tree plugins, which a migrated kubelet hands to the CSI driver (core/v1 Volume and PersistentVolume).
-_IN_TREE = {
-    "kubernetes.io/aws-ebs": "awsElasticBlockStore",
-    "kubernetes.io/azure-disk": "azureDisk",
-    "kubernetes.io/azure-file": "azureFile",
-    "kubernetes.io/gce-pd": "gcePersistentDisk",
-    "kubernetes.io/vsphere-volume": "vsphereVolume",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +94,6 @@ def _is_of(driver: Driver, source: Mapping[str, Any]) -> bool:
     """Whether the spec of a PersistentVolume, or a volume of a pod, is the driver's."""
     if (source.get("csi") or {}).get("driver") == driver.name:
         return True
-    key = _IN_TREE.get(driver.in_tree or "")
-    return key is not None and key in source
+    # A kubelet with migration hands volumes of the in-tree plugin to the CSI driver.
+    plugin = in_tree.find(driver.in_tree)
+    return plugin is not None and plugin.field in source
