@@ -26,7 +26,7 @@ options:
     description: The driver.
     type: str
     required: true
-    choices: [vsphere]
+    choices: [aws_ebs, azure_disk, azure_file, gce_pd, smb, vsphere]
   mode:
     description: How the node plugin reaches the host; V(auto) takes the mode that the release has.
     type: str

@@ -33,7 +33,7 @@ options:
     description: The driver.
     type: str
     required: true
-    choices: [vsphere]
+    choices: [aws_ebs, azure_disk, azure_file, gce_pd, smb, vsphere]
   namespace:
     description: Namespace of the DaemonSet. Without it ours is looked for.
     type: str

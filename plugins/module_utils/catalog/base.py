@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
@@ -26,13 +26,18 @@ IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 class Release:
     """One release of a driver and what differs from release to release.
 
-    version: without a leading v. images: by IMAGE_ROLES, "repository:tag". max_volumes: most volumes a node may take by
-    upstream's default, 0 when the release leaves that to Kubernetes.
+    version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
+    max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
     """
 
     version: str
     images: Mapping[str, str]
     max_volumes: int = 0
+    mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def images_for(self, mode: str) -> dict[str, str]:
+        """The images of this release in a mode, by role."""
+        return {**self.images, **self.mode_images.get(mode, {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +51,102 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Env:
+    """One environment variable: a value, a field of the pod, or an optional key of a ConfigMap.
+
+    field_path: as in fieldRef. config_map: name and key, which may both be absent. In values {kubelet} stands for the
+    kubelet's directory and {kubelet2} for the same with doubled backslashes; upstream uses both forms.
+    """
+
+    name: str
+    value: str = ""
+    field_path: str = ""
+    config_map: tuple[str, str] | None = None
+
+    def as_object(self) -> dict[str, Any]:
+        """As core/v1 EnvVar."""
+        if self.field_path:
+            return {"name": self.name, "valueFrom": {"fieldRef": {"fieldPath": self.field_path}}}
+        if self.config_map is not None:
+            name, key = self.config_map
+            reference = {"name": name, "key": key, "optional": True}
+            return {"name": self.name, "valueFrom": {"configMapKeyRef": reference}}
+        return {"name": self.name, "value": self.value}
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What one container of the pod is told, by upstream's manifest; the catalog's own words for paths are in Env.
+
+    mounts: path in the container by name of the volume. resources: requests and limits. run_as: Windows user, empty for
+    the image's.
+    """
+
+    args: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    env: tuple[Env, ...] = ()
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    run_as: str = ""
+    pre_stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A directory of the host that the pod mounts; path as in Env, an empty one is an emptyDir.
+
+    type: of the hostPath, None when upstream gives none. Pipes are not listed: they follow from ModeRule.pipes.
+    """
+
+    name: str
+    path: str = ""
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModeRule:
     """One way to run the node plugin on Windows, and for which releases it exists.
 
-    first, last: the releases it exists for, both included; None is open. template: file below the role's
+    first, last: the releases it exists for, both included; None is open. default_from: first release that upstream runs
+    this way unless told otherwise, None when it is the fallback. template: file below the role's
     templates/drivers, None when this collection knows the mode but does not deploy it. why: one sentence, for refusals.
-    pipes: csi-proxy pipes the pod mounts, bare names. ports: by use, container ports. min_kubernetes: "1.20".
+    pipes: csi-proxy pipes the pod mounts, bare names; beta_pipes: those it mounts besides for csi-proxy before 1.0.
+    ports: by use, container ports, which are the node's where the pod is a HostProcess one. min_kubernetes: "1.20".
+    min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
+    wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what is worth
+    knowing before choosing it. init: command of an init container with the driver's image, empty for none.
+    containers: by IMAGE_ROLES. volumes: besides the pipes.
     """
 
     mode: Mode
     why: str
     first: str | None = None
     last: str | None = None
+    default_from: str | None = None
     template: str | None = None
     pipes: tuple[str, ...] = ()
+    beta_pipes: tuple[str, ...] = ()
     ports: Mapping[str, int] = field(default_factory=dict)
     liveness: Probe | None = None
+    readiness: Probe | None = None
+    registrar_liveness: Probe | None = None
     min_kubernetes: str = "1.20"
+    min_containerd: str | None = None
+    any_windows: bool = False
+    wmic_before: str | None = None
+    notes: tuple[str, ...] = ()
+    init: tuple[str, ...] = ()
+    containers: Mapping[str, Container] = field(default_factory=dict)
+    volumes: tuple[Volume, ...] = ()
+
+    @property
+    def all_pipes(self) -> tuple[str, ...]:
+        """Every pipe that the pod mounts, in upstream's order."""
+        return self.pipes + self.beta_pipes
+
+    def is_default(self, version: Version) -> bool:
+        """Whether upstream runs that release this way unless told otherwise."""
+        return self.default_from is not None and version.release >= parse(self.default_from).release
 
     def covers(self, version: Version) -> bool:
         """Whether this mode exists in that release. A pre-release counts with the release it leads to."""
@@ -83,6 +167,18 @@ class Controller:
     container: str
     namespaces: tuple[str, ...]
     pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Something secret that a part of the driver needs and that somebody else has to provide.
+
+    needed_by: controller, node or claim. what: where it is looked for, for people.
+    """
+
+    needed_by: Literal["controller", "node", "claim"]
+    what: str
+    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +209,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """The StorageClass for Windows claims: upstream's example, with the file system Windows needs."""
+    """The StorageClass for Windows claims: upstream's example, with the file system Windows needs.
+
+    required: parameters that only the user can give.
+    """
 
     name: str
     parameters: Mapping[str, str]
     binding_mode: str
     allow_expansion: bool
     reclaim_policy: str = "Delete"
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +229,15 @@ class Driver:
     key: its name in options and file names. name: its CSI name, which is also its plugin directory. daemonset,
     namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
     installation.
-    csi_driver: the spec fields of its CSIDriver object that the node plugin relies on. topology_prefix: what the
-    topology keys begin with. in_tree: the in-tree plugin it replaces. (Both are stated and read by no plan yet.)
-    windows_builds: os.version builds its images exist for. wmic_below: csi-proxy releases before this one need wmic.exe
-    for this driver, None when it never matters.
+    csi_driver: the spec of its CSIDriver object as upstream installs it. topology_keys: of its nodes; one that ends in a
+    slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
+    images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
+    one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype that work
+    on Windows, empty when the driver mounts shares. mirrors: other repositories that upstream publishes the driver's
+    image to. managed_by: by platform, the DaemonSet with which it brings this driver to Windows nodes itself.
+    avoid_nodes: by label, the values of Nodes that it keeps away from. prerequisites: what must be there and nobody can
+    see from the cluster. drain_to: modes to which a node may be
+    switched only without volumes of this driver on it.
     """
 
     key: str
@@ -148,17 +253,41 @@ class Driver:
     releases: tuple[Release, ...]
     default_version: str
     controller: Controller
-    csi_driver: Mapping[str, bool | str]
+    csi_driver: Mapping[str, Any]
     cluster_rules: tuple[Rule, ...]
     namespace_rules: tuple[Rule, ...]
     storage_class: StorageClass
     priority_class: str = "system-node-critical"
     max_unavailable: str = "1"
     feature_states: FeatureStates | None = None
-    topology_prefix: str | None = None
+    topology_keys: tuple[str, ...] = ()
     in_tree: str | None = None
     windows_builds: tuple[str, ...] = ()
+    windows_since: Mapping[str, str] = field(default_factory=dict)
     wmic_below: str | None = None
+    fstypes: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    managed_by: Mapping[str, str] = field(default_factory=dict)
+    avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    credentials: tuple[Credential, ...] = ()
+    prerequisites: tuple[str, ...] = ()
+    drain_to: tuple[Mode, ...] = ()
+
+    @property
+    def newest(self) -> Version:
+        """The newest release the catalog has."""
+        return max(parse(known.version) for known in self.releases)
+
+    def builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
+        """Windows builds that a release has an image for in a mode; None when one image fits all."""
+        if rule.any_windows:
+            return None
+        since = self.windows_since
+        return tuple(
+            build
+            for build in self.windows_builds
+            if build not in since or version.release >= parse(since[build]).release
+        )
 
     def release(self, version: Version) -> Release | None:
         """The catalog's entry for a release, None when it is not known."""
@@ -166,7 +295,8 @@ class Driver:
 
     def mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
         """The modes that exist in a release, in upstream's order of preference."""
-        return tuple(rule for rule in self.modes if rule.covers(version))
+        found = [rule for rule in self.modes if rule.covers(version)]
+        return tuple(sorted(found, key=lambda rule: not rule.is_default(version)))
 
     def rule(self, mode: str) -> ModeRule | None:
         """What is known of a mode of this driver, None when it has no such mode."""

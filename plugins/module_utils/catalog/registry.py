@@ -10,6 +10,23 @@ here.
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.drivers.vsphere import DRIVER as VSPHERE
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.drivers import (
+    aws_ebs,
+    azure_disk,
+    azure_file,
+    gce_pd,
+    smb,
+    vsphere,
+)
 
-DRIVERS: dict[str, Driver] = {driver.key: driver for driver in (VSPHERE,)}
+DRIVERS: dict[str, Driver] = {
+    driver.key: driver
+    for driver in (
+        vsphere.DRIVER,
+        aws_ebs.DRIVER,
+        azure_disk.DRIVER,
+        azure_file.DRIVER,
+        gce_pd.DRIVER,
+        smb.DRIVER,
+    )
+}

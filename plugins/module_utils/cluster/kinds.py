@@ -57,6 +57,7 @@ CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles
 CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", False)
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", True)
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True)
+CLUSTER_VERSION = Kind("config.openshift.io/v1", "ClusterVersion", "clusterversions", False)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
 _KNOWN = {

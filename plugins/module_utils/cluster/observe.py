@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing, needs
@@ -48,6 +49,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
         feature_states={namespace: _feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
+        openshift=_openshift(client, controllers),
         missing_access=missing(needs(driver, wanted, namespace, live.get(namespace)), allowed) if check_access else (),
     )
 
@@ -66,6 +68,17 @@ def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[s
         return None
     found: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
     return None if found is None else dict(found.get("data") or {})
+
+
+def _openshift(client: Client, controllers: Iterable[ControllerSeen]) -> str:
+    """The version of OpenShift, asked for only where something looks like it: other accounts may not read it."""
+    if not any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers):
+        return ""
+    found = client.get(kinds.CLUSTER_VERSION, "version")
+    status = (found or {}).get("status") or {}
+    done = [str(one["version"]) for one in status.get("history") or [] if one.get("state") == "Completed"]
+    # Newest first; while an update runs its drivers are replaced one by one, and the last finished one is what was there.
+    return done[0] if done else str((status.get("desired") or {}).get("version", ""))
 
 
 def _unique(names: Iterable[str | None]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
@@ -35,6 +35,7 @@ class Plan:
     findings: tuple[Finding, ...]
     settings: dict[str, Any]
     nodes: tuple[str, ...]
+    platform: str = ""
 
     @property
     def deployable(self) -> bool:
@@ -66,6 +67,13 @@ class Plan:
                 + ", ".join(f"{key}={value}" for key, value in self.settings["node_selector"].items())
             )
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
+        if self.platform:
+            lines.append(f"platform: {self.platform}")
+        if self.settings:
+            lines += [f"must be there: {text}" for text in self.driver.prerequisites]
+            lines += [
+                f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
+            ]
         lines += [finding.line() for finding in self.findings]
         lines.append("nothing is in the way" if self.deployable else "refused: see the blockers above")
         return lines
@@ -81,7 +89,18 @@ class Plan:
             "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
             "namespace": self.namespace,
             "daemonset": self.driver.daemonset,
-            "pipes": list(self.rule.pipes) if self.rule else [],
+            "pipes": list(self.rule.all_pipes) if self.rule else [],
+            "platform": self.platform,
+            "topology_keys": list(self.driver.topology_keys),
+            "mirrors": list(self.driver.mirrors),
+            "in_tree": self.driver.in_tree,
+            "fstypes": list(self.driver.fstypes),
+            "drain_to": list(self.driver.drain_to),
+            "credentials": [
+                {"needed_by": one.needed_by, "what": one.what, "required": one.required}
+                for one in self.driver.credentials
+            ],
+            "prerequisites": list(self.driver.prerequisites),
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),
@@ -96,7 +115,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
-    choice = choose(driver, wanted, controller, kubernetes)
+    choice = choose(driver, wanted, controller, snapshot)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
     if choice.rule is not None and choice.version is not None:
@@ -107,6 +126,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
             create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
         )  # fmt: skip
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
     return Plan(
         driver=driver,
         namespace=namespace,
@@ -116,6 +136,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         findings=tuple(findings),
         settings=rendered,
         nodes=tuple(node.name for node in snapshot.nodes),
+        platform=ownership.platform(snapshot),
     )
 
 
@@ -150,6 +171,7 @@ def _around(
     if choice.version is not None:
         found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
     found += surroundings.provider_findings(driver, snapshot, namespace)
-    if choice.rule is not None:
-        found += surroundings.node_findings(driver, wanted, choice.rule, snapshot)
+    if choice.rule is not None and choice.version is not None:
+        found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
+        found += ownership.findings(wanted, choice.rule, snapshot)
     return found

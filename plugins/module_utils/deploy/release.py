@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import fit
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import ControllerSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import ControllerSeen, Snapshot, Wanted
+
+# HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
+_HOST_PROCESS_STABLE = "1.26"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +29,40 @@ class Choice:
     findings: tuple[Finding, ...]
 
 
-def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, kubernetes: Version) -> Choice:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the Linux controller runs: usually one release, several where sources disagree, none when it cannot be told.
+
+    source: how that is known, for people.
+    """
+
+    versions: tuple[Version, ...]
+    source: str
+
+
+def running_release(driver: Driver, controller: ControllerSeen | None, snapshot: Snapshot) -> Running:
+    """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
+    if controller is None:
+        return Running((), "")
+    tagged = from_image(controller.image)
+    if tagged is not None:
+        return Running((tagged,), "as the Linux controller")
+    if snapshot.openshift:
+        return Running(openshift.shipped(snapshot.openshift, driver.key), f"as OpenShift {snapshot.openshift} ships")
+    return Running((), "")
+
+
+def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, snapshot: Snapshot) -> Choice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
-    running = from_image(controller.image) if controller is not None else None
+    running = running_release(driver, controller, snapshot)
     if wanted.version is not None:
         try:
             version, source = parse(wanted.version), "asked for"
         except ValueError as error:
-            return Choice(
-                None, None, "", (_blocker("CSI-D01", f"{driver.title} version", f"{error}", "give a release number"),)
-            )
-    elif running is not None:
-        version, source = running, "as the Linux controller"
+            finding = Finding("CSI-D01", "blocker", f"{driver.title} version", f"{error}", "give a release number")
+            return Choice(None, None, "", (finding,))
+    elif running.versions:
+        version, source = running.versions[0], running.source
     else:
         version, source = parse(driver.default_version), "default"
     rules = driver.mode_rules(version)
@@ -42,30 +70,79 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, ku
         rules = tuple(rule for rule in rules if rule.mode == wanted.mode)
     usable = [rule for rule in rules if rule.template is not None]
     if not usable:
-        return Choice(version, None, source, (_no_such_mode(driver, wanted, version, source, running),))
-    rule = usable[0]
-    findings: list[Finding] = []
-    if kubernetes < parse(rule.min_kubernetes):
-        message = (
-            f"{driver.title} {version} in mode {rule.mode} needs Kubernetes {rule.min_kubernetes}; found {kubernetes}"
+        return Choice(version, None, source, (_no_such_mode(driver, wanted, version, source, running, snapshot),))
+    rule, findings = _mode(driver, version, usable, snapshot, running)
+    if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
+        message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and can be switched off"
+        remedy = (
+            "make sure that the feature gate WindowsHostProcessContainers is on, or take mode csi_proxy if there is one"
         )
-        findings.append(
-            _blocker("CSI-D03", "Kubernetes", message, f"upgrade Kubernetes to {rule.min_kubernetes} or later")
-        )
+        findings.append(Finding("CSI-D07", "warning", "Kubernetes", message, remedy))
     if driver.release(version) is None:
-        nearest = driver.nearest(version, rule.mode)
-        text = (
-            f"release {version} is newer than this collection or was left out; its images are derived from "
-            f"{nearest[0] if nearest else '?'}"
-        )
-        remedy = "check the image references below, or set them with the images option"
-        findings.append(Finding("CSI-D04", "warning", f"{driver.title} {version}", text, remedy))
-    if running is not None and running.minor != version.minor:
-        findings.append(_skew(driver, wanted, controller, running, version))
+        findings.append(_unlisted(driver, version, rule))
+    findings += _told_by_openshift(driver, controller, running, snapshot)
+    if running.versions and version.minor not in [one.minor for one in running.versions]:
+        findings.append(_skew(driver, wanted, controller, running.versions[0], version))
     return Choice(version, rule, source, tuple(findings))
 
 
-def _no_such_mode(driver: Driver, wanted: Wanted, version: Version, source: str, running: Version | None) -> Finding:
+def _mode(
+    driver: Driver, version: Version, usable: Sequence[ModeRule], snapshot: Snapshot, running: Running
+) -> tuple[ModeRule, list[Finding]]:
+    """The first mode, in upstream's order, that nothing keeps from running; else the first with what is in its way."""
+    in_the_way = {rule.mode: fit.obstacles(driver, version, rule, snapshot) for rule in usable}
+    rule = next((one for one in usable if not in_the_way[one.mode]), usable[0])
+    if in_the_way[rule.mode]:
+        near = fit.nearest(driver, version, snapshot)
+        help_ = "" if near is None else f"; nearest that works: {_combination(near, running)}"
+        return rule, [replace(one, remedy=one.remedy + help_) for one in in_the_way[rule.mode]]
+    if rule is usable[0]:
+        return rule, []
+    first = usable[0]
+    why = "; ".join(one.message for one in in_the_way[first.mode])
+    message = f"upstream would run it in mode {first.mode}, but {why}"
+    remedy = f"nothing; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
+    return rule, [Finding("CSI-D06", "note", f"{driver.title} {version}", message, remedy)]
+
+
+def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
+    text = f"version {near[0]} in mode {near[1].mode}"
+    if running.versions and near[0].minor not in [one.minor for one in running.versions]:
+        text += ", with allow_version_skew when the controller stays at its release"
+    return text
+
+
+def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
+    nearest = driver.nearest(version, rule.mode)
+    newer = "is newer than every release" if version > driver.newest else "is none of the releases that"
+    text = (
+        f"release {version} {newer} this collection knows; its images are derived from {nearest[0] if nearest else '?'}"
+    )
+    remedy = "check the image references below, or set them with the images option"
+    return Finding("CSI-D04", "warning", f"{driver.title} {version}", text, remedy)
+
+
+def _told_by_openshift(
+    driver: Driver, controller: ControllerSeen | None, running: Running, snapshot: Snapshot
+) -> list[Finding]:
+    if controller is None or not snapshot.openshift or from_image(controller.image) is not None:
+        return []
+    subject = f"Deployment {controller.namespace}/{controller.name}"
+    line = openshift.line_of(snapshot.openshift)
+    if not running.versions:
+        known = openshift.lines()
+        message = f"which release of {driver.title} OpenShift {line} ships is not known here (known: {known[0]} to {known[-1]})"
+        remedy = "read the release in the log of the controller's start and set version"
+        return [Finding("CSI-D34", "warning", subject, message, remedy)]
+    found = " or ".join(str(one) for one in running.versions)
+    message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can move"
+    remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
+    return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
+
+
+def _no_such_mode(
+    driver: Driver, wanted: Wanted, version: Version, source: str, running: Running, snapshot: Snapshot
+) -> Finding:
     asked = "" if wanted.mode == "auto" else f" in mode {wanted.mode}"
     known = driver.mode_rules(version)
     asked_rule = driver.rule(wanted.mode)
@@ -75,13 +152,18 @@ def _no_such_mode(driver: Driver, wanted: Wanted, version: Version, source: str,
         why = asked_rule.why
     else:
         why = known[0].why if known else f"no mode is known for release {version}"
-    near = driver.nearest(version, None if wanted.mode == "auto" else wanted.mode) or driver.nearest(version)
+    mode = None if wanted.mode == "auto" else wanted.mode
+    # What is closest by release alone is named even where this cluster has to change for it.
+    by_release = driver.nearest(version, mode) or driver.nearest(version)
+    here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
     remedy = "no release of it can be deployed by this collection"
-    if near is not None:
-        remedy = f"nearest that works: version {near[0]} in mode {near[1]}"
-        if running is not None and running.minor != parse(near[0]).minor:
-            remedy += ", with allow_version_skew when the controller stays at its release"
-    return _blocker("CSI-D02", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy)
+    if here is not None:
+        remedy = f"nearest that works: {_combination(here, running)}"
+    elif by_release is not None:
+        remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
+    return Finding(
+        "CSI-D02", "blocker", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy
+    )
 
 
 def _skew(
@@ -96,10 +178,10 @@ def _skew(
         return Finding("CSI-D33", "warning", where, message, "accepted by allow_version_skew")
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
-    return _blocker(
-        "CSI-D33", where, message, f"{remedy}, or bring the controller to {version.minor[0]}.{version.minor[1]}"
+    return Finding(
+        "CSI-D33",
+        "blocker",
+        where,
+        message,
+        f"{remedy}, or bring the controller to {version.minor[0]}.{version.minor[1]}",
     )
-
-
-def _blocker(finding: str, subject: str, message: str, remedy: str) -> Finding:
-    return Finding(finding, "blocker", subject, message, remedy)

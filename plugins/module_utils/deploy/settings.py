@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Container, Driver, ModeRule, Probe
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGED_BY,
@@ -58,9 +58,16 @@ def settings(
         "image_pull_policy": wanted.image_pull_policy,
         "image_pull_secrets": list(wanted.image_pull_secrets),
         "kubelet_dir": wanted.kubelet_dir.rstrip("\\"),
-        "pipes": list(rule.pipes),
+        "pipes": list(rule.all_pipes),
         "ports": dict(rule.ports),
-        "liveness": _probe(rule),
+        "liveness": _probe(rule.liveness),
+        "readiness": _probe(rule.readiness),
+        "registrar_liveness": _probe(rule.registrar_liveness),
+        "init": [_path(word, wanted) for word in rule.init],
+        "containers": {role: _container(role, entry, wanted) for role, entry in rule.containers.items()},
+        "volumes": [{"name": one.name, "path": _path(one.path, wanted), "type": one.type} for one in rule.volumes],
+        "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
+        "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
         if release
         else max((known.max_volumes for known in driver.releases), default=0),
@@ -71,9 +78,9 @@ def settings(
         ],
         "priority_class": driver.priority_class,
         "max_unavailable": _int_or_percent(wanted.max_unavailable or driver.max_unavailable),
-        "resources": {role: dict(numbers) for role, numbers in wanted.resources.items() if numbers},
+        "resources": _resources(rule, wanted),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
-        "os_name": kubernetes >= parse("1.24.0"),
+        "os_name": kubernetes.release >= parse("1.24.0").release,
         "cluster_rules": [entry.as_object() for entry in driver.cluster_rules],
         "namespace_rules": [entry.as_object() for entry in driver.namespace_rules],
         "storage_class": _storage_class(driver, wanted),
@@ -88,12 +95,15 @@ def images(driver: Driver, wanted: Wanted, version: Version, rule: ModeRule) -> 
     known = driver.release(version)
     base: Mapping[str, str]
     if known is not None:
-        base = known.images
+        base = known.images_for(rule.mode)
     else:
         near = driver.nearest(version, rule.mode)
         nearest = driver.release(parse(near[0])) if near else None
-        base = nearest.images if nearest else {}
-        base = {**base, "driver": base.get("driver", "").rsplit(":", 1)[0] + f":v{version}"}
+        base = nearest.images_for(rule.mode) if nearest else {}
+        repository, dummy, tag = base.get("driver", "").rpartition(":")
+        # What stands behind the release in the tag, "-windows-hp", belongs to the mode.
+        behind = tag.removeprefix(f"v{near[0]}") if near else ""
+        base = {**base, "driver": f"{repository}:v{version}{behind}"}
     result: dict[str, str] = {}
     for role, reference in base.items():
         image = reference
@@ -118,10 +128,36 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
     return {**driver.feature_states.shipped, **needed}
 
 
-def _probe(rule: ModeRule) -> dict[str, int] | None:
-    if rule.liveness is None:
+def _path(text: str, wanted: Wanted) -> str:
+    """Fill in the kubelet's directory, once with single and once with doubled backslashes."""
+    directory = wanted.kubelet_dir.rstrip("\\")
+    return text.replace("{kubelet}", directory).replace("{kubelet2}", directory.replace("\\", "\\\\"))
+
+
+def _container(role: str, entry: Container, wanted: Wanted) -> dict[str, Any]:
+    args = [_path(word, wanted) for word in entry.args]
+    if role == "driver" and wanted.log_level:
+        args = [f"--v={wanted.log_level}" if word.startswith("--v=") else word for word in args]
+    env = [one.as_object() for one in entry.env]
+    return {
+        "command": list(entry.command),
+        "args": args,
+        "env": [{**one, "value": _path(one["value"], wanted)} if "value" in one else one for one in env],
+        "mounts": {volume: _path(path, wanted) for volume, path in entry.mounts.items()},
+        "run_as": entry.run_as,
+        "pre_stop": list(entry.pre_stop),
+    }
+
+
+def _resources(rule: ModeRule, wanted: Wanted) -> dict[str, Any]:
+    upstream = {role: entry.resources for role, entry in rule.containers.items() if entry.resources}
+    given = {role: numbers for role, numbers in wanted.resources.items() if numbers}
+    return {role: dict(numbers) for role, numbers in {**upstream, **given}.items()}
+
+
+def _probe(probe: Probe | None) -> dict[str, int] | None:
+    if probe is None:
         return None
-    probe = rule.liveness
     return {"delay": probe.delay, "timeout": probe.timeout, "period": probe.period, "failures": probe.failures}
 
 
@@ -131,10 +167,13 @@ def _int_or_percent(text: str) -> int | str:
 
 def _storage_class(driver: Driver, wanted: Wanted) -> dict[str, Any]:
     given, upstream = wanted.storage_class, driver.storage_class
+    parameters = {**upstream.parameters, **(given.get("parameters") or {})}
+    # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.
+    complete = all(parameters.get(key) for key in upstream.required)
     return {
-        "create": bool(given.get("create", True)),
+        "create": bool(given.get("create", True)) and complete,
         "name": given.get("name") or upstream.name,
-        "parameters": {**upstream.parameters, **(given.get("parameters") or {})},
+        "parameters": parameters,
         "reclaim_policy": given.get("reclaim_policy") or upstream.reclaim_policy,
         "binding_mode": given.get("binding_mode") or upstream.binding_mode,
         "allow_expansion": upstream.allow_expansion,

@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import containerd, image_for
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGED_BY,
     MANAGER,
@@ -23,6 +24,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     Snapshot,
     Wanted,
 )
+
+# The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
+_FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
 
 PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
 
@@ -72,7 +76,7 @@ def controller_findings(
         message = f"{controller.available} of {controller.desired} replicas are available"
         remedy = f"kubectl -n {controller.namespace} describe deployment {controller.name}"
         yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
-    if from_image(controller.image) is None:
+    if from_image(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
         yield Finding(
             "CSI-D32", "warning", subject, message, "compare it with the version below by hand, or set version"
@@ -149,7 +153,9 @@ def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Ite
             yield Finding("CSI-D40", "blocker", subject, message, remedy)
 
 
-def node_findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def node_findings(
+    driver: Driver, wanted: Wanted, rule: ModeRule, version: Version, snapshot: Snapshot
+) -> Iterator[Finding]:
     """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
     if not snapshot.nodes:
         message = "no Node has the label kubernetes.io/os=windows"
@@ -161,17 +167,8 @@ def node_findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snap
             "the gate will fail for want of a node, unless allow_zero_nodes is set",
         )
         return
-    unknown = [node for node in snapshot.nodes if node.build and node.build not in driver.windows_builds]
-    for build in dict.fromkeys(node.build for node in unknown):
-        names = ", ".join(node.name for node in unknown if node.build == build)
-        message = (
-            f"Windows build {build} has no image of {driver.title}; images exist for {', '.join(driver.windows_builds)}"
-        )
-        remedy = (
-            "a containerd that carries containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
-            "keep those nodes out"
-        )
-        yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
+    yield from _build_findings(driver, version, rule, snapshot)
+    yield from _runtime_findings(driver, version, rule, snapshot)
     if rule.mode == "csi_proxy" and driver.wmic_below is not None:
         message = (
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
@@ -184,6 +181,74 @@ def node_findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snap
             message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
             remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
             yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+
+
+def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    images = driver.builds(version, rule)
+    if images is None:
+        return
+    unknown = [node for node in snapshot.nodes if node.build and node.build not in images]
+    for build in dict.fromkeys(node.build for node in unknown):
+        names = ", ".join(node.name for node in unknown if node.build == build)
+        message = (
+            f"Windows build {build} has no image of {driver.title} {version}; images exist for {', '.join(images)}"
+        )
+        remedy = "keep those nodes out, or take a release that has one"
+        if image_for(build, images) == "maybe":
+            remedy = (
+                "a containerd that carries containerd/platforms 0.2.1 or later may run an older build's image; "
+                "otherwise keep those nodes out"
+            )
+        yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
+
+
+def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    if rule.wmic_before is not None and version.release < parse(rule.wmic_before).release:
+        message = (
+            f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer Windows "
+            "no longer brings"
+        )
+        remedy = f"look for wmic.exe on the nodes first, or take {rule.wmic_before} or later"
+        yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
+    for note in rule.notes:
+        yield Finding(
+            "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "nothing, if that suits"
+        )
+    if rule.min_containerd is None:
+        return
+    silent = [node.name for node in snapshot.nodes if not node.runtime]
+    if silent:
+        message = (
+            f"these nodes do not tell their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
+        )
+        yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "look at it there")
+    early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
+    if early and rule.volumes:
+        message = (
+            "containerd 1.6 shows a HostProcess container its mounts below CONTAINER_SANDBOX_MOUNT_POINT only, and this "
+            "driver's form mounts directories"
+        )
+        yield Finding("CSI-D55", "warning", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
+
+
+def parameter_findings(wanted: Wanted, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+    """A StorageClass that could make no volume for Windows."""
+    if not wanted.storage_class.get("create", True):
+        return
+    subject = f"StorageClass {rendered['name']}"
+    parameters = rendered["parameters"]
+    missing = [key for key in driver.storage_class.required if not parameters.get(key)]
+    if missing:
+        message = f"it is left out: only you know its {', '.join(missing)}"
+        remedy = "set storage_class.parameters, or use volumes that name theirs themselves"
+        yield Finding("CSI-D46", "note", subject, message, remedy)
+    for key, value in parameters.items():
+        if key.lower() in _FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
+            usable = " or ".join(one or "empty" for one in driver.fstypes)
+            message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows; expected {usable}"
+            yield Finding(
+                "CSI-D45", "blocker", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}"
+            )
 
 
 def storage_class_findings(

@@ -16,6 +16,7 @@ PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
+OPENSHIFT_CONTAINER = "csi-driver"
 
 
 def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
@@ -67,10 +68,11 @@ class ControllerSeen:
 
     @classmethod
     def from_object(cls, deployment: Mapping[str, Any], container: str) -> ControllerSeen:
-        """Read an apps/v1 Deployment; the image is that of the named container, else of the first one."""
+        """Read an apps/v1 Deployment; the image is that of the named container, else OpenShift's, else the first one."""
         spec, status = deployment["spec"], deployment.get("status") or {}
-        containers = spec["template"]["spec"]["containers"]
-        image = next((entry["image"] for entry in containers if entry["name"] == container), containers[0]["image"])
+        by_name = {entry["name"]: entry["image"] for entry in reversed(spec["template"]["spec"]["containers"])}
+        first = spec["template"]["spec"]["containers"][0]["name"]
+        image = by_name.get(container) or by_name.get(OPENSHIFT_CONTAINER) or by_name[first]
         return cls(
             namespace=deployment["metadata"]["namespace"],
             name=deployment["metadata"]["name"],
@@ -133,11 +135,12 @@ def _slashes(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """A Windows Node. build: "20348", empty when it is not told."""
+    """A Windows Node. build: "20348", empty when it is not told. runtime: "containerd://1.7.27", empty likewise."""
 
     name: str
     build: str
     labels: Mapping[str, str]
+    runtime: str = ""
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
@@ -150,6 +153,7 @@ class NodeSeen:
             name=node["metadata"]["name"],
             build=parts[2] if len(parts) > 2 else "",
             labels=dict(labels),
+            runtime=str(info.get("containerRuntimeVersion", "")),
         )
 
 
@@ -158,7 +162,8 @@ class Snapshot:
     """The cluster as it was looked at.
 
     kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
-    feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks, as text.
+    feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks,
+    as text. openshift: "4.20.3", empty where the cluster is none or nobody asked.
     """
 
     kubernetes: str
@@ -170,3 +175,4 @@ class Snapshot:
     feature_states: Mapping[str, Mapping[str, str] | None]
     storage_class: Mapping[str, Any] | None
     missing_access: tuple[str, ...] = ()
+    openshift: str = ""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
+    Credential,
     Driver,
     FeatureStates,
     ModeRule,
@@ -64,7 +65,9 @@ DRIVER = Driver(
             first="3.5.0",
             ports={"health": 9808},
             liveness=Probe(delay=10, timeout=5, period=5, failures=3),
-            min_kubernetes="1.26",
+            min_kubernetes="1.23",
+            min_containerd="1.6",
+            wmic_before="3.8.0",
         ),
     ),
     releases=(
@@ -75,7 +78,11 @@ DRIVER = Driver(
         _release("3.3.1", "v2.10.0", "v2.12.0"),
         _release("3.4.0", "v2.12.0", "v2.14.0"),
         _release("3.5.0", "v2.13.0", "v2.15.0"),
+        _release("3.5.1", "v2.13.0", "v2.15.0"),
         _release("3.6.0", "v2.13.0", "v2.15.0"),
+        _release("3.6.3", "v2.13.0", "v2.15.0"),
+        _release("3.7.1", "v2.13.0", "v2.15.0", max_volumes=0),
+        _release("3.7.2", "v2.13.0", "v2.15.0", max_volumes=0),
         _release("3.7.3", "v2.13.0", "v2.15.0", max_volumes=0),
     ),
     default_version="3.4.0",
@@ -102,8 +109,19 @@ DRIVER = Driver(
         binding_mode="WaitForFirstConsumer",
         allow_expansion=True,
     ),
-    topology_prefix="topology.csi.vmware.com/",
+    topology_keys=("topology.csi.vmware.com/",),
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
     wmic_below="1.3.0",
+    fstypes=("ntfs", "", "ext4"),
+    credentials=(
+        Credential(
+            "controller", "Secret vsphere-config-secret, key csi-vsphere.conf (OpenShift: vsphere-csi-config-secret)"
+        ),
+    ),
+    prerequisites=(
+        "the vSphere cloud provider: every node has its provider id",
+        "virtual machines of hardware version 15 or later with disk.EnableUUID=TRUE",
+        "SAN policy OnlineAll in the Windows template",
+    ),
 )

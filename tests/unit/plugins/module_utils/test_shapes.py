@@ -14,7 +14,9 @@ PLUGINS = Path(__file__).parents[4] / "plugins"
 MODULE_UTILS = PLUGINS / "module_utils"
 
 # Facts that a catalog entry states before a plan needs them; each is described in its docstring.
-STATED_ONLY = {"Driver": {"topology_prefix", "in_tree"}}
+STATED_ONLY = {
+    "InTree": {"field", "gate", "alpha", "beta_off", "beta_on", "ga", "gone", "translated"},
+}
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.
 _DESCRIBED = re.compile(r"(?:^|[.)]\s+)((?:[a-z][a-z0-9_]*, )*[a-z][a-z0-9_]*)(?: \([^)]*\))?: ")

@@ -1,0 +1,207 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""AWS EBS: ebs.csi.aws.com.
+
+Source: deploy/kubernetes/base/node-windows.yaml, csidriver.yaml and clusterrole-csi-node.yaml,
+charts/aws-ebs-csi-driver/templates/_node-windows.tpl and Makefile of https://github.com/kubernetes-sigs/aws-ebs-csi-driver.
+The manifests at a release's own tag still name the release before; images are those of the chart that ships the release
+(tags helm-chart-aws-ebs-csi-driver-2.N). Upstream's preStop hook calls a path that the Windows image has not, so it is
+left out.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Container,
+    Controller,
+    Credential,
+    Driver,
+    Env,
+    ModeRule,
+    Probe,
+    Release,
+    Rule,
+    StorageClass,
+    Volume,
+)
+
+_NAME = "ebs.csi.aws.com"
+_SOCKET = "{kubelet2}\\\\plugins\\\\ebs.csi.aws.com\\\\csi.sock"
+_SIDECARS = "public.ecr.aws/csi-components"
+_ARGS = ("node", "--endpoint=$(CSI_ENDPOINT)", "--logging-format=text", "--v=2")
+_NODE = Env("CSI_NODE_NAME", field_path="spec.nodeName")
+_REGISTRAR_ARGS = (
+    "--csi-address=$(ADDRESS)",
+    "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)",
+    "--http-endpoint=0.0.0.0:9809",
+)
+_DRIVER_MOUNTS = {"kubelet-dir": "{kubelet}", "plugin-dir": "C:\\csi"}
+# Upstream gives the registrar an empty directory of its own where its probe looks.
+_REGISTRAR_MOUNTS = {
+    "plugin-dir": "C:\\csi",
+    "registration-dir": "C:\\registration",
+    "probe-dir": "{kubelet}\\plugins\\ebs.csi.aws.com",
+}
+_SIDECAR_RESOURCES = pods.limits("10m", "150Mi", "150Mi")
+_VOLUMES = (
+    Volume("kubelet-dir", "{kubelet}", "Directory"),
+    Volume("plugin-dir", "{kubelet}\\plugins\\ebs.csi.aws.com", "DirectoryOrCreate"),
+    Volume("registration-dir", "{kubelet}\\plugins_registry", "Directory"),
+    Volume("probe-dir"),
+)
+_HEALTH = {"health": 9808, "registrar_health": 9809}
+_LIVENESS = Probe(delay=10, timeout=3, period=10, failures=5)
+_READINESS = Probe(delay=0, timeout=3, period=5, failures=3)
+# Upstream leaves the count of failures to the API's default.
+_REGISTRAR_LIVENESS = Probe(delay=30, timeout=15, period=90, failures=3)
+
+
+def _release(version: str, registrar: str, liveness_probe: str) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}",
+            "registrar": f"{_SIDECARS}/csi-node-driver-registrar:{registrar}",
+            "liveness_probe": f"{_SIDECARS}/livenessprobe:{liveness_probe}",
+        },
+    )
+
+
+DRIVER = Driver(
+    key="aws_ebs",
+    title="AWS EBS",
+    name=_NAME,
+    namespace="kube-system",
+    daemonset="ebs-csi-node-windows",
+    container="ebs-plugin",
+    service_account="kubewin-aws-ebs-csi-node",
+    app_label="ebs-csi-node-windows",
+    role_label=None,
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="AWS EBS CSI reaches the host through csi-proxy in every release",
+            default_from="1.6.0",
+            template="aws_ebs_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-disk-v1", "csi-proxy-volume-v1", "csi-proxy-filesystem-v1"),
+            ports=_HEALTH,
+            liveness=_LIVENESS,
+            readiness=_READINESS,
+            registrar_liveness=_REGISTRAR_LIVENESS,
+            min_kubernetes="1.20",
+            containers={
+                "driver": Container(
+                    args=_ARGS,
+                    env=(Env("CSI_ENDPOINT", "unix:/csi/csi.sock"), _NODE),
+                    mounts=_DRIVER_MOUNTS,
+                    resources=pods.limits("10m", "40Mi", "256Mi"),
+                    run_as="ContainerAdministrator",
+                ),
+                "registrar": Container(
+                    args=(*_REGISTRAR_ARGS, "--v=2"),
+                    env=(
+                        Env("ADDRESS", "unix:/csi/csi.sock"),
+                        Env("DRIVER_REG_SOCK_PATH", "{kubelet}\\plugins\\ebs.csi.aws.com\\csi.sock"),
+                    ),
+                    mounts=_REGISTRAR_MOUNTS,
+                    resources=_SIDECAR_RESOURCES,
+                ),
+                "liveness_probe": Container(
+                    args=("--csi-address=unix:/csi/csi.sock",),
+                    mounts={"plugin-dir": "C:\\csi"},
+                    resources=_SIDECAR_RESOURCES,
+                ),
+            },
+            volumes=_VOLUMES,
+        ),
+        ModeRule(
+            mode="host_process",
+            why="AWS EBS CSI has a HostProcess form from 1.31.0 on",
+            first="1.31.0",
+            template="aws_ebs_host_process.yaml.j2",
+            ports=_HEALTH,
+            liveness=_LIVENESS,
+            readiness=_READINESS,
+            registrar_liveness=_REGISTRAR_LIVENESS,
+            min_kubernetes="1.23",
+            min_containerd="1.6",
+            notes=("upstream calls the HostProcess form alpha and shows it in the chart's schema only",),
+            containers={
+                "driver": Container(
+                    command=("aws-ebs-csi-driver.exe",),
+                    args=(*_ARGS, "--windows-host-process=true"),
+                    env=(Env("CSI_ENDPOINT", f"unix://{_SOCKET}"), _NODE),
+                    mounts=_DRIVER_MOUNTS,
+                    resources=pods.limits("10m", "40Mi", "256Mi"),
+                ),
+                "registrar": Container(
+                    command=("csi-node-driver-registrar.exe",),
+                    args=(*_REGISTRAR_ARGS, "--plugin-registration-path=$(PLUGIN_REG_DIR)", "--v=2"),
+                    env=(
+                        Env("ADDRESS", f"unix://{_SOCKET}"),
+                        Env("DRIVER_REG_SOCK_PATH", _SOCKET),
+                        Env("PLUGIN_REG_DIR", "{kubelet2}\\\\plugins_registry\\\\"),
+                    ),
+                    mounts=_REGISTRAR_MOUNTS,
+                    resources=_SIDECAR_RESOURCES,
+                ),
+                "liveness_probe": Container(
+                    command=("livenessprobe.exe",),
+                    args=(f"--csi-address=unix://{_SOCKET}",),
+                    mounts={"plugin-dir": "C:\\csi"},
+                    resources=_SIDECAR_RESOURCES,
+                ),
+            },
+            volumes=_VOLUMES,
+        ),
+    ),
+    releases=(
+        _release("1.45.0", "v2.14.0-eksbuild.2", "v2.16.0-eksbuild.2"),
+        _release("1.47.0", "v2.14.0-eksbuild.4", "v2.16.0-eksbuild.4"),
+        _release("1.48.0", "v2.14.0-eksbuild.5", "v2.16.0-eksbuild.5"),
+        _release("1.56.0", "v2.16.0-eksbuild.1", "v2.18.0-eksbuild.1"),
+        _release("1.62.0", "v2.17.0-eksbuild.2", "v2.19.0-eksbuild.2"),
+        _release("1.63.0", "v2.17.0-eksbuild.3", "v2.19.0-eksbuild.3"),
+        _release("1.63.1", "v2.17.0-eksbuild.4", "v2.19.0-eksbuild.4"),
+        _release("1.64.0", "v2.17.0-eksbuild.5", "v2.19.0-eksbuild.5"),
+    ),
+    default_version="1.64.0",
+    controller=Controller(
+        deployments=("ebs-csi-controller", "aws-ebs-csi-driver-controller"),
+        container="ebs-plugin",
+        namespaces=("kube-system", "openshift-cluster-csi-drivers"),
+        pointer="https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/install.md",
+    ),
+    csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
+    cluster_rules=(
+        Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+        Rule(groups=("",), resources=("nodes",), verbs=("get", "patch", "list", "watch")),
+        Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+    ),
+    namespace_rules=(),
+    storage_class=StorageClass(
+        name="aws-ebs-csi-windows",
+        parameters={"csi.storage.k8s.io/fstype": "ntfs", "type": "gp3"},
+        binding_mode="WaitForFirstConsumer",
+        allow_expansion=True,
+    ),
+    max_unavailable="10%",
+    topology_keys=("topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone", "kubernetes.io/os"),
+    in_tree="kubernetes.io/aws-ebs",
+    windows_builds=("17763", "20348", "26100"),
+    windows_since={"20348": "1.12.0", "26100": "1.56.0"},
+    fstypes=("ntfs",),
+    mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
+    managed_by={"eks": "ebs-csi-node-windows"},
+    avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},
+    credentials=(
+        Credential("controller", "Secret aws-secret with key_id and access_key, or a role for its ServiceAccount"),
+    ),
+    prerequisites=(
+        "instance metadata with a hop limit of 2 or more, or nodes with provider id and the labels of instance type, region"
+        " and zone",
+        "the service defragsvc not disabled on Windows, or no volume grows there (aws-ebs-csi-driver issue 2877)",
+    ),
+)

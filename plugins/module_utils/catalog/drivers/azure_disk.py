@@ -1,0 +1,176 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Azure Disk: disk.csi.azure.com.
+
+Source: deploy/<release>/csi-azuredisk-node-windows.yaml and csi-azuredisk-node-windows-hostprocess.yaml, deploy/csi-azuredisk-driver.yaml,
+deploy/rbac-csi-azuredisk-node.yaml, docs/driver-parameters.md and Makefile of
+https://github.com/kubernetes-sigs/azuredisk-csi-driver.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Container,
+    Controller,
+    Credential,
+    Driver,
+    Env,
+    ModeRule,
+    Probe,
+    Release,
+    Rule,
+    StorageClass,
+    Volume,
+)
+
+_NAME = "disk.csi.azure.com"
+_MCR = "mcr.microsoft.com/oss/kubernetes-csi"
+_MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
+_CREDENTIAL_FILE = Env("AZURE_CREDENTIAL_FILE", config_map=("azure-cred-file", "path-windows"))
+_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)", "--allow-empty-cloud-config=true")
+
+
+def _release(
+    version: str, registrar: str, liveness_probe: str, host_registrar: str, driver: str = _MCR, host: str = ""
+) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"{driver}/azuredisk-csi:v{version}",
+            "registrar": registrar,
+            "liveness_probe": f"{_MCR}/livenessprobe:{liveness_probe}",
+        },
+        mode_images={
+            "host_process": {
+                "driver": f"{host or driver}/azuredisk-csi:v{version}-windows-hp",
+                "registrar": host_registrar,
+            }
+        },
+    )
+
+
+def _old(version: str, registrar: str, liveness_probe: str) -> Release:
+    image = f"{_MCR}/csi-node-driver-registrar:{registrar}"
+    return _release(version, image, liveness_probe, image)
+
+
+def _new(version: str, host_registrar: str) -> Release:
+    name = f"{_MCR2}/csi-node-driver-registrar"
+    return _release(version, f"{name}:v2.13.0", "v2.15.0", f"{name}:{host_registrar}", driver=_MCR2)
+
+
+DRIVER = Driver(
+    key="azure_disk",
+    title="Azure Disk",
+    name=_NAME,
+    namespace="kube-system",
+    daemonset="csi-azuredisk-node-win",
+    container="azuredisk",
+    service_account="kubewin-azure-disk-csi-node",
+    app_label="csi-azuredisk-node-win",
+    role_label=None,
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="Azure Disk CSI reaches the host through csi-proxy in every release",
+            template="azure_disk_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-volume-v1"),
+            beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2", "csi-proxy-volume-v1beta2"),
+            ports={"health": 29603},
+            liveness=Probe(delay=60, timeout=60, period=60, failures=5),
+            min_kubernetes="1.21",
+            notes=("fixes for NVMe disks are in the HostProcess form only (azuredisk-csi-driver issue 2661)",),
+            containers=pods.proxy_containers(
+                _NAME,
+                Container(
+                    args=(*_ARGS, "--get-node-info-from-labels=false"),
+                    env=(_CREDENTIAL_FILE,),
+                    mounts={"azure-config": "C:\\k"},
+                    resources=pods.limits("10m", "40Mi", "600Mi"),
+                ),
+                port=29603,
+                probe_timeout="30s",
+                sidecar={
+                    "registrar": pods.limits("30m", "40Mi", "150Mi"),
+                    "liveness_probe": pods.limits("10m", "40Mi", "150Mi"),
+                },
+            ),
+            volumes=(*pods.directories(_NAME), Volume("azure-config", "C:\\k", "DirectoryOrCreate")),
+        ),
+        ModeRule(
+            mode="host_process",
+            why="Azure Disk CSI has a HostProcess form from 1.28.0 on",
+            first="1.28.0",
+            default_from="1.31.0",
+            template="azure_disk_host_process.yaml.j2",
+            ports={"metrics": 29605},
+            min_kubernetes="1.23",
+            min_containerd="1.6",
+            any_windows=True,
+            init=pods.make_plugin_directory(_NAME),
+            containers=pods.host_containers(
+                _NAME,
+                Container(
+                    command=("azurediskplugin.exe",),
+                    args=(*_ARGS, "--enable-windows-host-process=true", "--metrics-address=0.0.0.0:29605"),
+                    env=(_CREDENTIAL_FILE,),
+                    resources=pods.limits("10m", "40Mi", "1000Mi"),
+                    pre_stop=("/azurediskplugin.exe", "--pre-stop-hook=true"),
+                ),
+            ),
+        ),
+    ),
+    releases=(
+        _old("1.28.9", "v2.8.0", "v2.10.0"),
+        _old("1.29.7", "v2.12.0", "v2.13.0"),
+        _old("1.31.1", "v2.12.0", "v2.14.0"),
+        _old("1.32.0", "v2.13.0", "v2.15.0"),
+        _old("1.33.1", "v2.13.0", "v2.15.0"),
+        _new("1.34.2", "v2.16.0"),
+        _new("1.34.3", "v2.16.0"),
+        _new("1.34.4", "v2.16.0"),
+        _new("1.34.5", "v2.17.0"),
+    ),
+    default_version="1.34.5",
+    controller=Controller(
+        deployments=("csi-azuredisk-controller", "azure-disk-csi-driver-controller"),
+        container="azuredisk",
+        namespaces=("kube-system", "openshift-cluster-csi-drivers"),
+        pointer="https://github.com/kubernetes-sigs/azuredisk-csi-driver/blob/master/docs/install-azuredisk-csi-driver.md",
+    ),
+    csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
+    cluster_rules=(
+        Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        Rule(groups=("",), resources=("nodes",), verbs=("get", "patch")),
+        Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+        Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+    ),
+    namespace_rules=(),
+    storage_class=StorageClass(
+        name="azure-disk-csi-windows",
+        parameters={"fsType": "ntfs"},
+        binding_mode="WaitForFirstConsumer",
+        allow_expansion=True,
+    ),
+    topology_keys=("topology.disk.csi.azure.com/zone", "topology.kubernetes.io/zone"),
+    in_tree="kubernetes.io/azure-disk",
+    windows_builds=("17763", "20348"),
+    fstypes=("ntfs", ""),
+    avoid_nodes={"type": ("virtual-kubelet",)},
+    managed_by={"aks": "csi-azuredisk-node-win"},
+    credentials=(
+        Credential(
+            "controller",
+            "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
+        ),
+        Credential(
+            "node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; the driver runs without", required=False
+        ),
+    ),
+    prerequisites=(
+        "the instance metadata service, reached from the pod, or the node's zone and type labels"
+        " (--get-node-info-from-labels)",
+    ),
+)

@@ -1,0 +1,174 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Azure File: file.csi.azure.com.
+
+Source: deploy/<release>/csi-azurefile-node-windows.yaml and csi-azurefile-node-windows-hostprocess.yaml, deploy/csi-azurefile-driver.yaml,
+deploy/rbac-csi-azurefile-node.yaml, docs/driver-parameters.md and Makefile of
+https://github.com/kubernetes-sigs/azurefile-csi-driver.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Container,
+    Controller,
+    Credential,
+    Driver,
+    Env,
+    ModeRule,
+    Probe,
+    Release,
+    Rule,
+    StorageClass,
+    Volume,
+)
+
+_NAME = "file.csi.azure.com"
+_MCR = "mcr.microsoft.com/oss/kubernetes-csi"
+_MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
+_CREDENTIAL_FILE = Env("AZURE_CREDENTIAL_FILE", config_map=("azure-cred-file", "path-windows"))
+_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)")
+# The quotes are part of upstream's argument.
+_METRICS = '--metrics-address="0.0.0.0:29615"'
+
+
+def _release(
+    version: str, registrar: str, liveness_probe: str, host_registrar: str, driver: str = _MCR, sidecar: str = _MCR
+) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"{driver}/azurefile-csi:v{version}",
+            "registrar": f"{sidecar}/csi-node-driver-registrar:{registrar}",
+            "liveness_probe": f"{_MCR}/livenessprobe:{liveness_probe}",
+        },
+        mode_images={
+            "host_process": {
+                "driver": f"{driver}/azurefile-csi:v{version}-windows-hp",
+                "registrar": f"{sidecar}/csi-node-driver-registrar:{host_registrar}",
+            }
+        },
+    )
+
+
+DRIVER = Driver(
+    key="azure_file",
+    title="Azure File",
+    name=_NAME,
+    namespace="kube-system",
+    daemonset="csi-azurefile-node-win",
+    container="azurefile",
+    service_account="kubewin-azure-file-csi-node",
+    app_label="csi-azurefile-node-win",
+    role_label=None,
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="Azure File CSI reaches the host through csi-proxy in every release",
+            template="azure_file_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
+            beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
+            ports={"health": 29613, "metrics": 29615},
+            liveness=Probe(delay=60, timeout=60, period=60, failures=5),
+            min_kubernetes="1.21",
+            notes=(
+                "in this mode a share's global mapping stays on the node after the last unmount, and there are no volume"
+                " statistics",
+            ),
+            containers=pods.proxy_containers(
+                _NAME,
+                Container(
+                    args=(*_ARGS, _METRICS),
+                    env=(_CREDENTIAL_FILE,),
+                    mounts={"azure-config": "C:\\k"},
+                    resources=pods.limits("10m", "40Mi", "200Mi"),
+                ),
+                port=29613,
+                probe_timeout="3s",
+                sidecar={
+                    "registrar": pods.limits("30m", "40Mi", "150Mi"),
+                    "liveness_probe": pods.limits("10m", "40Mi", "150Mi"),
+                },
+            ),
+            volumes=(*pods.directories(_NAME), Volume("azure-config", "C:\\k", "DirectoryOrCreate")),
+        ),
+        ModeRule(
+            mode="host_process",
+            why="Azure File CSI has a HostProcess form from 1.28.0 on",
+            first="1.28.0",
+            default_from="1.31.0",
+            template="azure_file_host_process.yaml.j2",
+            ports={"metrics": 29615},
+            min_kubernetes="1.23",
+            min_containerd="1.6",
+            any_windows=True,
+            init=pods.make_plugin_directory(_NAME),
+            containers=pods.host_containers(
+                _NAME,
+                Container(
+                    command=("azurefileplugin.exe",),
+                    args=(*_ARGS, "--enable-windows-host-process=true", _METRICS),
+                    env=(_CREDENTIAL_FILE,),
+                    resources=pods.limits("10m", "40Mi", "600Mi"),
+                ),
+            ),
+        ),
+    ),
+    releases=(
+        _release("1.29.5", "v2.8.0", "v2.10.0", "v2.8.0"),
+        _release("1.30.5", "v2.12.0", "v2.13.0", "v2.12.0"),
+        _release("1.31.0", "v2.12.0", "v2.14.0", "v2.12.0"),
+        _release("1.32.1", "v2.13.0", "v2.15.0", "v2.13.0"),
+        _release("1.33.3", "v2.13.0", "v2.15.0", "v2.13.0", sidecar=_MCR2),
+        _release("1.34.1", "v2.13.0", "v2.15.0", "v2.15.0", driver=_MCR2, sidecar=_MCR2),
+        _release("1.35.0", "v2.13.0", "v2.15.0", "v2.16.0", driver=_MCR2, sidecar=_MCR2),
+        _release("1.35.6", "v2.13.0", "v2.15.0", "v2.17.0", driver=_MCR2, sidecar=_MCR2),
+        _release("1.35.7", "v2.13.0", "v2.15.0", "v2.17.0", driver=_MCR2, sidecar=_MCR2),
+    ),
+    default_version="1.35.7",
+    controller=Controller(
+        deployments=("csi-azurefile-controller", "azure-file-csi-driver-controller"),
+        container="azurefile",
+        namespaces=("kube-system", "openshift-cluster-csi-drivers"),
+        pointer="https://github.com/kubernetes-sigs/azurefile-csi-driver/blob/master/docs/install-azurefile-csi-driver.md",
+    ),
+    csi_driver={
+        "attachRequired": False,
+        "podInfoOnMount": True,
+        "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "requiresRepublish": True,
+        "tokenRequests": [{"audience": "api://AzureADTokenExchange", "expirationSeconds": 3600}],
+    },
+    cluster_rules=(
+        Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        Rule(groups=("",), resources=("pods",), verbs=("get",)),
+        Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        Rule(groups=("node.k8s.io",), resources=("runtimeclasses",), verbs=("get", "list")),
+    ),
+    namespace_rules=(),
+    storage_class=StorageClass(
+        name="azure-file-csi-windows",
+        parameters={},
+        binding_mode="Immediate",
+        allow_expansion=True,
+    ),
+    in_tree="kubernetes.io/azure-file",
+    windows_builds=("17763", "20348"),
+    avoid_nodes={"type": ("virtual-kubelet",)},
+    managed_by={"aks": "csi-azurefile-node-win"},
+    credentials=(
+        Credential(
+            "controller",
+            "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
+        ),
+        Credential(
+            "claim",
+            "Secret azure-storage-account-<account>-secret with azurestorageaccountname and azurestorageaccountkey, which"
+            " the controller makes for volumes that it provisions",
+        ),
+    ),
+    prerequisites=("nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",),
+)

@@ -1,0 +1,126 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GCE Persistent Disk: pd.csi.storage.gke.io.
+
+Source: deploy/kubernetes/base/node_windows/node.yaml, base/controller/v1_csidriver.yaml, images/stable-master/image.yaml, README.md and
+Makefile of https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver. Upstream gives the pod a priority
+class of its own, which has to be made first; ours is system-node-critical as with every other driver. Its role for Windows
+holds only a PodSecurityPolicy rule; newer releases read their Node at start, so ours may.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Container,
+    Controller,
+    Credential,
+    Driver,
+    ModeRule,
+    Release,
+    Rule,
+    StorageClass,
+    Volume,
+)
+
+_NAME = "pd.csi.storage.gke.io"
+_PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
+
+
+def _release(version: str, registrar: str) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"{_PLUGIN}:v{version}",
+            "registrar": f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}",
+        },
+    )
+
+
+DRIVER = Driver(
+    key="gce_pd",
+    title="GCE PD",
+    name=_NAME,
+    namespace="gce-pd-csi-driver",
+    daemonset="csi-gce-pd-node-win",
+    container="gce-pd-driver",
+    service_account="kubewin-gce-pd-csi-node",
+    app_label="csi-gce-pd-node-win",
+    role_label=None,
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="GCE PD CSI reaches the host through csi-proxy in every release and has no HostProcess form",
+            default_from="1.0.0",
+            template="gce_pd_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1"),
+            beta_pipes=("csi-proxy-volume-v1beta1", "csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2"),
+            min_kubernetes="1.19",
+            containers={
+                "registrar": Container(
+                    args=(
+                        "--v=5",
+                        "--csi-address=unix://C:\\\\csi\\\\csi.sock",
+                        "--kubelet-registration-path={kubelet2}\\\\plugins\\\\pd.csi.storage.gke.io\\\\csi.sock",
+                    ),
+                    env=(pods.NODE_NAME,),
+                    mounts={"plugin-dir": "/csi", "registration-dir": "/registration"},
+                ),
+                "driver": Container(
+                    command=("/gce-pd-csi-driver",),
+                    args=("--v=5", "--endpoint=unix:/csi/csi.sock", "--run-controller-service=false"),
+                    mounts={
+                        "kubelet-plugin-dir": "{kubelet}\\plugins\\kubernetes.io\\csi",
+                        "kubelet-pods": "{kubelet}\\pods",
+                        "plugin-dir": "C:\\csi",
+                    },
+                ),
+            },
+            volumes=(
+                Volume("registration-dir", "{kubelet}\\plugins_registry", "Directory"),
+                Volume("kubelet-pods", "{kubelet}\\pods"),
+                Volume("kubelet-plugin-dir", "{kubelet}\\plugins\\kubernetes.io\\csi", "DirectoryOrCreate"),
+                Volume("plugin-dir", "{kubelet}\\plugins\\pd.csi.storage.gke.io", "DirectoryOrCreate"),
+            ),
+        ),
+    ),
+    releases=(
+        _release("1.13.0", "v2.7.0"),
+        _release("1.15.2", "v2.9.3"),
+        _release("1.16.1", "v2.9.3"),
+        _release("1.17.15", "v2.9.3"),
+        _release("1.18.0", "v2.9.3"),
+        _release("1.20.0", "v2.13.0"),
+        _release("1.21.6", "v2.13.0"),
+        _release("1.23.3", "v2.13.0"),
+        _release("1.24.0", "v2.13.0"),
+        _release("1.25.0", "v2.13.0"),
+        _release("1.26.0", "v2.13.0"),
+        _release("1.26.4", "v2.13.0"),
+    ),
+    default_version="1.26.4",
+    controller=Controller(
+        deployments=("csi-gce-pd-controller", "gcp-pd-csi-driver-controller"),
+        container="gce-pd-driver",
+        namespaces=("gce-pd-csi-driver", "openshift-cluster-csi-drivers", "kube-system"),
+        pointer="https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/blob/master/docs/kubernetes/user-guides/driver-install.md",
+    ),
+    csi_driver={"attachRequired": True, "podInfoOnMount": False},
+    cluster_rules=(Rule(groups=("",), resources=("nodes",), verbs=("get", "list")),),
+    namespace_rules=(),
+    storage_class=StorageClass(
+        name="gce-pd-csi-windows",
+        parameters={"csi.storage.k8s.io/fstype": "ntfs", "type": "pd-balanced"},
+        binding_mode="WaitForFirstConsumer",
+        allow_expansion=True,
+    ),
+    topology_keys=("topology.gke.io/zone",),
+    in_tree="kubernetes.io/gce-pd",
+    windows_builds=("17763", "20348"),
+    windows_since={"20348": "1.18.0"},
+    fstypes=("ntfs",),
+    managed_by={"gke": "pdcsi-node-windows"},
+    credentials=(Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
+    prerequisites=("the metadata server http://metadata.google.internal, reached from the pod network",),
+)

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SMB shares: smb.csi.k8s.io.
+
+Source: deploy/<release>/csi-smb-node-windows.yaml, csi-smb-node-windows-hostprocess.yaml and rbac-csi-smb.yaml,
+deploy/csi-smb-driver.yaml, docs/driver-parameters.md and Makefile of https://github.com/kubernetes-csi/csi-driver-smb.
+Upstream's chart runs HostProcess from 1.17.0 on unless told otherwise; its install-driver.sh csi-proxy.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Container,
+    Controller,
+    Credential,
+    Driver,
+    ModeRule,
+    Probe,
+    Release,
+    Rule,
+    StorageClass,
+)
+
+_NAME = "smb.csi.k8s.io"
+_PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
+_SIG = "registry.k8s.io/sig-storage"
+_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)")
+_UNMAP = "--remove-smb-mapping-during-unmount=true"
+
+
+def _release(version: str, registrar: str, liveness_probe: str, host_registrar: str | None = None) -> Release:
+    images = {
+        "driver": f"{_PLUGIN}:v{version}",
+        "registrar": f"{_SIG}/csi-node-driver-registrar:{registrar}",
+        "liveness_probe": f"{_SIG}/livenessprobe:{liveness_probe}",
+    }
+    if host_registrar is None:
+        return Release(version=version, images=images)
+    host = {"driver": f"{_PLUGIN}:v{version}-windows-hp", "registrar": host_registrar}
+    return Release(version=version, images=images, mode_images={"host_process": host})
+
+
+_MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
+
+DRIVER = Driver(
+    key="smb",
+    title="SMB",
+    name=_NAME,
+    namespace="kube-system",
+    daemonset="csi-smb-node-win",
+    container="smb",
+    service_account="kubewin-smb-csi-node",
+    app_label="csi-smb-node-win",
+    role_label=None,
+    modes=(
+        ModeRule(
+            mode="csi_proxy",
+            why="SMB CSI reaches the host through csi-proxy in every release",
+            template="smb_csi_proxy.yaml.j2",
+            pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
+            beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
+            ports={"health": 29643},
+            liveness=Probe(delay=30, timeout=10, period=30, failures=5),
+            min_kubernetes="1.21",
+            containers=pods.proxy_containers(
+                _NAME,
+                Container(args=(*_ARGS, _UNMAP), resources=pods.limits("10m", "40Mi", "200Mi")),
+                port=29643,
+                probe_timeout="30s",
+                sidecar={
+                    "registrar": pods.limits("10m", "40Mi", "100Mi"),
+                    "liveness_probe": pods.limits("10m", "40Mi", "100Mi"),
+                },
+            ),
+            volumes=pods.directories(_NAME),
+            notes=("reference counters lie below C:\\csi, so the plugin directory is mounted exactly there",),
+        ),
+        ModeRule(
+            mode="host_process",
+            why="SMB CSI has a HostProcess form from 1.17.0 on",
+            first="1.17.0",
+            default_from="1.17.0",
+            template="smb_host_process.yaml.j2",
+            min_kubernetes="1.23",
+            min_containerd="1.6",
+            any_windows=True,
+            init=pods.make_plugin_directory(_NAME),
+            containers=pods.host_containers(
+                _NAME,
+                Container(
+                    command=("smbplugin.exe",),
+                    args=(*_ARGS, "--enable-windows-host-process=true", _UNMAP),
+                    resources=pods.limits("10m", "40Mi", "600Mi"),
+                ),
+            ),
+        ),
+    ),
+    releases=(
+        _release("1.14.0", "v2.11.1", "v2.13.1"),
+        _release("1.15.0", "v2.11.1", "v2.13.1"),
+        _release("1.16.0", "v2.11.1", "v2.13.1"),
+        _release("1.17.0", "v2.13.0", "v2.15.0", f"{_MCR}:v2.13.0"),
+        _release("1.18.0", "v2.13.0", "v2.15.0", f"{_MCR}:v2.13.0"),
+        _release("1.19.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
+        _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
+        _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
+        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0"),
+        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0"),
+    ),
+    default_version="1.20.3",
+    controller=Controller(
+        deployments=("csi-smb-controller", "smb-csi-driver-controller"),
+        container="smb",
+        namespaces=("kube-system", "openshift-cluster-csi-drivers"),
+        pointer="https://github.com/kubernetes-csi/csi-driver-smb#install-driver-on-a-kubernetes-cluster",
+    ),
+    csi_driver={
+        "attachRequired": False,
+        "podInfoOnMount": True,
+        "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+    },
+    cluster_rules=(Rule(groups=("",), resources=("secrets",), verbs=("get",)),),
+    namespace_rules=(),
+    storage_class=StorageClass(
+        name="smb-csi-windows",
+        parameters={},
+        binding_mode="Immediate",
+        allow_expansion=False,
+        required=("source",),
+    ),
+    windows_builds=("17763", "20348"),
+    credentials=(
+        Credential(
+            "claim",
+            "a Secret with username and password, and domain where there is one, which the StorageClass or volume names",
+        ),
+    ),
+    prerequisites=(
+        "an SMB server that the nodes themselves reach on port 445; names below svc.cluster.local do not resolve there",
+        "the root of a share as source, and one credential for each server on a node (Windows error 1219)",
+    ),
+    drain_to=("csi_proxy",),
+)

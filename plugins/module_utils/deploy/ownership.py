@@ -1,0 +1,56 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who runs the cluster, as far as it shows, and what therefore is not ours to install. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Snapshot, Wanted
+
+PLATFORMS = {
+    "openshift": "OpenShift",
+    "aks": "AKS",
+    "eks": "EKS",
+    "gke": "GKE",
+    "rke2": "RKE2",
+}
+
+# What the version that the API server tells says about who built it.
+_BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
+
+# Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
+_AKS_LABEL = "kubernetes.azure.com/cluster"
+
+# Whose service csi-proxy is where the platform prepares its Windows nodes.
+_CSI_PROXY = {
+    "openshift": "the Windows Machine Config Operator",
+    "aks": "the node image",
+    "eks": "the node image",
+    "gke": "the node image",
+    "rke2": "rancher-wins",
+}
+
+
+def platform(snapshot: Snapshot) -> str:
+    """A key of PLATFORMS, or an empty text where nothing shows one."""
+    if snapshot.openshift:
+        return "openshift"
+    for mark, name in _BUILDS:
+        if mark in snapshot.kubernetes:
+            return name
+    if any(_AKS_LABEL in node.labels for node in snapshot.nodes):
+        return "aks"
+    return ""
+
+
+def findings(wanted: Wanted, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """csi-proxy belongs to platforms that prepare their Windows nodes: it is verified there and never written."""
+    name = platform(snapshot)
+    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:
+        message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
+        remedy = "set csi_proxy_managed to false where the service is there; it is then looked at and never changed"
+        yield Finding("CSI-D59", "warning", "csi-proxy", message, remedy)
