@@ -35,7 +35,9 @@ class Source:
 # AWS EBS has its HostProcess form in a chart's template only: it was read beside ours and is not compared here.
 SOURCES: Mapping[tuple[str, str], Source] = {
     ("vsphere", "csi_proxy"): Source("vsphere-csi-driver", "v{release}", "manifests/vanilla/vsphere-csi-driver.yaml"),
-    ("vsphere", "host_process"): Source("vsphere-csi-driver", "v{release}", "manifests/vanilla/vsphere-csi-driver.yaml"),
+    ("vsphere", "host_process"): Source(
+        "vsphere-csi-driver", "v{release}", "manifests/vanilla/vsphere-csi-driver.yaml"
+    ),
     ("aws_ebs", "csi_proxy"): Source("aws-ebs-csi-driver", "v{release}", "deploy/kubernetes/base/node-windows.yaml"),
     ("azure_disk", "csi_proxy"): Source(
         "azuredisk-csi-driver", "HEAD", "deploy/v{release}/csi-azuredisk-node-windows.yaml"
@@ -53,7 +55,9 @@ SOURCES: Mapping[tuple[str, str], Source] = {
         "gcp-compute-persistent-disk-csi-driver", "v{release}", "deploy/kubernetes/base/node_windows/node.yaml"
     ),
     ("smb", "csi_proxy"): Source("csi-driver-smb", "HEAD", "deploy/v{release}/csi-smb-node-windows.yaml"),
-    ("smb", "host_process"): Source("csi-driver-smb", "HEAD", "deploy/v{release}/csi-smb-node-windows-hostprocess.yaml"),
+    ("smb", "host_process"): Source(
+        "csi-driver-smb", "HEAD", "deploy/v{release}/csi-smb-node-windows-hostprocess.yaml"
+    ),
 }
 
 CONTAINERS = {
@@ -74,7 +78,9 @@ class Difference:
 
     def explains(self, path: str, driver: str, mode: str) -> bool:
         """Whether it is the reason for a difference at that path."""
-        return fnmatchcase(path, self.path) and (not self.only or driver in self.only or f"{driver}-{mode}" in self.only)
+        return fnmatchcase(path, self.path) and (
+            not self.only or driver in self.only or f"{driver}-{mode}" in self.only
+        )
 
 
 def differences() -> tuple[Difference, ...]:
@@ -114,7 +120,9 @@ def facts(daemon_set: Mapping[str, Any]) -> dict[str, Any]:
     for container in [*spec.get("initContainers", []), *spec["containers"]]:
         role = CONTAINERS.get(container["name"], "driver")
         for mount in container.get("volumeMounts", []):
-            result.update(flatten({key: value for key, value in mount.items() if key != "name"}, f"{role}.mount.{_of(mount)}"))
+            result.update(
+                flatten({key: value for key, value in mount.items() if key != "name"}, f"{role}.mount.{_of(mount)}")
+            )
         for entry in container.get("env", []):
             result[f"{role}.env.{entry['name']}"] = entry.get("value", entry.get("valueFrom"))
         for port in container.get("ports", []):

@@ -52,6 +52,8 @@ _VOLUMES = (
     Volume("probe-dir"),
 )
 _HEALTH = {"health": 9808, "registrar_health": 9809}
+# Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
+_HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
 _LIVENESS = Probe(delay=10, timeout=3, period=10, failures=5)
 _READINESS = Probe(delay=0, timeout=3, period=5, failures=3)
 # Upstream leaves the count of failures to the API's default.
@@ -121,7 +123,7 @@ DRIVER = Driver(
             why="AWS EBS CSI has a HostProcess form from 1.31.0 on",
             first="1.31.0",
             template="aws_ebs_host_process.yaml.j2",
-            ports=_HEALTH,
+            ports=_HOST_HEALTH,
             liveness=_LIVENESS,
             readiness=_READINESS,
             registrar_liveness=_REGISTRAR_LIVENESS,
