@@ -59,7 +59,13 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
         try:
             version, source = parse(wanted.version), "asked for"
         except ValueError as error:
-            finding = Finding("CSI-D01", "blocker", f"{driver.title} version", f"{error}", "give a release number")
+            finding = Finding(
+                "CSI-D01",
+                "blocker",
+                f"{driver.title} version",
+                f"{error}",
+                f"give a release number; {driver.newest} is the newest known",
+            )
             return Choice(None, None, "", (finding,))
     elif running.versions:
         version, source = running.versions[0], running.source

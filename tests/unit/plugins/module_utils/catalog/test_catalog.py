@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, MODES, Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
@@ -90,3 +91,53 @@ def test_pre_releases_come_before_their_release() -> None:
 def test_what_is_no_release_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is not a release number"):
         parse(text)
+
+
+@drivers
+def test_every_pipe_is_served_by_the_lowest_csi_proxy_that_is_allowed(driver: Driver) -> None:
+    floor = csi_proxy.find(csi_proxy.FLOOR)
+    assert floor is not None
+    for rule in driver.modes:
+        assert set(rule.all_pipes) <= set(floor.pipes)
+
+
+@drivers
+def test_containers_mount_what_there_is_and_listen_where_it_says(driver: Driver) -> None:
+    for rule in driver.modes:
+        volumes = {volume.name for volume in rule.volumes}
+        words = [word for entry in rule.containers.values() for word in entry.args]
+        for entry in rule.containers.values():
+            assert set(entry.mounts) <= volumes
+        for use, port in rule.ports.items():
+            named = any(str(port) in word for word in words)
+            # livenessprobe listens on 9808 without being told.
+            assert named or not rule.containers or (use == "health" and port == 9808)
+
+
+def test_no_two_drivers_listen_on_the_same_port_but_vsphere_and_ebs() -> None:
+    taken: dict[int, set[str]] = {}
+    for driver in DRIVERS.values():
+        for rule in driver.modes:
+            for port in rule.ports.values():
+                taken.setdefault(port, set()).add(driver.key)
+    # Both have it from livenessprobe; no node is on vSphere and on AWS.
+    assert {port: keys for port, keys in taken.items() if len(keys) > 1} == {9808: {"vsphere", "aws_ebs"}}
+
+
+@drivers
+def test_the_storage_class_names_a_file_system_that_works(driver: Driver) -> None:
+    named = [value for key, value in driver.storage_class.parameters.items() if key.lower().endswith("fstype")]
+    assert all(value in driver.fstypes for value in named)
+    assert bool(driver.fstypes) == bool(named)
+
+
+@drivers
+def test_windows_builds_are_known_from_a_release_on(driver: Driver) -> None:
+    assert set(driver.windows_since) <= set(driver.windows_builds)
+    assert driver.windows_builds[0] not in driver.windows_since, "the oldest build is there from the beginning"
+
+
+@drivers
+def test_the_catalog_has_the_newest_three_releases_of_every_mode(driver: Driver) -> None:
+    for rule in driver.modes:
+        assert len([known for known in driver.releases if rule.covers(parse(known.version))]) >= 3

@@ -1,0 +1,55 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""OpenShift's lines and the in-tree plugins, and that they agree with the drivers."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, openshift
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+
+
+@pytest.mark.parametrize(
+    ("version", "driver", "expected"),
+    [
+        ("4.20.3", "vsphere", ["3.5.0"]),
+        ("4.19.0-rc.2", "vsphere", ["3.3.1"]),
+        ("4.21.1", "aws_ebs", ["1.47.0", "1.48.0"]),
+        ("4.12.0", "aws_ebs", []),
+        ("5.0.1", "vsphere", ["3.7.1"]),
+        ("5.0.1", "smb", []),
+        ("4.11.9", "vsphere", []),
+        ("4.20.3", "other", []),
+    ],
+)
+def test_a_line_tells_a_release_or_nothing(version: str, driver: str, expected: list[str]) -> None:
+    assert [str(one) for one in openshift.shipped(version, driver)] == expected
+
+
+def test_every_line_has_a_cell_for_every_driver_and_releases_never_go_back() -> None:
+    for driver in DRIVERS:
+        rows = [openshift.shipped(f"{line}.0", driver) for line in openshift.lines()]
+        told = [row[0] for row in rows if row]
+        assert told, f"no line tells a release of {driver}"
+        assert told == sorted(told)
+    assert openshift.line_of("4.20.3") == "4.20"
+
+
+def test_what_is_no_version_is_named() -> None:
+    with pytest.raises(ValueError, match="is not a release number"):
+        openshift.shipped("stable", "vsphere")
+
+
+def test_drivers_and_in_tree_plugins_agree() -> None:
+    for driver in DRIVERS.values():
+        found = in_tree.replaced_by(driver.name)
+        assert (found.plugin if found else None) == driver.in_tree
+        assert in_tree.find(driver.in_tree) is found
+
+
+def test_the_steps_of_a_migration_follow_each_other() -> None:
+    for plugin in in_tree.PLUGINS:
+        steps = [plugin.alpha, plugin.beta_off, plugin.beta_on, plugin.ga, plugin.gone]
+        told = [parse(step) for step in steps if step]
+        assert told == sorted(told), plugin.plugin
+    assert in_tree.find("kubernetes.io/nothing") is None
