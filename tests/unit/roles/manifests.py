@@ -43,14 +43,19 @@ class Case:
         """Its file's name without the ending: smb-csi_proxy-1.20.3."""
         return f"{self.driver.key}-{self.rule.mode}-{self.version}"
 
-    def render(self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False) -> str:
-        """All objects, those included that are made only when asked for; the Namespace on its own request."""
-        plan = settings(
+    def settings(
+        self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False
+    ) -> dict[str, Any]:
+        """What the templates read; objects made only when asked for are asked for, the Namespace on its own request."""
+        return settings(
             self.driver, wanted or Wanted(), self.rule, parse(self.version), self.driver.namespace, parse(kubernetes),
             create_namespace=namespace, create_csi_driver=True,
             create_feature_states=self.driver.feature_states is not None,
         )  # fmt: skip
-        return text(f"drivers/{self.rule.template}", plan)
+
+    def render(self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False) -> str:
+        """All objects, as text."""
+        return text(f"drivers/{self.rule.template}", self.settings(kubernetes, wanted, namespace=namespace))
 
     def objects(
         self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False

@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import pla
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, snapshot
 from unit.roles.rendering import only, render
-from unit.roles.upstream import different, differences, facts
+from unit.roles.upstream import differences, different, facts
 
 KUBELET = r"C:\var\lib\kubelet"
 SOCKET = r"C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\csi.sock"

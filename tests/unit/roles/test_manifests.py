@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from unit.roles.manifests import FOLDER, Case, cases
+from unit.roles.upstream import CONTAINERS
 
 ALL = tuple(cases())
 NEWEST = tuple(cases(1))
@@ -124,6 +125,29 @@ def test_two_drivers_share_a_node(one: Case, other: Case) -> None:
     labels = daemon_set(other)["spec"]["template"]["metadata"]["labels"]
     assert not selector.items() <= labels.items()
     assert one.driver.service_account != other.driver.service_account
+
+
+@pytest.mark.parametrize("case", [case for case in NEWEST if case.rule.containers], ids=name)
+def test_the_pod_is_the_one_the_catalog_describes(case: Case) -> None:
+    plan = case.settings()
+    pod = pod_of(case)
+    parts = {CONTAINERS.get(one["name"], "driver"): one for one in pod["containers"]}
+    for role, told in plan["containers"].items():
+        found = parts[{"liveness_probe": "liveness"}.get(role, role)]
+        pipes = {pipe: f"\\\\.\\pipe\\{pipe}" for pipe in plan["pipes"] if role == "driver"}
+        assert found.get("command", []) == told["command"], role
+        assert found.get("args", []) == told["args"], role
+        assert {one["name"]: one.get("value") for one in found.get("env", [])} == {
+            one["name"]: one.get("value") for one in told["env"]
+        }, role
+        mounts = {one["name"]: one["mountPath"] for one in found.get("volumeMounts", [])}
+        assert mounts == {**told["mounts"], **pipes}, role
+    directories = {
+        one["name"]: one.get("hostPath", {}).get("path", "")
+        for one in pod.get("volumes", [])
+        if one["name"] not in plan["pipes"]
+    }
+    assert directories == {one["name"]: one["path"] for one in plan["volumes"]}
 
 
 # Labels of pods that upstream's own DaemonSets for Linux have: a selector of ours that fits them would fight over them.
