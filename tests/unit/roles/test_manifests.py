@@ -15,6 +15,7 @@ from unit.roles.upstream import CONTAINERS
 
 ALL = tuple(cases())
 NEWEST = tuple(cases(1))
+ALL_NAMES = {case.name for case in ALL}
 DAEMON_SETS = {case.name: case.daemon_set() for case in NEWEST}
 KUBERNETES_MINORS = range(25, 38)
 # Fields that the API server refuses in a pod of which it knows that it is for Windows.
@@ -165,6 +166,22 @@ UPSTREAM_LINUX_PODS: tuple[dict[str, str], ...] = (
 def test_the_selector_fits_no_pod_of_upstreams_linux_daemon_sets(case: Case) -> None:
     selector = daemon_set(case)["spec"]["selector"]["matchLabels"]
     assert not any(selector.items() <= labels.items() for labels in UPSTREAM_LINUX_PODS)
+
+
+def test_azure_disk_is_not_told_of_a_hook_before_it_has_one() -> None:
+    hooks = {
+        case.version: "lifecycle" in case.pod()["containers"][1]
+        for case in cases(99)
+        if (case.driver.key, case.rule.mode) == ("azure_disk", "host_process")
+    }
+    assert set(hooks.values()) == {True, False}
+    assert all(hook == (int(version.split(".")[1]) >= 32) for version, hook in hooks.items())
+
+
+@pytest.mark.parametrize("case", [case for case in cases(99) if case.name not in ALL_NAMES], ids=name)
+def test_every_release_renders_its_own_image(case: Case) -> None:
+    images = [one["image"] for one in case.pod()["containers"]]
+    assert [image for image in images if f":v{case.version}" in image]
 
 
 def daemon_set(case: Case) -> dict[str, Any]:
