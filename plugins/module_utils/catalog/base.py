@@ -76,10 +76,10 @@ class Env:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What one container of the pod is told, by upstream's manifest; the catalog's own words for paths are in Env.
+    """What one container of the pod is told by upstream's manifest. Paths are written as in Env.
 
     mounts: path in the container by name of the volume. resources: requests and limits. run_as: Windows user, empty for
-    the image's.
+    the image's. log_env: the variable with the log level, empty where that is the argument --v.
     """
 
     args: tuple[str, ...] = ()
@@ -89,6 +89,7 @@ class Container:
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     run_as: str = ""
     pre_stop: tuple[str, ...] = ()
+    log_env: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ class Driver:
     images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
     one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype that work
     on Windows, empty when the driver mounts shares. mirrors: other repositories that upstream publishes the driver's
-    image to. managed_by: by platform, the DaemonSet with which it brings this driver to Windows nodes itself.
+    image to. platform_daemonsets: by platform, the DaemonSet with which it brings this driver to Windows nodes itself.
     avoid_nodes: by label, the values of Nodes that it keeps away from. prerequisites: what must be there and nobody can
     see from the cluster. drain_to: modes to which a node may be
     switched only without volumes of this driver on it.
@@ -267,7 +268,7 @@ class Driver:
     wmic_below: str | None = None
     fstypes: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
-    managed_by: Mapping[str, str] = field(default_factory=dict)
+    platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
     avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     credentials: tuple[Credential, ...] = ()
     prerequisites: tuple[str, ...] = ()
@@ -302,16 +303,19 @@ class Driver:
         """What is known of a mode of this driver, None when it has no such mode."""
         return next((rule for rule in self.modes if rule.mode == mode), None)
 
-    def nearest(self, version: Version, mode: str | None = None) -> tuple[str, Mode] | None:
+    def nearest(
+        self, version: Version, mode: str | None = None, *, known_only: bool = False
+    ) -> tuple[str, Mode] | None:
         """The known release closest to `version` that this collection can deploy, with its mode.
 
-        Given a mode, only releases in that mode count. None when there is no such release.
+        Given a mode, only releases in that mode count; with known_only also those it does not deploy. None when there is
+        no such release.
         """
         usable = [
             (parse(known.version), rule.mode)
             for known in self.releases
             for rule in self.mode_rules(parse(known.version))
-            if rule.template is not None and mode in (None, rule.mode)
+            if (known_only or rule.template is not None) and mode in (None, rule.mode)
         ]
         if not usable:
             return None

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
-_DRIVERS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd", "smb")
+# Keys of the drivers that OpenShift ships.
+DRIVERS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd", "smb")
 
 # A line is (vsphere, aws_ebs, azure_disk, azure_file, gce_pd, smb); "-" is a driver that it does not ship, or not known.
 _LINES: Mapping[str, str] = {
@@ -51,7 +52,7 @@ def shipped(cluster_version: str, driver: str) -> tuple[Version, ...]:
     Empty when the line or the driver on it is not known. A text that is no version raises ValueError.
     """
     row = _LINES.get(line_of(cluster_version))
-    if row is None or driver not in _DRIVERS:
+    if row is None or driver not in DRIVERS:
         return ()
-    cell = row.split()[_DRIVERS.index(driver)]
+    cell = row.split()[DRIVERS.index(driver)]
     return () if cell == "-" else tuple(parse(text) for text in cell.split("/"))

@@ -98,5 +98,5 @@ def host_containers(driver: str, plugin: Container) -> dict[str, Container]:
 
 def make_plugin_directory(driver: str) -> tuple[str, ...]:
     """What the init container of the host_process form runs, since no volume makes the directory there."""
-    path = f"{{kubelet2}}\\\\plugins\\\\{driver}\\\\"
+    path = f"{{kubelet}}\\plugins\\{driver}\\"
     return ("powershell.exe", "-c", f"New-Item -ItemType Directory -Path {path} -Force")

@@ -30,3 +30,8 @@ DRIVERS: dict[str, Driver] = {
         smb.DRIVER,
     )
 }
+
+
+def unknown(key: str) -> str:
+    """What to say to a name that is none of them."""
+    return f"value of driver must be one of: {', '.join(sorted(DRIVERS))}, got: {key}"

@@ -33,6 +33,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     controllers = tuple(_controllers(client, driver, wanted))
     namespaces = _unique([wanted.namespace, *(seen.namespace for seen in controllers), driver.namespace])
     nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    seen = tuple(NodeSeen.from_object(node) for node in nodes)
     storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
     namespace = home(driver, wanted, controllers)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
@@ -42,14 +43,14 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
 
     return Snapshot(
         kubernetes=kubernetes,
-        nodes=tuple(NodeSeen.from_object(node) for node in nodes),
+        nodes=seen,
         controllers=controllers,
         daemon_sets=tuple(DaemonSetSeen.from_object(item) for item in client.list(kinds.DAEMON_SET).items),
         namespaces=live,
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
         feature_states={namespace: _feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
-        openshift=_openshift(client, controllers),
+        openshift=_openshift(client, controllers, seen),
         missing_access=missing(needs(driver, wanted, namespace, live.get(namespace)), allowed) if check_access else (),
     )
 
@@ -70,9 +71,10 @@ def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[s
     return None if found is None else dict(found.get("data") or {})
 
 
-def _openshift(client: Client, controllers: Iterable[ControllerSeen]) -> str:
+def _openshift(client: Client, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen]) -> str:
     """The version of OpenShift, asked for only where something looks like it: other accounts may not read it."""
-    if not any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers):
+    untold = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
+    if not untold and not any(node.wmco for node in nodes):
         return ""
     found = client.get(kinds.CLUSTER_VERSION, "version")
     status = (found or {}).get("status") or {}

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    MANAGER,
+    DaemonSetSeen,
+    Snapshot,
+    Wanted,
+)
 
 PLATFORMS = {
     "openshift": "OpenShift",
@@ -25,6 +30,8 @@ _BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
 # Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
 _AKS_LABEL = "kubernetes.azure.com/cluster"
 
+_OPENSHIFT_DRIVERS = "openshift-cluster-csi-drivers"
+
 # Whose service csi-proxy is where the platform prepares its Windows nodes.
 _CSI_PROXY = {
     "openshift": "the Windows Machine Config Operator",
@@ -37,13 +44,25 @@ _CSI_PROXY = {
 
 def platform(snapshot: Snapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
-    if snapshot.openshift:
+    if snapshot.openshift or any(node.wmco for node in snapshot.nodes):
         return "openshift"
     for mark, name in _BUILDS:
         if mark in snapshot.kubernetes:
             return name
     if any(_AKS_LABEL in node.labels for node in snapshot.nodes):
         return "aks"
+    return ""
+
+
+def owner(driver: Driver, snapshot: Snapshot, seen: DaemonSetSeen) -> str:
+    """Who brought a DaemonSet that provides this driver, as far as name and place tell; empty otherwise."""
+    if seen.managed_by == MANAGER:
+        return ""
+    name = platform(snapshot)
+    if name and seen.name == driver.platform_daemonsets.get(name):
+        return f"brought by {PLATFORMS[name]}"
+    if seen.namespace == _OPENSHIFT_DRIVERS:
+        return "in the namespace of OpenShift's storage operators"
     return ""
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
@@ -115,6 +115,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
+    everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
     choice = choose(driver, wanted, controller, snapshot)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
@@ -135,7 +136,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         source=choice.source,
         findings=tuple(findings),
         settings=rendered,
-        nodes=tuple(node.name for node in snapshot.nodes),
+        nodes=tuple(node.name for node in everywhere),
         platform=ownership.platform(snapshot),
     )
 
@@ -145,6 +146,17 @@ def home(driver: Driver, wanted: Wanted, controllers: Sequence[ControllerSeen]) 
     if wanted.namespace:
         return wanted.namespace
     return controllers[0].namespace if controllers else driver.namespace
+
+
+def _aimed(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Snapshot:
+    """Without the nodes that the DaemonSet would pass by: what they cannot run is in nobody's way."""
+    nodes = tuple(
+        node
+        for node in snapshot.nodes
+        if wanted.node_selector.items() <= node.labels.items()
+        and not any(node.labels.get(label) in values for label, values in driver.avoid_nodes.items())
+    )
+    return replace(snapshot, nodes=nodes)
 
 
 def _access(snapshot: Snapshot) -> list[Finding]:

@@ -119,7 +119,7 @@ def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
 
 
 def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
-    nearest = driver.nearest(version, rule.mode)
+    nearest = driver.nearest(version, rule.mode, known_only=True)
     newer = "is newer than every release" if version > driver.newest else "is none of the releases that"
     text = (
         f"release {version} {newer} this collection knows; its images are derived from {nearest[0] if nearest else '?'}"

@@ -97,7 +97,7 @@ def images(driver: Driver, wanted: Wanted, version: Version, rule: ModeRule) -> 
     if known is not None:
         base = known.images_for(rule.mode)
     else:
-        near = driver.nearest(version, rule.mode)
+        near = driver.nearest(version, rule.mode, known_only=True)
         nearest = driver.release(parse(near[0])) if near else None
         base = nearest.images_for(rule.mode) if nearest else {}
         repository, dummy, tag = base.get("driver", "").rpartition(":")
@@ -106,6 +106,8 @@ def images(driver: Driver, wanted: Wanted, version: Version, rule: ModeRule) -> 
         base = {**base, "driver": f"{repository}:v{version}{behind}"}
     result: dict[str, str] = {}
     for role, reference in base.items():
+        if rule.containers and role not in rule.containers:
+            continue
         image = reference
         if wanted.image_mirror:
             image = f"{wanted.image_mirror.rstrip('/')}/{image.split('/', 1)[1]}"
@@ -136,9 +138,10 @@ def _path(text: str, wanted: Wanted) -> str:
 
 def _container(role: str, entry: Container, wanted: Wanted) -> dict[str, Any]:
     args = [_path(word, wanted) for word in entry.args]
+    env = [one.as_object() for one in entry.env]
     if role == "driver" and wanted.log_level:
         args = [f"--v={wanted.log_level}" if word.startswith("--v=") else word for word in args]
-    env = [one.as_object() for one in entry.env]
+        env = [{**one, "value": wanted.log_level} if one["name"] == entry.log_env else one for one in env]
     return {
         "command": list(entry.command),
         "args": args,

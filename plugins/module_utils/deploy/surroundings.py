@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import containerd, image_for
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
@@ -135,7 +136,12 @@ def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Ite
             continue
         if not same and not seen.serves_on_windows(driver.name):
             continue
-        who = f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection"
+        platform = ownership.owner(driver, snapshot, seen)
+        who = platform or (f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection")
+        keep = "keep it and leave this driver out"
+        if platform:
+            # Whoever brought it would bring it again.
+            keep += "; to hand over, switch it off where it comes from first"
         subject = f"DaemonSet {seen.namespace}/{seen.name}"
         if same:
             message = f"it has the name ours would have and is {who}"
@@ -143,14 +149,11 @@ def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Ite
                 f"kubectl -n {seen.namespace} delete daemonset {seen.name} (volumes stay mounted), or choose another "
                 "namespace"
             )
-            yield Finding("CSI-D41", "blocker", subject, message, remedy)
+            yield Finding("CSI-D41", "blocker", subject, message, keep if platform else remedy)
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {who}"
-            remedy = (
-                f"keep it and leave this driver out, or remove it: kubectl -n {seen.namespace} delete daemonset "
-                f"{seen.name}"
-            )
-            yield Finding("CSI-D40", "blocker", subject, message, remedy)
+            remedy = f"{keep}, or remove it: kubectl -n {seen.namespace} delete daemonset {seen.name}"
+            yield Finding("CSI-D40", "blocker", subject, message, keep if platform else remedy)
 
 
 def node_findings(
@@ -158,7 +161,8 @@ def node_findings(
 ) -> Iterator[Finding]:
     """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
     if not snapshot.nodes:
-        message = "no Node has the label kubernetes.io/os=windows"
+        labels = {"kubernetes.io/os": "windows", **wanted.node_selector}
+        message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
         yield Finding(
             "CSI-D50",
             "warning",

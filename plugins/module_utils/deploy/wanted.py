@@ -16,6 +16,7 @@ PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
+_WMCO = "windowsmachineconfig.openshift.io/"
 OPENSHIFT_CONTAINER = "csi-driver"
 
 
@@ -135,12 +136,17 @@ def _slashes(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """A Windows Node. build: "20348", empty when it is not told. runtime: "containerd://1.7.27", empty likewise."""
+    """A Windows Node.
+
+    build: "20348", empty when it is not told. runtime: "containerd://1.7.27", empty likewise. wmco: it was prepared by
+    the Windows Machine Config Operator.
+    """
 
     name: str
     build: str
     labels: Mapping[str, str]
     runtime: str = ""
+    wmco: bool = False
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
@@ -154,6 +160,7 @@ class NodeSeen:
             build=parts[2] if len(parts) > 2 else "",
             labels=dict(labels),
             runtime=str(info.get("containerRuntimeVersion", "")),
+            wmco=any(key.startswith(_WMCO) for key in (*labels, *(node["metadata"].get("annotations") or {}))),
         )
 
 

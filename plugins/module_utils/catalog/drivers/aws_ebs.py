@@ -199,7 +199,7 @@ DRIVER = Driver(
     windows_since={"20348": "1.12.0", "26100": "1.56.0"},
     fstypes=("ntfs",),
     mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
-    managed_by={"eks": "ebs-csi-node-windows"},
+    platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},
     credentials=(
         Credential("controller", "Secret aws-secret with key_id and access_key, or a role for its ServiceAccount"),

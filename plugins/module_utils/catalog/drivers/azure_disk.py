@@ -4,7 +4,7 @@
 """Azure Disk: disk.csi.azure.com.
 
 Source: deploy/<release>/csi-azuredisk-node-windows.yaml and csi-azuredisk-node-windows-hostprocess.yaml, deploy/csi-azuredisk-driver.yaml,
-deploy/rbac-csi-azuredisk-node.yaml, docs/driver-parameters.md and Makefile of
+deploy/rbac-csi-azuredisk-node.yaml, deploy/install-driver.sh, docs/driver-parameters.md and Makefile of
 https://github.com/kubernetes-sigs/azuredisk-csi-driver.
 """
 
@@ -103,7 +103,7 @@ DRIVER = Driver(
             mode="host_process",
             why="Azure Disk CSI has a HostProcess form from 1.28.0 on",
             first="1.28.0",
-            default_from="1.31.0",
+            default_from="1.30.4",
             template="azure_disk_host_process.yaml.j2",
             ports={"metrics": 29605},
             min_kubernetes="1.23",
@@ -159,7 +159,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348"),
     fstypes=("ntfs", ""),
     avoid_nodes={"type": ("virtual-kubelet",)},
-    managed_by={"aks": "csi-azuredisk-node-win"},
+    platform_daemonsets={"aks": "csi-azuredisk-node-win"},
     credentials=(
         Credential(
             "controller",

@@ -4,7 +4,7 @@
 """Azure File: file.csi.azure.com.
 
 Source: deploy/<release>/csi-azurefile-node-windows.yaml and csi-azurefile-node-windows-hostprocess.yaml, deploy/csi-azurefile-driver.yaml,
-deploy/rbac-csi-azurefile-node.yaml, docs/driver-parameters.md and Makefile of
+deploy/rbac-csi-azurefile-node.yaml, deploy/install-driver.sh, docs/driver-parameters.md and Makefile of
 https://github.com/kubernetes-sigs/azurefile-csi-driver.
 """
 
@@ -99,7 +99,7 @@ DRIVER = Driver(
             mode="host_process",
             why="Azure File CSI has a HostProcess form from 1.28.0 on",
             first="1.28.0",
-            default_from="1.31.0",
+            default_from="1.30.5",
             template="azure_file_host_process.yaml.j2",
             ports={"metrics": 29615},
             min_kubernetes="1.23",
@@ -159,7 +159,7 @@ DRIVER = Driver(
     in_tree="kubernetes.io/azure-file",
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},
-    managed_by={"aks": "csi-azurefile-node-win"},
+    platform_daemonsets={"aks": "csi-azurefile-node-win"},
     credentials=(
         Credential(
             "controller",

@@ -120,7 +120,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348"),
     windows_since={"20348": "1.18.0"},
     fstypes=("ntfs",),
-    managed_by={"gke": "pdcsi-node-windows"},
+    platform_daemonsets={"gke": "pdcsi-node-windows"},
     credentials=(Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
     prerequisites=("the metadata server http://metadata.google.internal, reached from the pod network",),
 )

@@ -15,8 +15,10 @@ from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE
 class Server:
     """An API server with the namespace HOME, and an account that may do everything but one thing."""
 
-    def __init__(self, refused: dict[str, str]) -> None:
+    def __init__(self, refused: dict[str, str], objects: dict[str, Any] | None = None) -> None:
         self.refused = refused
+        self.objects = objects or {}
+        self.paths: list[str] = []
         self.reviews: list[dict[str, str]] = []
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
@@ -25,6 +27,9 @@ class Server:
             self.reviews.append(asked)
             allowed = any(asked.get(key, "") != value for key, value in self.refused.items())
             return Response({"status": {"allowed": allowed}})
+        self.paths.append(path)
+        if path in self.objects:
+            return Response(self.objects[path])
         if path == "/version":
             return Response({"gitVersion": "v1.36.3"})
         if path == f"/api/v1/namespaces/{HOME}":
@@ -59,3 +64,46 @@ def test_a_namespace_that_is_there_and_not_ours_needs_no_writing() -> None:
     server = Server({"resource": "namespaces", "verb": "patch"})
     assert look(server) == ()
     assert not [one for one in server.reviews if one["resource"] == "namespaces"]
+
+
+CLUSTER_VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+
+
+def controller(image: str, namespace: str = HOME) -> dict[str, Any]:
+    pod = {"containers": [{"name": "vsphere-csi-controller", "image": image}]}
+    return {
+        "metadata": {"name": "vsphere-csi-controller", "namespace": namespace},
+        "spec": {"template": {"spec": pod}},
+        "status": {"availableReplicas": 1},
+    }
+
+
+def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]]:
+    deployment = f"/apis/apps/v1/namespaces/{HOME}/deployments/vsphere-csi-controller"
+    objects: dict[str, Any] = {deployment: controller(image)}
+    if status is not None:
+        objects[CLUSTER_VERSION] = {"status": status}
+    server, clock = Server({}, objects), Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    return snapshot(client, VSPHERE, Wanted(), check_access=False).openshift, server.paths
+
+
+def test_a_digest_asks_openshift_for_the_last_update_that_was_finished() -> None:
+    history = [
+        {"state": "Partial", "version": "4.20.1"},
+        {"state": "Completed", "version": "4.19.7"},
+        {"state": "Completed", "version": "4.18.22"},
+    ]
+    status = {"desired": {"version": "4.20.1"}, "history": history}
+    assert openshift("quay.io/x@sha256:aa", status)[0] == "4.19.7"
+    assert openshift("quay.io/x@sha256:aa", {"desired": {"version": "4.20.1"}})[0] == "4.20.1"
+
+
+def test_a_cluster_that_is_no_openshift_has_no_version_of_it() -> None:
+    assert openshift("quay.io/x@sha256:aa", None)[0] == ""
+
+
+def test_a_tag_needs_no_openshift_and_nothing_is_asked() -> None:
+    found, paths = openshift("x/driver:v3.4.0", {"desired": {"version": "4.20.1"}})
+    assert found == ""
+    assert CLUSTER_VERSION not in paths

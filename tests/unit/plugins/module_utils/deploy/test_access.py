@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing, needs
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE
@@ -91,6 +93,15 @@ def test_binding_is_asked_for_by_the_name_of_the_role() -> None:
 
 def test_the_shipped_role_is_enough() -> None:
     assert shipped("kubewin-csi").lacks() == ()
+
+
+@pytest.mark.parametrize("driver", [one for one in DRIVERS.values() if one is not VSPHERE], ids=lambda one: one.key)
+def test_every_other_driver_has_a_role_of_its_own_where_it_needs_one(driver: Driver) -> None:
+    wanted = needs(driver, Wanted(), driver.namespace, None)
+    name = f"kubewin-csi-{driver.key.replace('_', '-')}"
+    assert missing(wanted, shipped("kubewin-csi", name).may) == ()
+    # A role that nobody needs is not shipped.
+    assert bool(missing(wanted, shipped("kubewin-csi").may)) == bool(shipped(name).rules)
 
 
 def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:

@@ -55,11 +55,27 @@ def test_a_runtime_tells_its_release(runtime: str, expected: str | None) -> None
         ({"kubernetes": "v1.32.4+rke2r1"}, "rke2"),
         ({"kubernetes": "v1.33.4+k3s1"}, ""),
         ({"openshift": "4.20.3"}, "openshift"),
+        ({"nodes": (NodeSeen("win-1", "20348", {}, wmco=True),)}, "openshift"),
         ({"nodes": (NodeSeen("akswin", "20348", {"kubernetes.azure.com/cluster": "MC_x"}),)}, "aks"),
     ],
 )
 def test_the_platform_shows_itself(spoilt: dict[str, Any], expected: str) -> None:
     assert platform(snapshot(**spoilt)) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"annotations": {"windowsmachineconfig.openshift.io/version": "10.20.0"}}, True),
+        ({"labels": {"windowsmachineconfig.openshift.io/byoh": "true"}}, True),
+        ({"labels": {"kubernetes.io/os": "windows"}, "annotations": {"other/version": "1"}}, False),
+        ({}, False),
+    ],
+)
+def test_a_node_shows_who_prepared_it_and_what_it_runs(metadata: dict[str, Any], expected: bool) -> None:
+    info = {"containerRuntimeVersion": "containerd://1.7.27", "kernelVersion": "10.0.20348.2700"}
+    seen = NodeSeen.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
+    assert (seen.wmco, seen.runtime, seen.build) == (expected, "containerd://1.7.27", "20348")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen, NodeSeen, Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, node, snapshot
 
 
@@ -176,6 +177,60 @@ def test_second_providers(seen: DaemonSetSeen, expected: set[str]) -> None:
     assert all(seen.name in finding.object for finding in made.findings if finding.severity == "blocker")
 
 
+@pytest.mark.parametrize(
+    ("driver", "seen", "kubernetes", "openshift", "says"),
+    [
+        pytest.param(
+            "aws_ebs", ("ebs-csi-node-windows", "kube-system"), "v1.33.1-eks-595af52", "", "is brought by EKS", id="EKS"
+        ),
+        pytest.param(
+            "gce_pd", ("pdcsi-node-windows", "kube-system"), "v1.33.5-gke.1125000", "", "is brought by GKE", id="GKE"
+        ),
+        pytest.param(
+            "azure_file",
+            ("azure-file-csi-driver-node-windows", "openshift-cluster-csi-drivers"),
+            "v1.33.5",
+            "4.20.3",
+            "is in the namespace of OpenShift's storage operators",
+            id="OpenShift",
+        ),
+    ],
+)
+def test_a_provider_that_the_platform_brings_is_named_and_left(
+    driver: str, seen: tuple[str, str], kubernetes: str, openshift: str, says: str
+) -> None:
+    known = DRIVERS[driver]
+    theirs = daemon_set(*seen, path=f"C:\\var\\lib\\kubelet\\plugins\\{known.name}\\")
+    made = plan(known, Wanted(), snapshot(daemon_sets=(theirs,), kubernetes=kubernetes, openshift=openshift))
+    assert blockers(made) & {"CSI-D40", "CSI-D41"}
+    assert says in made.refusal
+    assert "switch it off where it comes from first" in made.refusal
+    assert "delete daemonset" not in made.refusal
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("csi.storage.k8s.io/fstype", "ext4", {"CSI-D45"}),
+        ("csi.storage.k8s.io/fstype", "ntfs", set()),
+        ("fsType", "xfs", {"CSI-D45"}),
+        ("type", "io2", set()),
+    ],
+)
+def test_a_file_system_that_windows_cannot_mount_is_refused(key: str, value: str, expected: set[str]) -> None:
+    made = plan(DRIVERS["aws_ebs"], Wanted(storage_class={"parameters": {key: value}}), snapshot())
+    assert blockers(made) & {"CSI-D45"} == expected
+
+
+def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
+    made = plan(DRIVERS["smb"], Wanted(), snapshot(controllers=()))
+    assert not made.settings["storage_class"]["create"]
+    assert "CSI-D46" in {one.id for one in made.findings}
+    given = plan(DRIVERS["smb"], Wanted(storage_class={"parameters": {"source": "//nas/share"}}), snapshot())
+    assert given.settings["storage_class"]["create"]
+    assert "CSI-D46" not in {one.id for one in given.findings}
+
+
 def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told() -> None:
     seen = DaemonSetSeen.from_object(
         {
@@ -247,6 +302,24 @@ def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], findi
     made = plan(VSPHERE, Wanted(), snapshot(nodes=nodes))
     assert made.deployable
     assert finding in {one.id for one in made.findings}
+
+
+def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
+    old = NodeSeen("win-old", "20348", {"pool": "old"}, runtime="containerd://1.5.18")
+    new = NodeSeen("win-new", "20348", {"pool": "new"}, runtime="containerd://1.7.27")
+    smb = DRIVERS["smb"]
+    chosen = {
+        pool: plan(smb, Wanted(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
+        for pool in ("old", "new")
+    }
+    assert "CSI-D05" in blockers(chosen["old"])
+    assert "CSI-D05" not in blockers(chosen["new"])
+    assert chosen["new"].nodes == ("win-old", "win-new")
+    virtual = NodeSeen("win-virtual", "14393", {"type": "virtual-kubelet"})
+    made = plan(DRIVERS["azure_disk"], Wanted(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
+    assert not [one for one in made.findings if "win-virtual" in one.object]
+    nowhere = plan(smb, Wanted(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
+    assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
 
 
 def test_the_namespace_is_the_controllers() -> None:

@@ -37,10 +37,12 @@ EBS_BUILDS = f"{GITHUB}/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.56.0/Makefile
 EBS_2022 = f"{GITHUB}/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.12.0/Makefile"
 DISK = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/blob/master/deploy/v1.34.5/csi-azuredisk-node-windows.yaml"
 DISK_HP = DISK.replace(".yaml", "-hostprocess.yaml")
-DISK_DEFAULT = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/commit/a44ace461"
+DISK_DEFAULT = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/blob/v1.30.4/deploy/install-driver.sh"
+DISK_BEFORE = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/blob/v1.30.3/deploy/install-driver.sh"
 FILE = f"{GITHUB}/kubernetes-sigs/azurefile-csi-driver/blob/master/deploy/v1.35.7/csi-azurefile-node-windows.yaml"
 FILE_HP = FILE.replace(".yaml", "-hostprocess.yaml")
-FILE_DEFAULT = f"{GITHUB}/kubernetes-sigs/azurefile-csi-driver/commit/f02b6b093"
+FILE_DEFAULT = f"{GITHUB}/kubernetes-sigs/azurefile-csi-driver/blob/v1.30.5/deploy/install-driver.sh"
+FILE_BEFORE = f"{GITHUB}/kubernetes-sigs/azurefile-csi-driver/blob/v1.30.4/deploy/install-driver.sh"
 GCE = f"{GITHUB}/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/blob/v1.26.4/deploy/kubernetes/base/node_windows/node.yaml"
 GCE_BUILDS = f"{GITHUB}/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/blob/v1.18.0/Makefile"
 GCE_HP = f"{GITHUB}/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/issues/1070"
@@ -162,10 +164,12 @@ PLANS = [
         says="CSI-D55",
     ),
     Row("aws_ebs", "1.64.0 csi_proxy", EBS, kubernetes="v1.20.0"),
-    # Azure Disk: HostProcess by default from 1.31.0 on.
+    # Azure Disk: HostProcess by default from 1.30.4 on.
     Row("azure_disk", "1.34.5 host_process", DISK_DEFAULT),
     Row("azure_disk", "1.31.1 host_process", DISK_DEFAULT, version="1.31.1"),
-    Row("azure_disk", "1.29.7 csi_proxy", DISK_DEFAULT, version="1.29.7"),
+    Row("azure_disk", "1.29.7 csi_proxy", DISK_BEFORE, version="1.29.7"),
+    Row("azure_disk", "1.30.3 csi_proxy", DISK_BEFORE, version="1.30.3", says="CSI-D04"),
+    Row("azure_disk", "1.30.4 host_process", DISK_DEFAULT, version="1.30.4", says="CSI-D04"),
     Row("azure_disk", "1.29.7 host_process", DISK_HP, version="1.29.7", mode="host_process"),
     Row("azure_disk", "1.34.5 csi_proxy", DISK, mode="csi_proxy", says="NVMe"),
     Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.18", says="CSI-D06"),
@@ -175,9 +179,10 @@ PLANS = [
     Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd="", says="CSI-D56"),
     Row("azure_disk", "1.34.4 host_process", DISK_HP, running="azuredisk-csi:v1.34.4-windows-hp"),
     Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", says="newer than every release"),
-    # Azure File: as Azure Disk.
+    # Azure File: HostProcess by default from 1.30.5 on.
     Row("azure_file", "1.35.7 host_process", FILE_DEFAULT),
-    Row("azure_file", "1.30.5 csi_proxy", FILE_DEFAULT, version="1.30.5"),
+    Row("azure_file", "1.30.5 host_process", FILE_DEFAULT, version="1.30.5"),
+    Row("azure_file", "1.30.4 csi_proxy", FILE_BEFORE, version="1.30.4", says="CSI-D04"),
     Row("azure_file", "1.35.7 csi_proxy", FILE, mode="csi_proxy", says="global mapping"),
     Row("azure_file", "1.35.7 csi_proxy", HOST_PROCESS, containerd="containerd://1.5.0", says="CSI-D06"),
     Row("azure_file", "1.35.7 host_process", FILE_HP, builds=("26100", "17763")),
@@ -214,13 +219,14 @@ PLANS = [
     Row("azure_file", "1.33.3 host_process", fork("azure-file-csi-driver", "4.20"), openshift="4.20.3"),
     Row(
         "azure_file",
-        "1.30.5 csi_proxy",
-        fork("azure-file-csi-driver", "4.18"),
-        openshift="4.18.22",
+        "1.30.3 csi_proxy",
+        fork("azure-file-csi-driver", "4.17"),
+        openshift="4.17.30",
         says="Windows Machine Config",
     ),
     Row("gce_pd", "1.20.0 csi_proxy", fork("gcp-pd-csi-driver", "4.20"), openshift="4.20.3"),
     Row("smb", "1.18.0 host_process", fork("csi-driver-smb", "4.20"), openshift="4.20.3"),
+    Row("azure_file", "1.30.5 host_process", fork("azure-file-csi-driver", "4.18"), openshift="4.18.22"),
     Row("smb", "1.16.0 csi_proxy", fork("csi-driver-smb", "4.18"), openshift="4.18.22"),
     Row(
         "azure_disk",
@@ -299,5 +305,5 @@ def test_what_is_refused_and_what_works_instead(row: Row) -> None:
 def test_rows_are_many_differ_and_name_public_sources() -> None:
     rows = PLANS + REFUSALS
     assert len({replace(row, source="") for row in rows}) == len(rows) >= 60
-    assert {row.driver for row in rows} == set(DRIVERS)
+    assert {"vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd", "smb"} == {row.driver for row in rows}
     assert all(row.source.startswith("https://") for row in rows)
