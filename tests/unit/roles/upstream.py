@@ -156,9 +156,10 @@ def theirs(case: Case, clones: Path) -> dict[str, Any] | None:
     clone = clones / source.repository
     shown = subprocess.run(["git", "-C", str(clone), "show", place], capture_output=True, text=True, check=True)
     objects = [item for item in yaml.safe_load_all(shown.stdout) if item]
-    return next(
+    found: dict[str, Any] = next(
         item for item in objects if item["kind"] == "DaemonSet" and item["metadata"]["name"] == case.driver.daemonset
     )
+    return found
 
 
 def unexplained(clones: Path) -> Iterator[str]:
