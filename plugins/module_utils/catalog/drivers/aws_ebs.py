@@ -32,11 +32,7 @@ _SOCKET = "{kubelet2}\\\\plugins\\\\ebs.csi.aws.com\\\\csi.sock"
 _SIDECARS = "public.ecr.aws/csi-components"
 _ARGS = ("node", "--endpoint=$(CSI_ENDPOINT)", "--logging-format=text", "--v=2")
 _NODE = Env("CSI_NODE_NAME", field_path="spec.nodeName")
-_REGISTRAR_ARGS = (
-    "--csi-address=$(ADDRESS)",
-    "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)",
-    "--http-endpoint=0.0.0.0:9809",
-)
+_REGISTRAR_ARGS = ("--csi-address=$(ADDRESS)", "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)")
 _DRIVER_MOUNTS = {"kubelet-dir": "{kubelet}", "plugin-dir": "C:\\csi"}
 # Upstream gives the registrar an empty directory of its own where its probe looks.
 _REGISTRAR_MOUNTS = {
@@ -44,6 +40,8 @@ _REGISTRAR_MOUNTS = {
     "registration-dir": "C:\\registration",
     "probe-dir": "{kubelet}\\plugins\\ebs.csi.aws.com",
 }
+# A HostProcess one has the host's own directory, and an empty one would hide the socket.
+_HOST_REGISTRAR_MOUNTS = {"plugin-dir": "C:\\csi", "registration-dir": "C:\\registration"}
 _SIDECAR_RESOURCES = pods.limits("10m", "150Mi", "150Mi")
 _VOLUMES = (
     Volume("kubelet-dir", "{kubelet}", "Directory"),
@@ -52,6 +50,8 @@ _VOLUMES = (
     Volume("probe-dir"),
 )
 _HEALTH = {"health": 9808, "registrar_health": 9809}
+# Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
+_HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
 _LIVENESS = Probe(delay=10, timeout=3, period=10, failures=5)
 _READINESS = Probe(delay=0, timeout=3, period=5, failures=3)
 # Upstream leaves the count of failures to the API's default.
@@ -100,7 +100,7 @@ DRIVER = Driver(
                     run_as="ContainerAdministrator",
                 ),
                 "registrar": Container(
-                    args=(*_REGISTRAR_ARGS, "--v=2"),
+                    args=(*_REGISTRAR_ARGS, "--http-endpoint=0.0.0.0:9809", "--v=2"),
                     env=(
                         Env("ADDRESS", "unix:/csi/csi.sock"),
                         Env("DRIVER_REG_SOCK_PATH", "{kubelet}\\plugins\\ebs.csi.aws.com\\csi.sock"),
@@ -121,7 +121,7 @@ DRIVER = Driver(
             why="AWS EBS CSI has a HostProcess form from 1.31.0 on",
             first="1.31.0",
             template="aws_ebs_host_process.yaml.j2",
-            ports=_HEALTH,
+            ports=_HOST_HEALTH,
             liveness=_LIVENESS,
             readiness=_READINESS,
             registrar_liveness=_REGISTRAR_LIVENESS,
@@ -138,23 +138,28 @@ DRIVER = Driver(
                 ),
                 "registrar": Container(
                     command=("csi-node-driver-registrar.exe",),
-                    args=(*_REGISTRAR_ARGS, "--plugin-registration-path=$(PLUGIN_REG_DIR)", "--v=2"),
+                    args=(
+                        *_REGISTRAR_ARGS,
+                        "--http-endpoint=0.0.0.0:9819",
+                        "--plugin-registration-path=$(PLUGIN_REG_DIR)",
+                        "--v=2",
+                    ),
                     env=(
                         Env("ADDRESS", f"unix://{_SOCKET}"),
                         Env("DRIVER_REG_SOCK_PATH", _SOCKET),
                         Env("PLUGIN_REG_DIR", "{kubelet2}\\\\plugins_registry\\\\"),
                     ),
-                    mounts=_REGISTRAR_MOUNTS,
+                    mounts=_HOST_REGISTRAR_MOUNTS,
                     resources=_SIDECAR_RESOURCES,
                 ),
                 "liveness_probe": Container(
                     command=("livenessprobe.exe",),
-                    args=(f"--csi-address=unix://{_SOCKET}",),
+                    args=(f"--csi-address=unix://{_SOCKET}", "--health-port=9818"),
                     mounts={"plugin-dir": "C:\\csi"},
                     resources=_SIDECAR_RESOURCES,
                 ),
             },
-            volumes=_VOLUMES,
+            volumes=_VOLUMES[:-1],
         ),
     ),
     releases=(

@@ -31,7 +31,8 @@ _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 _CREDENTIAL_FILE = Env("AZURE_CREDENTIAL_FILE", config_map=("azure-cred-file", "path-windows"))
 _ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)")
 # The quotes are part of upstream's argument.
-_METRICS = '--metrics-address="0.0.0.0:29615"'
+# Without upstream's quotes, which are part of the argument there: nothing would listen.
+_METRICS = "--metrics-address=0.0.0.0:29615"
 
 
 def _release(

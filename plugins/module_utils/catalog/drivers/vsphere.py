@@ -113,11 +113,9 @@ DRIVER = Driver(
         ),
         ModeRule(
             mode="host_process",
-            why=(
-                "vSphere CSI runs as a HostProcess container from 3.5.0 on, "
-                "which this release of kubewin.csi does not deploy yet"
-            ),
+            why="vSphere CSI talks to csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
             first="3.5.0",
+            template="vsphere_host_process.yaml.j2",
             ports={"health": 9808},
             liveness=Probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.23",

@@ -35,17 +35,8 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
         pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
         pytest.param(Wanted(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
         pytest.param(Wanted(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
-        pytest.param(
-            Wanted(),
-            "v3.5.0",
-            "v1.36.3",
-            {"CSI-D02"},
-            "version 3.4.0 in mode csi_proxy",
-            id="the first HostProcess release",
-        ),
-        pytest.param(
-            Wanted(version="3.7.3"), "v3.7.3", "v1.36.3", {"CSI-D02"}, "version 3.4.0", id="the newest release"
-        ),
+        pytest.param(Wanted(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
+        pytest.param(Wanted(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
         pytest.param(
             Wanted(version="3.7.3", mode="csi_proxy"), "v3.7.3", "v1.36.3", {"CSI-D02"}, "up to 3.4", id="no proxy mode"
         ),
@@ -57,7 +48,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             "v3.7.3",
             "v1.36.3",
             {"CSI-D33"},
-            "allow_version_skew",
+            "leave version unset to deploy 3.7.3",
             id="skew with the controller",
         ),
         pytest.param(

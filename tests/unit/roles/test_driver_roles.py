@@ -1,0 +1,104 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Each driver has a thin role: the same entries and options as every other, a page, and an example that works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]  # it has no types
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+
+ROLES = Path(__file__).parents[3] / "roles"
+ENTRIES = ("main", "plan", "apply", "gate")
+drivers = pytest.mark.parametrize("driver", DRIVERS.values(), ids=lambda driver: str(driver.key))
+
+
+def role(driver: Driver) -> Path:
+    return ROLES / f"{driver.key}_csi"
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def options(path: Path, entry: str, prefix: str) -> dict[str, Any]:
+    found = read(path / "meta" / "argument_specs.yml")["argument_specs"][entry]["options"]
+    assert all(name.startswith(prefix) for name in found)
+    return {name.removeprefix(prefix): option for name, option in found.items()}
+
+
+@drivers
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_it_has_every_option_of_the_role_that_does_the_work(driver: Driver, entry: str) -> None:
+    ours = options(role(driver), entry, f"{driver.key}_csi_")
+    assert set(ours) == set(options(ROLES / "csi_driver", entry, "csi_driver_")) - {"name"}
+    assert set(read(role(driver) / "defaults" / "main.yml")) == {f"{driver.key}_csi_{name}" for name in ours}
+    modes = {rule.mode for rule in driver.modes}
+    if entry == "main" and len(modes) == 1:
+        assert set(ours["mode"]["choices"]) == {"auto", *modes}
+
+
+@drivers
+def test_it_hands_every_option_over_at_every_entry(driver: Driver) -> None:
+    handed = read(role(driver) / "tasks" / "csi_driver.yml")[0]["vars"]
+    known = options(role(driver), "main", f"{driver.key}_csi_")
+    assert handed.pop("csi_driver_name") == driver.key
+    assert handed == {f"csi_driver_{name}": f"{{{{ {driver.key}_csi_{name} }}}}" for name in known}
+    for entry in ENTRIES:
+        task = read(role(driver) / "tasks" / f"{entry}.yml")[0]
+        assert task["ansible.builtin.include_tasks"] == "csi_driver.yml"
+        assert task["vars"] == {f"{driver.key}_csi_entry": entry}
+
+
+@drivers
+@pytest.mark.parametrize("minor", [25, 31, 37])
+def test_its_example_is_valid(driver: Driver, minor: int) -> None:
+    for item in example(driver):
+        kubernetes_validate.validate(item, f"1.{minor}.0", strict=True)
+
+
+@drivers
+def test_its_example_fits_together(driver: Driver) -> None:
+    by_kind = {item["kind"]: item for item in example(driver)}
+    made, claim, workload = by_kind["StorageClass"], by_kind["PersistentVolumeClaim"], by_kind["Deployment"]
+    assert made["provisioner"] == driver.name
+    # The role makes a class of its own, which Kubernetes lets nobody change.
+    assert made["metadata"]["name"] != driver.storage_class.name
+    assert (made["volumeBindingMode"], made.get("allowVolumeExpansion")) == (
+        driver.storage_class.binding_mode, driver.storage_class.allow_expansion,
+    )  # fmt: skip
+    parameters = made.get("parameters", {})
+    given = parameters.get("csi.storage.k8s.io/fstype") or parameters.get("fsType") or ""
+    assert (given in driver.fstypes) if driver.fstypes else not given
+    assert set(driver.storage_class.required) <= set(parameters)
+    assert claim["spec"]["storageClassName"] == made["metadata"]["name"]
+    pod = workload["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "windows"}
+    assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    namespace = by_kind["Namespace"]["metadata"]["name"]
+    placed = [item["metadata"]["namespace"] for item in example(driver) if "namespace" in item["metadata"]]
+    assert set(placed) == {namespace}
+    assert [value for key, value in parameters.items() if key.endswith("secret-namespace")] in ([], [namespace] * 2)
+
+
+@drivers
+def test_its_page_names_what_it_makes(driver: Driver) -> None:
+    page = (role(driver) / "README.md").read_text(encoding="utf-8")
+    wanted = (
+        driver.name,
+        driver.daemonset,
+        driver.service_account,
+        driver.storage_class.name,
+        driver.controller.deployments[0],
+    )
+    assert not [word for word in wanted if f"`{word}`" not in page]
+
+
+def example(driver: Driver) -> list[dict[str, Any]]:
+    """The objects of the role's example."""
+    text = (role(driver) / "files" / "example.yaml").read_text(encoding="utf-8")
+    return [item for item in yaml.safe_load_all(text) if item]
