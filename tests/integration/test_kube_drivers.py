@@ -1,0 +1,48 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every driver in every mode on a real API server: accepted, stable once applied, found again and removed without a rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, in_use
+from integration.kube import connect, remove_driver
+from lab.handle import Lab
+from unit.roles.manifests import Case, cases
+
+
+@pytest.fixture(scope="module")
+def client(lab: Lab) -> Iterator[Client]:
+    """An administrator's client on the lab without the vSphere node plugin, whose objects would be in the way."""
+    remove_driver(lab)
+    yield connect(lab.state.kubeconfigs["admin"])
+    remove_driver(lab)
+
+
+@pytest.mark.parametrize("case", list(cases(1)), ids=lambda case: f"{case.driver.key} {case.rule.mode}")
+def test_it_is_accepted_stable_and_removed_whole(client: Client, case: Case) -> None:
+    # What the driver's own installation brings is there already for vSphere, and is not ours to take.
+    own = {"CSIDriver", "ConfigMap"} if case.driver.key == "vsphere" else set()
+    wanted = [item for item in case.objects(client.version(), namespace=True) if item["kind"] not in own]
+    applier = Applier(client)
+    assert applier.apply(wanted).changed
+    again = Applier(client).plan(wanted)
+    assert [change.title for change in again.changes if change.action != "none"] == []
+    assert again.warnings == ()
+
+    assert in_use(client, case.driver) == ()
+    found = applied_for(client, case.driver)
+    assert len(found) == len([item for item in wanted if item["kind"] != "Namespace"])
+    for kind, item in found:
+        metadata = item["metadata"]
+        client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
+    assert [
+        item["metadata"]["name"]
+        for _kind, item in applied_for(client, case.driver)
+        if not item["metadata"].get("deletionTimestamp")
+    ] == []
