@@ -40,7 +40,7 @@ def settings(
         "create_namespace": create_namespace,
         "create_csi_driver": create_csi_driver,
         "csi_driver_spec": dict(driver.csi_driver),
-        "create_feature_states": create_feature_states,
+        "create_feature_states": create_feature_states and driver.feature_states is not None,
         "feature_states": driver.feature_states.name if driver.feature_states else None,
         "feature_states_data": _feature_states(driver, version),
         "daemonset": driver.daemonset,

@@ -268,7 +268,8 @@ def storage_class_findings(
         "volumeBindingMode": wanted["binding_mode"],
     }
     for key, value in expected.items():
-        if live.get(key) != value:
+        # The server leaves out an empty mapping.
+        if (live.get(key) or None) != (value or None):
             subject = f"StorageClass {wanted['name']}"
             message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes lets nobody change that"
             remedy = (

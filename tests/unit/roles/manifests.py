@@ -5,8 +5,9 @@ After a wanted change, write them anew with
 
     PYTHONPATH=.collections:tests python -m unit.roles.manifests
 
-and read the difference. `differences.yaml` beside the files lists where they differ from upstream on purpose, and
-`python -m unit.roles.upstream` compares them with upstream's.
+and read the difference. They are not called .yaml because sanity tests want one document a file. `differences.yaml`
+beside the files lists where they differ from upstream on purpose, and `python -m unit.roles.upstream` compares them
+with upstream's.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ class Case:
         """What the templates read; objects made only when asked for are asked for, the Namespace on its own request."""
         return settings(
             self.driver, wanted or Wanted(), self.rule, parse(self.version), self.driver.namespace, parse(kubernetes),
-            create_namespace=namespace, create_csi_driver=True,
-            create_feature_states=self.driver.feature_states is not None,
+            create_namespace=namespace, create_csi_driver=True, create_feature_states=True,
         )  # fmt: skip
 
     def render(self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False) -> str:
@@ -86,8 +86,8 @@ def cases(releases: int = RELEASES) -> Iterator[Case]:
 
 def main() -> None:
     """Write every file, and remove those of releases that are no longer among the newest."""
-    wanted = {f"{case.name}.yaml": case.render() for case in cases()}
-    for stale in FOLDER.glob("*-*-*.yaml"):
+    wanted = {f"{case.name}.manifest": case.render() for case in cases()}
+    for stale in FOLDER.glob("*-*-*.manifest"):
         if stale.name not in wanted:
             stale.unlink()
     for name, content in wanted.items():

@@ -35,12 +35,12 @@ def name(case: Case) -> str:
 
 @pytest.mark.parametrize("case", ALL, ids=name)
 def test_the_manifest_is_the_reviewed_one(case: Case) -> None:
-    reviewed = (FOLDER / f"{case.name}.yaml").read_text(encoding="utf-8")
+    reviewed = (FOLDER / f"{case.name}.manifest").read_text(encoding="utf-8")
     assert case.render() == reviewed, "after a wanted change: python -m unit.roles.manifests, see tests/unit/manifests"
 
 
 def test_no_reviewed_manifest_is_left_over() -> None:
-    assert {path.stem for path in FOLDER.glob("*-*-*.yaml")} == {case.name for case in ALL}
+    assert {path.stem for path in FOLDER.glob("*-*-*.manifest")} == {case.name for case in ALL}
 
 
 def test_every_mode_of_every_driver_has_a_template() -> None:
