@@ -5,23 +5,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, in_use
-from integration.kube import connect, remove_driver
-from lab.handle import Lab
+from integration.kube import connect
+from lab import handle
 from unit.roles.manifests import Case, cases
 
 
 @pytest.fixture(scope="module")
-def client(lab: Lab) -> Iterator[Client]:
-    """An administrator's client on the lab without the vSphere node plugin, whose objects would be in the way."""
-    remove_driver(lab)
-    yield connect(lab.state.kubeconfigs["admin"])
-    remove_driver(lab)
+def client() -> Iterator[Client]:
+    """An administrator's client on a lab of its own: namespaces that are made here would stay in a shared one."""
+    made = handle.start(f"manifests-{os.getpid()}", nodes=1)
+    yield connect(made.state.kubeconfigs["admin"])
+    made.stop()
 
 
 @pytest.mark.parametrize("case", list(cases(1)), ids=lambda case: f"{case.driver.key} {case.rule.mode}")
