@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, in_use
 from integration.kube import connect
 from lab import handle
+from lab.handle import eventually
 from unit.roles.manifests import Case, cases
 
 
@@ -42,8 +43,4 @@ def test_it_is_accepted_stable_and_removed_whole(client: Client, case: Case) -> 
     for kind, item in found:
         metadata = item["metadata"]
         client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
-    assert [
-        item["metadata"]["name"]
-        for _kind, item in applied_for(client, case.driver)
-        if not item["metadata"].get("deletionTimestamp")
-    ] == []
+    eventually(lambda: not applied_for(client, case.driver), "nothing of the driver is left")
