@@ -254,11 +254,12 @@ def test_topology_of_the_driver_becomes_labels(lab: Lab, plugin: Lab) -> None:
 def test_image_that_cannot_be_pulled(lab: Lab) -> None:
     lab.api.post(DAEMONSETS, daemonset("registry.k8s.io/csi-vsphere/driver:nosuchtag"))
     try:
-        eventually(
-            lambda: any(waiting_reason(pod, DRIVER_CONTAINER) == "ImagePullBackOff" for pod in lab.pods(LABEL)),
-            "an image pull error",
-        )
-        pod = lab.pods(LABEL)[0]
+
+        def stuck() -> Object | None:
+            pods = lab.pods(LABEL)
+            return next((pod for pod in pods if waiting_reason(pod, DRIVER_CONTAINER) == "ImagePullBackOff"), None)
+
+        pod = eventually(stuck, "an image pull error")
         assert pod["status"]["phase"] == "Pending"
         with pytest.raises(ApiError, match="is waiting to start: trying and failing to pull image"):
             lab.log(pod, DRIVER_CONTAINER)

@@ -22,6 +22,11 @@ MODES: tuple[Mode, ...] = ("csi_proxy", "host_process")
 IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 
 
+def limits(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
+    """A container's resources as manifests have them: requests, and the memory limit (most)."""
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": most}}
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """One release of a driver and what differs from release to release.
@@ -51,60 +56,6 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Env:
-    """One environment variable: a value, a field of the pod, or an optional key of a ConfigMap.
-
-    field_path: as in fieldRef. config_map: name and key, which may both be absent. In values {kubelet} stands for the
-    kubelet's directory and {kubelet2} for the same with doubled backslashes; upstream uses both forms.
-    """
-
-    name: str
-    value: str = ""
-    field_path: str = ""
-    config_map: tuple[str, str] | None = None
-
-    def as_object(self) -> dict[str, Any]:
-        """As core/v1 EnvVar."""
-        if self.field_path:
-            return {"name": self.name, "valueFrom": {"fieldRef": {"fieldPath": self.field_path}}}
-        if self.config_map is not None:
-            name, key = self.config_map
-            reference = {"name": name, "key": key, "optional": True}
-            return {"name": self.name, "valueFrom": {"configMapKeyRef": reference}}
-        return {"name": self.name, "value": self.value}
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """What one container of the pod is told by upstream's manifest. Paths are written as in Env.
-
-    mounts: path in the container by name of the volume. resources: requests and limits. run_as: Windows user, empty for
-    the image's. log_env: the variable with the log level, empty where that is the argument --v.
-    """
-
-    args: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    env: tuple[Env, ...] = ()
-    mounts: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    run_as: str = ""
-    pre_stop: tuple[str, ...] = ()
-    log_env: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """A directory of the host that the pod mounts; path as in Env, an empty one is an emptyDir.
-
-    type: of the hostPath, None when upstream gives none. Pipes are not listed: they follow from ModeRule.pipes.
-    """
-
-    name: str
-    path: str = ""
-    type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ModeRule:
     """One way to run the node plugin on Windows, and for which releases it exists.
 
@@ -115,8 +66,8 @@ class ModeRule:
     ports: by use, container ports, which are the node's where the pod is a HostProcess one. min_kubernetes: "1.20".
     min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
     wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what is worth
-    knowing before choosing it. init: command of an init container with the driver's image, empty for none.
-    containers: by IMAGE_ROLES. volumes: besides the pipes.
+    knowing before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
+    whether a HostProcess form mounts directories of the host. What else upstream tells its containers is in the template.
     """
 
     mode: Mode
@@ -136,9 +87,8 @@ class ModeRule:
     any_windows: bool = False
     wmic_before: str | None = None
     notes: tuple[str, ...] = ()
-    init: tuple[str, ...] = ()
-    containers: Mapping[str, Container] = field(default_factory=dict)
-    volumes: tuple[Volume, ...] = ()
+    resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    mounts_directories: bool = False
 
     @property
     def all_pipes(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Container, Driver, ModeRule, Probe
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule, Probe
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGED_BY,
@@ -63,9 +63,6 @@ def settings(
         "liveness": _probe(rule.liveness),
         "readiness": _probe(rule.readiness),
         "registrar_liveness": _probe(rule.registrar_liveness),
-        "init": [_path(word, wanted) for word in rule.init],
-        "containers": {role: _container(role, entry, wanted) for role, entry in rule.containers.items()},
-        "volumes": [{"name": one.name, "path": _path(one.path, wanted), "type": one.type} for one in rule.volumes],
         "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
         "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
@@ -106,7 +103,7 @@ def images(driver: Driver, wanted: Wanted, version: Version, rule: ModeRule) -> 
         base = {**base, "driver": f"{repository}:v{version}{behind}"}
     result: dict[str, str] = {}
     for role, reference in base.items():
-        if rule.containers and role not in rule.containers:
+        if role == "liveness_probe" and rule.liveness is None:
             continue
         image = reference
         if wanted.image_mirror:
@@ -130,32 +127,9 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
     return {**driver.feature_states.shipped, **needed}
 
 
-def _path(text: str, wanted: Wanted) -> str:
-    """Fill in the kubelet's directory, once with single and once with doubled backslashes."""
-    directory = wanted.kubelet_dir.rstrip("\\")
-    return text.replace("{kubelet}", directory).replace("{kubelet2}", directory.replace("\\", "\\\\"))
-
-
-def _container(role: str, entry: Container, wanted: Wanted) -> dict[str, Any]:
-    args = [_path(word, wanted) for word in entry.args]
-    env = [one.as_object() for one in entry.env]
-    if role == "driver" and wanted.log_level:
-        args = [f"--v={wanted.log_level}" if word.startswith("--v=") else word for word in args]
-        env = [{**one, "value": wanted.log_level} if one["name"] == entry.log_env else one for one in env]
-    return {
-        "command": list(entry.command),
-        "args": args,
-        "env": [{**one, "value": _path(one["value"], wanted)} if "value" in one else one for one in env],
-        "mounts": {volume: _path(path, wanted) for volume, path in entry.mounts.items()},
-        "run_as": entry.run_as,
-        "pre_stop": list(entry.pre_stop),
-    }
-
-
 def _resources(rule: ModeRule, wanted: Wanted) -> dict[str, Any]:
-    upstream = {role: entry.resources for role, entry in rule.containers.items() if entry.resources}
     given = {role: numbers for role, numbers in wanted.resources.items() if numbers}
-    return {role: dict(numbers) for role, numbers in {**upstream, **given}.items()}
+    return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
 
 
 def _probe(probe: Probe | None) -> dict[str, int] | None:

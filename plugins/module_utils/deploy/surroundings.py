@@ -227,7 +227,7 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         )
         yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "look at it there")
     early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
-    if early and rule.volumes:
+    if early and rule.mounts_directories:
         message = (
             "containerd 1.6 shows a HostProcess container its mounts below CONTAINER_SANDBOX_MOUNT_POINT only, and this "
             "driver's form mounts directories"

@@ -412,12 +412,20 @@ class Applier:
         self.node.chain([*drop, *self.lock.release_steps()], timeout=self.limits.line)
         self.lock.held = False
 
+    def _outrun(self) -> None:
+        """The last line may still be at work: let it come to its next guard and end there, before anything is decided."""
+        limit = self.limits.line
+        self.control.raise_if_lock_lost(self.node.chain(self.lock.rename_steps(limit), timeout=limit)[1])
+        self.node.clock.sleep(self.limits.takeover)
+
     def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
         if isinstance(error, Surprise) or not self.lock.held:
             return
         undo = Rollback(self.control, self._committed, snapshot, self._observe)
         try:
             if self._touched:
+                if not isinstance(error, NodeError) or isinstance(error, ChannelError):
+                    self._outrun()
                 undo.run(error)
             self.release()
         except (ChannelError, NodeError, Surprise) as later:

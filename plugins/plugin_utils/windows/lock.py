@@ -16,6 +16,7 @@ import re
 import socket
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
@@ -34,7 +35,11 @@ def this_run(clock: Clock) -> LockOwner:
     """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
     now = clock.now()
     name = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
-    return LockOwner(uuid.uuid4().hex[:12], now, now, name, _machine(name), os.getpid())
+    return LockOwner(_identity(), now, now, name, _machine(name), os.getpid())
+
+
+def _identity() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 def _machine(name: str) -> str:
@@ -97,6 +102,14 @@ class NodeLock:
 
     def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
         return [self.guard("renew"), ("renew", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
+
+    def rename_steps(self, lease: float) -> list[tuple[str, Command]]:
+        """Hold the lock under a new name from here on: a line of this very run that may still be at work on the node,
+        its reply being lost, then stops at its next guarded step.
+        """
+        guard = self.guard("rename")
+        self.me = replace(self.me, identity=_identity())
+        return [guard, ("rename", commands.write_line(self._words(lease), rf"{model.LOCK_DIR}\owner"))]
 
     def guard(self, before: str) -> tuple[str, Command]:
         """A step that fails when this run does not hold the lock any more."""

@@ -138,9 +138,17 @@ def swap_is_unproven(service: Service) -> bool:
     return bool(service.record.previous)
 
 
-def runs_old_process(service: Service) -> bool:
-    """Whether the process that an unproven swap was to replace still runs."""
-    return swap_is_unproven(service) and service.pid != 0 and service.pid == service.record.previous_pid
+def runs_old_process(snapshot: Snapshot) -> bool:
+    """Whether the process was started from another executable than the one that the service names now.
+
+    It is the one that an unproven swap was to replace, or one that was proven with another digest.
+    """
+    service = snapshot.service
+    if service is None or not service.pid:
+        return False
+    record = service.record
+    proven_as_another = record.sha256 not in ("", snapshot.executable_sha256) and service.pid == record.proven_pid
+    return proven_as_another or (swap_is_unproven(service) and service.pid == record.previous_pid)
 
 
 def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
@@ -378,11 +386,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         steps.append(Step("describe", f"set the description of the service {name}", name))
     if desired.recovery is not None and (service is None or "recovery" in items):
         steps.append(Step("set_recovery", f"set the recovery actions of the service {name}", name))
-    restart = (
-        commit
-        or stop_first
-        or (service is not None and (runs_old_process(service) or _stopping_or_mute(desired, snapshot)))
-    )
+    restart = commit or stop_first or runs_old_process(snapshot) or _stopping_or_mute(desired, snapshot)
     if service is not None and not stop_first and (restart or _has_leftovers(snapshot)):
         steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
     if restart or service is None or service.state != model.RUNNING:

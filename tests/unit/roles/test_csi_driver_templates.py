@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]  # it has no types
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, snapshot
+from unit.roles import schemas
 from unit.roles.rendering import only, render
 from unit.roles.upstream import differences, different, facts
 
@@ -144,11 +144,14 @@ def test_every_release_renders_its_own_images(version: str) -> None:
     assert f"registry.k8s.io/csi-vsphere/driver:v{version}" in [one["image"] for one in spec["containers"]]
 
 
-@pytest.mark.parametrize("minor", range(25, 38))
+@pytest.mark.parametrize("minor", schemas.MINORS)
 def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
-    version = f"1.{minor}.0"
     world = snapshot(
-        kubernetes=f"v{version}", controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None}
+        kubernetes=f"v1.{minor}.0",
+        controllers=(),
+        csi_driver=None,
+        feature_states={HOME: None},
+        namespaces={HOME: None},
     )
     wanted = Wanted(
         create_cluster_objects=True,
@@ -157,7 +160,7 @@ def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
         max_unavailable="10%",
     )
     for item in render(plan(VSPHERE, wanted, world)):
-        kubernetes_validate.validate(item, version, strict=True)
+        schemas.validate(item, minor)
 
 
 def test_old_kubernetes_gets_no_field_it_does_not_know() -> None:

@@ -12,43 +12,22 @@ left out.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
-    Env,
     ModeRule,
     Probe,
     Release,
     Rule,
     StorageClass,
-    Volume,
+    limits,
 )
 
 _NAME = "ebs.csi.aws.com"
-_SOCKET = "{kubelet2}\\\\plugins\\\\ebs.csi.aws.com\\\\csi.sock"
 _SIDECARS = "public.ecr.aws/csi-components"
-_ARGS = ("node", "--endpoint=$(CSI_ENDPOINT)", "--logging-format=text", "--v=2")
-_NODE = Env("CSI_NODE_NAME", field_path="spec.nodeName")
-_REGISTRAR_ARGS = ("--csi-address=$(ADDRESS)", "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)")
-_DRIVER_MOUNTS = {"kubelet-dir": "{kubelet}", "plugin-dir": "C:\\csi"}
-# Upstream gives the registrar an empty directory of its own where its probe looks.
-_REGISTRAR_MOUNTS = {
-    "plugin-dir": "C:\\csi",
-    "registration-dir": "C:\\registration",
-    "probe-dir": "{kubelet}\\plugins\\ebs.csi.aws.com",
-}
-# A HostProcess one has the host's own directory, and an empty one would hide the socket.
-_HOST_REGISTRAR_MOUNTS = {"plugin-dir": "C:\\csi", "registration-dir": "C:\\registration"}
-_SIDECAR_RESOURCES = pods.limits("10m", "150Mi", "150Mi")
-_VOLUMES = (
-    Volume("kubelet-dir", "{kubelet}", "Directory"),
-    Volume("plugin-dir", "{kubelet}\\plugins\\ebs.csi.aws.com", "DirectoryOrCreate"),
-    Volume("registration-dir", "{kubelet}\\plugins_registry", "Directory"),
-    Volume("probe-dir"),
-)
+_SIDECAR = limits("10m", "150Mi", "150Mi")
+_RESOURCES = {"driver": limits("10m", "40Mi", "256Mi"), "registrar": _SIDECAR, "liveness_probe": _SIDECAR}
 _HEALTH = {"health": 9808, "registrar_health": 9809}
 # Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
 _HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
@@ -91,30 +70,7 @@ DRIVER = Driver(
             readiness=_READINESS,
             registrar_liveness=_REGISTRAR_LIVENESS,
             min_kubernetes="1.20",
-            containers={
-                "driver": Container(
-                    args=_ARGS,
-                    env=(Env("CSI_ENDPOINT", "unix:/csi/csi.sock"), _NODE),
-                    mounts=_DRIVER_MOUNTS,
-                    resources=pods.limits("10m", "40Mi", "256Mi"),
-                    run_as="ContainerAdministrator",
-                ),
-                "registrar": Container(
-                    args=(*_REGISTRAR_ARGS, "--http-endpoint=0.0.0.0:9809", "--v=2"),
-                    env=(
-                        Env("ADDRESS", "unix:/csi/csi.sock"),
-                        Env("DRIVER_REG_SOCK_PATH", "{kubelet}\\plugins\\ebs.csi.aws.com\\csi.sock"),
-                    ),
-                    mounts=_REGISTRAR_MOUNTS,
-                    resources=_SIDECAR_RESOURCES,
-                ),
-                "liveness_probe": Container(
-                    args=("--csi-address=unix:/csi/csi.sock",),
-                    mounts={"plugin-dir": "C:\\csi"},
-                    resources=_SIDECAR_RESOURCES,
-                ),
-            },
-            volumes=_VOLUMES,
+            resources=_RESOURCES,
         ),
         ModeRule(
             mode="host_process",
@@ -128,38 +84,8 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             notes=("upstream calls the HostProcess form alpha and shows it in the chart's schema only",),
-            containers={
-                "driver": Container(
-                    command=("aws-ebs-csi-driver.exe",),
-                    args=(*_ARGS, "--windows-host-process=true"),
-                    env=(Env("CSI_ENDPOINT", f"unix://{_SOCKET}"), _NODE),
-                    mounts=_DRIVER_MOUNTS,
-                    resources=pods.limits("10m", "40Mi", "256Mi"),
-                ),
-                "registrar": Container(
-                    command=("csi-node-driver-registrar.exe",),
-                    args=(
-                        *_REGISTRAR_ARGS,
-                        "--http-endpoint=0.0.0.0:9819",
-                        "--plugin-registration-path=$(PLUGIN_REG_DIR)",
-                        "--v=2",
-                    ),
-                    env=(
-                        Env("ADDRESS", f"unix://{_SOCKET}"),
-                        Env("DRIVER_REG_SOCK_PATH", _SOCKET),
-                        Env("PLUGIN_REG_DIR", "{kubelet2}\\\\plugins_registry\\\\"),
-                    ),
-                    mounts=_HOST_REGISTRAR_MOUNTS,
-                    resources=_SIDECAR_RESOURCES,
-                ),
-                "liveness_probe": Container(
-                    command=("livenessprobe.exe",),
-                    args=(f"--csi-address=unix://{_SOCKET}", "--health-port=9818"),
-                    mounts={"plugin-dir": "C:\\csi"},
-                    resources=_SIDECAR_RESOURCES,
-                ),
-            },
-            volumes=_VOLUMES[:-1],
+            resources=_RESOURCES,
+            mounts_directories=True,
         ),
     ),
     releases=(

@@ -10,26 +10,21 @@ https://github.com/kubernetes-sigs/azuredisk-csi-driver.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
-    Env,
     ModeRule,
     Probe,
     Release,
     Rule,
     StorageClass,
-    Volume,
+    limits,
 )
 
 _NAME = "disk.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
-_CREDENTIAL_FILE = Env("AZURE_CREDENTIAL_FILE", config_map=("azure-cred-file", "path-windows"))
-_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)", "--allow-empty-cloud-config=true")
 
 
 def _release(
@@ -82,22 +77,11 @@ DRIVER = Driver(
             liveness=Probe(delay=60, timeout=60, period=60, failures=5),
             min_kubernetes="1.21",
             notes=("fixes for NVMe disks are in the HostProcess form only (azuredisk-csi-driver issue 2661)",),
-            containers=pods.proxy_containers(
-                _NAME,
-                Container(
-                    args=(*_ARGS, "--get-node-info-from-labels=false"),
-                    env=(_CREDENTIAL_FILE,),
-                    mounts={"azure-config": "C:\\k"},
-                    resources=pods.limits("10m", "40Mi", "600Mi"),
-                ),
-                port=29603,
-                probe_timeout="30s",
-                sidecar={
-                    "registrar": pods.limits("30m", "40Mi", "150Mi"),
-                    "liveness_probe": pods.limits("10m", "40Mi", "150Mi"),
-                },
-            ),
-            volumes=(*pods.directories(_NAME), Volume("azure-config", "C:\\k", "DirectoryOrCreate")),
+            resources={
+                "driver": limits("10m", "40Mi", "600Mi"),
+                "registrar": limits("30m", "40Mi", "150Mi"),
+                "liveness_probe": limits("10m", "40Mi", "150Mi"),
+            },
         ),
         ModeRule(
             mode="host_process",
@@ -109,17 +93,10 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            init=pods.make_plugin_directory(_NAME),
-            containers=pods.host_containers(
-                _NAME,
-                Container(
-                    command=("azurediskplugin.exe",),
-                    args=(*_ARGS, "--enable-windows-host-process=true", "--metrics-address=0.0.0.0:29605"),
-                    env=(_CREDENTIAL_FILE,),
-                    resources=pods.limits("10m", "40Mi", "1000Mi"),
-                    pre_stop=("/azurediskplugin.exe", "--pre-stop-hook=true"),
-                ),
-            ),
+            resources={
+                "driver": limits("10m", "40Mi", "1000Mi"),
+                "registrar": limits("30m", "40Mi", "150Mi"),
+            },
         ),
     ),
     releases=(

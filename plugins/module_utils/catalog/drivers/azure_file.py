@@ -10,29 +10,21 @@ https://github.com/kubernetes-sigs/azurefile-csi-driver.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
-    Env,
     ModeRule,
     Probe,
     Release,
     Rule,
     StorageClass,
-    Volume,
+    limits,
 )
 
 _NAME = "file.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
-_CREDENTIAL_FILE = Env("AZURE_CREDENTIAL_FILE", config_map=("azure-cred-file", "path-windows"))
-_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)")
-# The quotes are part of upstream's argument.
-# Without upstream's quotes, which are part of the argument there: nothing would listen.
-_METRICS = "--metrics-address=0.0.0.0:29615"
 
 
 def _release(
@@ -78,22 +70,11 @@ DRIVER = Driver(
                 "in this mode a share's global mapping stays on the node after the last unmount, and there are no volume"
                 " statistics",
             ),
-            containers=pods.proxy_containers(
-                _NAME,
-                Container(
-                    args=(*_ARGS, _METRICS),
-                    env=(_CREDENTIAL_FILE,),
-                    mounts={"azure-config": "C:\\k"},
-                    resources=pods.limits("10m", "40Mi", "200Mi"),
-                ),
-                port=29613,
-                probe_timeout="3s",
-                sidecar={
-                    "registrar": pods.limits("30m", "40Mi", "150Mi"),
-                    "liveness_probe": pods.limits("10m", "40Mi", "150Mi"),
-                },
-            ),
-            volumes=(*pods.directories(_NAME), Volume("azure-config", "C:\\k", "DirectoryOrCreate")),
+            resources={
+                "driver": limits("10m", "40Mi", "200Mi"),
+                "registrar": limits("30m", "40Mi", "150Mi"),
+                "liveness_probe": limits("10m", "40Mi", "150Mi"),
+            },
         ),
         ModeRule(
             mode="host_process",
@@ -105,16 +86,7 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            init=pods.make_plugin_directory(_NAME),
-            containers=pods.host_containers(
-                _NAME,
-                Container(
-                    command=("azurefileplugin.exe",),
-                    args=(*_ARGS, "--enable-windows-host-process=true", _METRICS),
-                    env=(_CREDENTIAL_FILE,),
-                    resources=pods.limits("10m", "40Mi", "600Mi"),
-                ),
-            ),
+            resources={"driver": limits("10m", "40Mi", "600Mi"), "registrar": limits("30m", "40Mi", "150Mi")},
         ),
     ),
     releases=(

@@ -11,9 +11,7 @@ holds only a PodSecurityPolicy rule; newer releases read their Node at start, so
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
@@ -21,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Release,
     Rule,
     StorageClass,
-    Volume,
 )
 
 _NAME = "pd.csi.storage.gke.io"
@@ -57,32 +54,6 @@ DRIVER = Driver(
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1"),
             beta_pipes=("csi-proxy-volume-v1beta1", "csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2"),
             min_kubernetes="1.19",
-            containers={
-                "registrar": Container(
-                    args=(
-                        "--v=5",
-                        "--csi-address=unix://C:\\\\csi\\\\csi.sock",
-                        "--kubelet-registration-path={kubelet2}\\\\plugins\\\\pd.csi.storage.gke.io\\\\csi.sock",
-                    ),
-                    env=(pods.NODE_NAME,),
-                    mounts={"plugin-dir": "/csi", "registration-dir": "/registration"},
-                ),
-                "driver": Container(
-                    command=("/gce-pd-csi-driver",),
-                    args=("--v=5", "--endpoint=unix:/csi/csi.sock", "--run-controller-service=false"),
-                    mounts={
-                        "kubelet-plugin-dir": "{kubelet}\\plugins\\kubernetes.io\\csi",
-                        "kubelet-pods": "{kubelet}\\pods",
-                        "plugin-dir": "C:\\csi",
-                    },
-                ),
-            },
-            volumes=(
-                Volume("registration-dir", "{kubelet}\\plugins_registry", "Directory"),
-                Volume("kubelet-pods", "{kubelet}\\pods"),
-                Volume("kubelet-plugin-dir", "{kubelet}\\plugins\\kubernetes.io\\csi", "DirectoryOrCreate"),
-                Volume("plugin-dir", "{kubelet}\\plugins\\pd.csi.storage.gke.io", "DirectoryOrCreate"),
-            ),
         ),
     ),
     releases=(

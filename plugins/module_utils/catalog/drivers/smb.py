@@ -10,9 +10,7 @@ Upstream's chart runs HostProcess from 1.17.0 on unless told otherwise; its inst
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import pods
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
@@ -21,13 +19,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Release,
     Rule,
     StorageClass,
+    limits,
 )
 
 _NAME = "smb.csi.k8s.io"
 _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
-_ARGS = ("--v=5", "--endpoint=$(CSI_ENDPOINT)", "--nodeid=$(KUBE_NODE_NAME)")
-_UNMAP = "--remove-smb-mapping-during-unmount=true"
 
 
 def _release(version: str, registrar: str, liveness_probe: str, host_registrar: str | None = None) -> Release:
@@ -64,17 +61,11 @@ DRIVER = Driver(
             ports={"health": 29643},
             liveness=Probe(delay=30, timeout=10, period=30, failures=5),
             min_kubernetes="1.21",
-            containers=pods.proxy_containers(
-                _NAME,
-                Container(args=(*_ARGS, _UNMAP), resources=pods.limits("10m", "40Mi", "200Mi")),
-                port=29643,
-                probe_timeout="30s",
-                sidecar={
-                    "registrar": pods.limits("10m", "40Mi", "100Mi"),
-                    "liveness_probe": pods.limits("10m", "40Mi", "100Mi"),
-                },
-            ),
-            volumes=pods.directories(_NAME),
+            resources={
+                "driver": limits("10m", "40Mi", "200Mi"),
+                "registrar": limits("10m", "40Mi", "100Mi"),
+                "liveness_probe": limits("10m", "40Mi", "100Mi"),
+            },
             notes=("reference counters lie below C:\\csi, so the plugin directory is mounted exactly there",),
         ),
         ModeRule(
@@ -86,15 +77,7 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            init=pods.make_plugin_directory(_NAME),
-            containers=pods.host_containers(
-                _NAME,
-                Container(
-                    command=("smbplugin.exe",),
-                    args=(*_ARGS, "--enable-windows-host-process=true", _UNMAP),
-                    resources=pods.limits("10m", "40Mi", "600Mi"),
-                ),
-            ),
+            resources={"driver": limits("10m", "40Mi", "600Mi"), "registrar": limits("30m", "40Mi", "150Mi")},
         ),
     ),
     releases=(

@@ -11,18 +11,15 @@ entries name the one that serves them now.
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
-    Container,
     Controller,
     Credential,
     Driver,
-    Env,
     FeatureStates,
     ModeRule,
     Probe,
     Release,
     Rule,
     StorageClass,
-    Volume,
 )
 
 
@@ -35,37 +32,6 @@ def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int
             "liveness_probe": f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}",
         },
         max_volumes=max_volumes,
-    )
-
-
-_PROXY_SOCKET = "unix://C:\\\\csi\\\\csi.sock"
-_PATH = "{kubelet2}\\\\plugins\\\\csi.vsphere.vmware.com\\\\csi.sock"
-_SOCKET = f"unix://{_PATH}"
-_DRIVER_ARGS = (
-    "--fss-name=internal-feature-states.csi.vsphere.vmware.com",
-    "--fss-namespace=$(CSI_NAMESPACE)",
-)
-_VOLUMES = (
-    Volume("registration-dir", "{kubelet}\\plugins_registry\\", "Directory"),
-    Volume("plugin-dir", "{kubelet}\\plugins\\csi.vsphere.vmware.com\\", "DirectoryOrCreate"),
-    Volume("pods-mount-dir", "{kubelet}", "Directory"),
-)
-_DRIVER_MOUNTS = {"plugin-dir": "C:\\csi", "pods-mount-dir": "{kubelet}"}
-_REGISTRAR_MOUNTS = {"plugin-dir": "/csi", "registration-dir": "/registration"}
-
-
-def _driver_env(endpoint: str) -> tuple[Env, ...]:
-    """Without MAX_VOLUMES_PER_NODE, which depends on the release: Release.max_volumes."""
-    return (
-        Env("NODE_NAME", field_path="spec.nodeName"),
-        Env("CSI_ENDPOINT", endpoint),
-        Env("X_CSI_MODE", "node"),
-        Env("X_CSI_SPEC_REQ_VALIDATION", "false"),
-        Env("X_CSI_SPEC_DISABLE_LEN_CHECK", "true"),
-        Env("LOGGER_LEVEL", "PRODUCTION"),
-        Env("X_CSI_LOG_LEVEL", "DEBUG"),
-        Env("CSI_NAMESPACE", field_path="metadata.namespace"),
-        Env("NODEGETINFO_WATCH_TIMEOUT_MINUTES", "1"),
     )
 
 
@@ -89,27 +55,6 @@ DRIVER = Driver(
             ports={"health": 9808},
             liveness=Probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.20",
-            containers={
-                "registrar": Container(
-                    args=(
-                        "--v=5",
-                        "--csi-address=$(ADDRESS)",
-                        "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)",
-                    ),
-                    env=(Env("ADDRESS", _PROXY_SOCKET), Env("DRIVER_REG_SOCK_PATH", _PATH)),
-                    mounts=_REGISTRAR_MOUNTS,
-                ),
-                "driver": Container(
-                    args=_DRIVER_ARGS,
-                    env=_driver_env(_PROXY_SOCKET),
-                    mounts=_DRIVER_MOUNTS,
-                    log_env="X_CSI_LOG_LEVEL",
-                ),
-                "liveness_probe": Container(
-                    args=("--v=4", "--csi-address=/csi/csi.sock"), mounts={"plugin-dir": "/csi"}
-                ),
-            },
-            volumes=_VOLUMES,
         ),
         ModeRule(
             mode="host_process",
@@ -121,36 +66,7 @@ DRIVER = Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             wmic_before="3.8.0",
-            containers={
-                "registrar": Container(
-                    command=("csi-node-driver-registrar.exe",),
-                    args=(
-                        "--v=5",
-                        "--csi-address=$(ADDRESS)",
-                        "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)",
-                        "--plugin-registration-path=$(PLUGIN_REG_DIR)",
-                    ),
-                    env=(
-                        Env("ADDRESS", _SOCKET),
-                        Env("DRIVER_REG_SOCK_PATH", _PATH),
-                        Env("PLUGIN_REG_DIR", "{kubelet2}\\\\plugins_registry\\\\"),
-                    ),
-                    mounts=_REGISTRAR_MOUNTS,
-                ),
-                "driver": Container(
-                    command=("csi.exe",),
-                    args=_DRIVER_ARGS,
-                    env=_driver_env(_SOCKET),
-                    mounts=_DRIVER_MOUNTS,
-                    log_env="X_CSI_LOG_LEVEL",
-                ),
-                "liveness_probe": Container(
-                    command=("livenessprobe.exe",),
-                    args=("--v=4", f"--csi-address={_SOCKET}"),
-                    mounts={"plugin-dir": "/csi"},
-                ),
-            },
-            volumes=_VOLUMES,
+            mounts_directories=True,
         ),
     ),
     releases=(

@@ -101,19 +101,6 @@ def test_every_pipe_is_served_by_the_lowest_csi_proxy_that_is_allowed(driver: Dr
         assert set(rule.all_pipes) <= set(floor.pipes)
 
 
-@drivers
-def test_containers_mount_what_there_is_and_listen_where_it_says(driver: Driver) -> None:
-    for rule in driver.modes:
-        volumes = {volume.name for volume in rule.volumes}
-        words = [word for entry in rule.containers.values() for word in entry.args]
-        for entry in rule.containers.values():
-            assert set(entry.mounts) <= volumes
-        for use, port in rule.ports.items():
-            named = any(str(port) in word for word in words)
-            # livenessprobe listens on 9808 without being told.
-            assert named or not rule.containers or (use == "health" and port == 9808)
-
-
 def test_no_two_drivers_listen_on_the_same_port_but_vsphere_and_ebs() -> None:
     taken: dict[int, set[str]] = {}
     for driver in DRIVERS.values():

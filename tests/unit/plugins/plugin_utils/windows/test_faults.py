@@ -314,6 +314,30 @@ def test_a_lost_connection_is_told(host: Host, artifacts: Artifacts) -> None:
     assert caught.value.reason == "connection_lost"
 
 
+def test_a_line_whose_reply_was_lost_does_not_commit_after_the_run_has_undone_it(
+    host: Host, artifacts: Artifacts
+) -> None:
+    """The run is told nothing and goes back; what it sent is still at work, and must not come to its commit later."""
+    from lab.windows.channel import Cut
+    from lab.windows.cuts import conversation
+
+    old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    host.agent.control("snapshot")
+    host.forget()
+    host.run(new)
+    commit = next(at for at, sent in enumerate(conversation(host.agent)) if "sc.exe config" in sent.line)
+    host.agent.control("restore")
+    # Its way to the commit ends while the run is still busy going back, and so still holds the lock.
+    host.fault(match="reg.exe add .*PreviousPid", delay_ms=200)
+    host.fault(match="reg.exe delete .*Previous ", delay_ms=800)
+    with pytest.raises(NodeError) as caught:
+        host.run(new, cut=Cut("reply_lost", commit, for_good=False))
+    assert caught.value.result["rolled_back"] is True
+    host.quiet()
+    still_serves(host, old)
+
+
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_during_the_swap_undoes_it(
     host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]

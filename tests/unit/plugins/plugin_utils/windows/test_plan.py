@@ -152,6 +152,11 @@ COMMITTED = with_record(
             id="committed, stopped and gone",
         ),
         pytest.param(with_service(COMMITTED, pid=200), ["record"], id="committed and started, never recorded"),
+        pytest.param(
+            with_record(CONVERGED, release="1.1.3", sha256=OLDER.sha256, proven_pid=100),
+            ["stop", "start", "record"],
+            id="configured, but the process was proven as another release",
+        ),
         pytest.param(with_service(CONVERGED, start=3), ["configure"], id="start mode"),
         pytest.param(with_service(CONVERGED, dependencies=("RpcSs",)), ["configure"], id="dependencies"),
         pytest.param(with_service(CONVERGED, description="x"), ["describe"], id="description"),
