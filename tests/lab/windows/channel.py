@@ -73,6 +73,9 @@ class AgentChannel:
                     command.end_input()
                 if cut is not None and cut.kind in ("reply_lost", "input_lost"):
                     self._lose(cut)
+                    # What was lost is the reply: the host has the command, and whoever waits for its end can see it run.
+                    while self.agent.control("steps", line=request.line)["ran"] < 0 and time.monotonic() < deadline:
+                        time.sleep(0.001)
                     raise ConnectionLost(f"lab cut: the reply to command {number} was lost: {line}")
                 streams: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
                 while True:
