@@ -68,8 +68,6 @@ def lane(core: str | None = None) -> tuple[str, dict[str, str]]:
     environment = {
         **os.environ,
         "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
@@ -88,13 +86,18 @@ def start(
     core: str | None = None,
     variables: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
+    root: Path = ROOT,
 ) -> subprocess.Popen[str]:
-    """Start a run in the background; `finish` collects it."""
+    """Start a run of the checkout at `root` in the background; `finish` collects it."""
     command, environment = lane(core)
+    environment |= {
+        "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(root / ".collections"),
+    }
     extra: Sequence[str] = ["-e", json.dumps(variables)] if variables else []
     return subprocess.Popen(
         [command, "-i", str(inventory), playbook, *extra, *arguments],
-        cwd=ROOT,
+        cwd=root,
         env={**environment, "KUBEWIN_RECORD": str(record), **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

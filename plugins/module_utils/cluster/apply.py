@@ -56,7 +56,7 @@ class Applier:
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
         """What applying would change. Refusals of any object are raised here, before anything is written."""
-        coming = {item["metadata"]["name"] for item in definitions if kinds.kind_of(item) == kinds.NAMESPACE}
+        coming = {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
         changes = tuple(self._look(item, coming) for item in definitions)
         return Outcome(changes=changes, warnings=self._once(self._warnings))
 
@@ -77,7 +77,7 @@ class Applier:
             done.append(change(definition, live, answer.body))
         return Outcome(changes=tuple(done), warnings=self._once(self._warnings))
 
-    def _look(self, definition: Mapping[str, Any], coming: set[str]) -> Change:
+    def _look(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
         kind = kinds.kind_of(definition)
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if kind.namespaced and namespace is None:
@@ -90,7 +90,7 @@ class Applier:
                 404,
             )
         if live is None and namespace is not None and not self._namespace_exists(namespace):
-            if namespace not in coming:
+            if (kinds.NAMESPACE.kind, namespace) not in coming:
                 raise ClusterError(
                     f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
                     "not part of "
@@ -101,9 +101,20 @@ class Applier:
             return change(definition, None, None)
         if live is not None:
             self._seen[kind.path(namespace, name)] = str(live["metadata"]["uid"])
-        answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+        try:
+            answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+        except ClusterError as error:
+            if error.status == 404 and live is None and self._binds(definition, coming):
+                return change(definition, None, None)
+            raise
         self._warnings.extend(answer.warnings)
         return change(definition, live, answer.body)
+
+    @staticmethod
+    def _binds(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
+        """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
+        role = definition.get("roleRef") or {}
+        return (str(role.get("kind")), str(role.get("name"))) in coming
 
     def _pinned(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
         """With only_existing, bound to the object that was seen, so that a deleted one is not brought back."""

@@ -48,6 +48,9 @@ _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 # it is believed to be starting.
 _STARTUP_DOUBT = 15.0
 
+# Seconds after which an API server's own watches have what it stored itself, with much to spare.
+_HEARSAY = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -155,6 +158,10 @@ class Client:
         }
         if dry_run:
             query["dry_run"] = "All"
+        elif kind in (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING):
+            # An apply makes what is missing, so this tells of the role: it was written a moment ago, and the authorizer,
+            # which looks whether we hold what it grants, has not heard of it yet.
+            query["unheard"] = 404
         return self._json(
             "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
             body=json.dumps(definition), content_type=_APPLY, **query,
@@ -265,8 +272,10 @@ class Client:
         return Answer(body=body, warnings=_warnings(response.headers))
 
     def _patiently(
-        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, **params: Any
-    ) -> Any:
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str,
+        unheard: int = 0, **params: Any
+    ) -> Any:  # fmt: skip
+        """unheard: a status that passes by itself within a few seconds."""
         started = self._clock()
         pause = 0.2
         doubted = False
@@ -292,6 +301,8 @@ class Client:
                     if doubted and (self._is_ready() or now - started > _STARTUP_DOUBT):
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     doubted = True
+                elif status == unheard and now - started < _HEARSAY:
+                    pass
                 elif status not in _TRY_AGAIN or left <= 0:
                     raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                 wait = retry_after(error)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Answer
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
@@ -45,9 +46,10 @@ class Cluster:
 
 
 def thing(kind: str, name: str, namespace: str | None = "ns", **fields: Any) -> dict[str, Any]:
-    versions = {"DaemonSet": "apps/v1", "Namespace": "v1", "ServiceAccount": "v1", "Node": "v1"}
+    rbac = "rbac.authorization.k8s.io/v1"
+    versions = {"DaemonSet": "apps/v1", "ClusterRole": rbac, "ClusterRoleBinding": rbac}
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": versions[kind], "kind": kind, "metadata": metadata, **fields}
+    return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata, **fields}
 
 
 NAMESPACE = thing("Namespace", "ns", None)
@@ -100,6 +102,24 @@ def test_a_real_run_makes_the_namespace_first_and_has_everything_validated() -> 
     outcome = Applier(cluster).apply([NAMESPACE, thing("ServiceAccount", "sa")])
     assert cluster.written == ["Namespace/ns", "ServiceAccount/sa"]
     assert all(change.validated for change in outcome.changes)
+
+
+def test_a_role_of_the_same_call_may_be_bound_though_the_server_cannot_look_at_it_yet() -> None:
+    role, binding = thing("ClusterRole", "plugin", None), thing("ClusterRoleBinding", "plugin", None)
+    binding["roleRef"] = {"kind": "ClusterRole", "name": "plugin"}
+    cluster = Cluster()
+    real = cluster.apply
+
+    def as_servers_do(definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        if definition["kind"] == "ClusterRoleBinding" and cluster.get(kinds.CLUSTER_ROLE, "plugin") is None:
+            raise ClusterError("ClusterRole plugin not found", "not_found", 404)
+        return real(definition, dry_run=dry_run, force=force)
+
+    cluster.apply = as_servers_do  # type: ignore[method-assign]  # what a server says to an account without bind
+    with pytest.raises(ClusterError, match="not found"):
+        Applier(cluster).plan([binding])
+    assert Applier(cluster).apply([role, binding]).changed
+    assert cluster.written == ["ClusterRole/plugin", "ClusterRoleBinding/plugin"]
 
 
 def test_a_namespace_that_nobody_makes_is_an_error() -> None:

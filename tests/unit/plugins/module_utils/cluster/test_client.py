@@ -163,6 +163,29 @@ def test_apply_is_ours_strict_and_without_force() -> None:
     assert dummy.slept == []
 
 
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "plugin"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "plugin"},
+}
+
+
+def test_a_role_that_the_server_has_not_heard_of_yet_is_bound_when_it_has() -> None:
+    made, script, dummy = client(ApiError(404), ApiError(404), Response(BINDING))
+    assert made.apply(BINDING, dry_run=False).body == BINDING
+    assert len(script.asked) == 3
+    assert dummy.slept
+
+
+def test_a_role_that_never_comes_is_an_error_after_a_while() -> None:
+    made, dummy, clock = client(*[ApiError(404)] * 20)
+    with pytest.raises(ClusterError, match="ClusterRoleBinding plugin"):
+        made.apply(BINDING, dry_run=False)
+    assert sum(clock.slept) < 20
+    assert dummy.asked
+
+
 def test_watch_reads_lines_however_they_are_cut() -> None:
     lines = [{"type": "ADDED", "object": {"metadata": {"name": str(number)}}} for number in range(3)]
     made = client(Response(lines=lines))[0]
