@@ -93,9 +93,9 @@ reason:
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 
 try:
@@ -111,30 +111,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "only_existing": {"type": "bool", "default": False},
     "force_conflicts": {"type": "bool", "default": False},
 }
-
-
-def documents(given: Any) -> list[dict[str, Any]]:
-    """The objects of the option; ClusterError names what is none."""
-    try:
-        listed = list(yaml.safe_load_all(given)) if isinstance(given, str) else given
-    except yaml.YAMLError as error:
-        raise ClusterError(f"the definition is no YAML: {error}", "invalid") from error
-    found: list[dict[str, Any]] = []
-    for item in [listed] if isinstance(listed, dict) else listed or []:
-        if item is None:
-            continue
-        if not isinstance(item, dict) or not isinstance((item.get("metadata") or {}).get("name"), str):
-            raise ClusterError(
-                f"expected objects with kind, apiVersion and metadata.name, found: {str(item)[:200]}", "invalid"
-            )
-        try:
-            kinds.kind_of(item)
-        except ValueError as error:
-            raise ClusterError(str(error), "invalid") from error
-        found.append(item)
-    if not found:
-        raise ClusterError("the definition holds no object", "invalid")
-    return found
 
 
 def as_text(diff: dict[str, Any]) -> dict[str, Any]:

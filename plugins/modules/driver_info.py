@@ -160,6 +160,12 @@ options:
         description: Whether claims without a class take this one.
         type: bool
         default: false
+  replace:
+    description:
+      - The DaemonSet of somebody else that ours is to replace node by node, as namespace/name. It is then no blocker, unless
+        its owner would bring it again; M(kubewin.csi.driver_handover) does it.
+    type: str
+    default: ''
   check_access:
     description:
       - Whether to ask the API server for everything that deploying and the gate will need, and report what is missing.
@@ -167,6 +173,7 @@ options:
     default: true
 seealso:
   - module: kubewin.csi.cluster_apply
+  - module: kubewin.csi.driver_handover
   - module: kubewin.csi.node_rollout
 """
 
@@ -218,6 +225,12 @@ driver_plan:
     platform:
       description: Who runs the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty where nothing shows it.
       type: str
+    providers:
+      description:
+        - DaemonSets of others that provide the driver on Windows nodes, each with C(namespace), C(name), C(owner), C(mark)
+          (what shows it), C(comes_back) and C(how) its owner is told to leave.
+      type: list
+      elements: dict
     topology_keys:
       description: Keys that a registered node has in its topology; one that ends in a slash is what they begin with.
       type: list
@@ -318,6 +331,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
             "default": {"type": "bool", "default": False},
         },
     },
+    "replace": {"type": "str", "default": ""},
     "check_access": {"type": "bool", "default": True},
 }
 
@@ -346,6 +360,7 @@ def wanted_of(params: dict[str, Any]) -> Wanted:
         max_unavailable=params["max_unavailable"] or None,
         log_level=params["log_level"] or None,
         storage_class=params["storage_class"] or {},
+        replace=params["replace"],
     )
 
 

@@ -41,6 +41,7 @@ PAGE = 500
 
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
+_MERGE = "application/merge-patch+json; charset=utf-8"
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
@@ -167,16 +168,19 @@ class Client:
             body=json.dumps(definition), content_type=_APPLY, **query,
         )  # fmt: skip
 
-    def delete(self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool) -> None:
+    def delete(
+        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, orphan: bool = False
+    ) -> None:
         """Delete the object that was seen, dependents first; one that is gone already is no error.
 
+        orphan: its dependents stay, as nobody's.
         Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
         """
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
-            "propagationPolicy": "Foreground",
+            "propagationPolicy": "Orphan" if orphan else "Foreground",
             **({"dryRun": ["All"]} if dry_run else {}),
         }
         query = {"dry_run": "All"} if dry_run else {}
@@ -202,6 +206,34 @@ class Client:
         }
         answer = self._json("create", kinds.ACCESS_REVIEW, None, None, "POST", kinds.ACCESS_REVIEW.path(), body=review)
         return bool((answer.body.get("status") or {}).get("allowed"))
+
+    def allowed_for(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+        """The same about another user; ClusterError with status 403 where this account may not ask that."""
+        review = {
+            "apiVersion": kinds.SUBJECT_REVIEW.api_version,
+            "kind": kinds.SUBJECT_REVIEW.kind,
+            "spec": {
+                "user": user,
+                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+                "resourceAttributes": {
+                    "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
+                },
+            },
+        }  # fmt: skip
+        answer = self._json(
+            "create", kinds.SUBJECT_REVIEW, None, None, "POST", kinds.SUBJECT_REVIEW.path(), body=review
+        )
+        return bool((answer.body.get("status") or {}).get("allowed"))
+
+    def patch(
+        self, kind: Kind, name: str, namespace: str | None, body: Mapping[str, Any], manager: str
+    ) -> dict[str, Any]:
+        """A merge patch. Safe to repeat only with metadata.resourceVersion or uid in it: ClusterError conflict."""
+        path = kind.path(namespace, name)
+        return self._json(
+            "patch", kind, namespace, name, "PATCH", path,
+            body=json.dumps(body), content_type=_MERGE, field_manager=manager,
+        ).body  # fmt: skip
 
     def version(self) -> str:
         """The server's gitVersion, for example v1.36.3."""

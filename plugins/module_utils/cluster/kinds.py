@@ -61,6 +61,7 @@ ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", True)
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True)
 CLUSTER_VERSION = Kind("config.openshift.io/v1", "ClusterVersion", "clusterversions", False)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+SUBJECT_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
 
 _KNOWN = {
     (kind.api_version, kind.kind): kind

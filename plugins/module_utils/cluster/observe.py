@@ -12,12 +12,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing, needs
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     ControllerSeen,
     DaemonSetSeen,
     NodeSeen,
+    PortUser,
     Snapshot,
     Wanted,
 )
@@ -36,6 +39,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     seen = tuple(NodeSeen.from_object(node) for node in nodes)
     storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
     namespace = home(driver, wanted, controllers)
+    openshift = _openshift(client, controllers, seen)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
 
     def allowed(need: Need) -> bool:
@@ -50,7 +54,12 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
         feature_states={namespace: _feature_states(client, driver, namespace)},
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
-        openshift=_openshift(client, controllers, seen),
+        openshift=openshift,
+        privileged=_privileged(client, namespace, wanted.service_account or driver.service_account)
+        if openshift or any(node.wmco for node in seen)
+        else None,
+        port_users=tuple(_port_users(client, driver, wanted, namespace, seen)),
+        replacing=_replacing(client, driver, namespace),
         missing_access=missing(needs(driver, wanted, namespace, live.get(namespace)), allowed) if check_access else (),
     )
 
@@ -81,6 +90,46 @@ def _openshift(client: Client, controllers: Iterable[ControllerSeen], nodes: Ite
     done = [str(one["version"]) for one in status.get("history") or [] if one.get("state") == "Completed"]
     # Newest first; while an update runs its drivers are replaced one by one, and the last finished one is what was there.
     return done[0] if done else str((status.get("desired") or {}).get("version", ""))
+
+
+def _privileged(client: Client, namespace: str, account: str) -> bool | None:
+    """Whether the plugin's account may use OpenShift's SCC privileged; None where this account may not ask."""
+    try:
+        return client.allowed_for(
+            f"system:serviceaccount:{namespace}:{account}",
+            "use",
+            "security.openshift.io",
+            "securitycontextconstraints",
+            namespace,
+            "privileged",
+        )
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        return None
+
+
+def _port_users(
+    client: Client, driver: Driver, wanted: Wanted, namespace: str, nodes: Iterable[NodeSeen]
+) -> Iterable[PortUser]:
+    """Pods of others that have ports of a Windows node; looked for only where a HostProcess form could want one."""
+    host = driver.rule("host_process")
+    if host is None or not host.ports or wanted.mode == "csi_proxy":
+        return
+    for node in nodes:
+        for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node.name}").items:
+            metadata = pod["metadata"]
+            ours = metadata["namespace"] == namespace and (metadata.get("labels") or {}).get("app") == driver.app_label
+            user = None if ours else PortUser.from_object(pod)
+            if user is not None:
+                yield user
+
+
+def _replacing(client: Client, driver: Driver, namespace: str) -> str:
+    """The DaemonSet of somebody else that a hand-over to ours has begun to replace and not finished."""
+    found = client.get(kinds.CONFIG_MAP, record_name(driver), namespace)
+    data = (found or {}).get("data") or {}
+    return str(data.get("replaced", "")) if data and data.get("state") != "finished" else ""
 
 
 def _unique(names: Iterable[str | None]) -> list[str]:

@@ -41,7 +41,8 @@ _LISTED_AGAIN = "LISTED_AGAIN"
 class Target:
     """Which rollout: the driver's CSI name, the DaemonSet, and the containers whose logs explain it.
 
-    app_label: label app of its pods, for when the DaemonSet itself is gone.
+    app_label: label app of its pods, for when the DaemonSet itself is gone. selector: of its pods where it is not that
+    label, as for a DaemonSet that is not ours.
     """
 
     driver: str
@@ -50,6 +51,7 @@ class Target:
     app_label: str
     container: str
     registrar: str = "node-driver-registrar"
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class View:
             _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
             _Source(kinds.NODE, None, label_selector=WINDOWS),
             _Source(kinds.CSI_NODE, None),
-            _Source(kinds.POD, target.namespace, label_selector=f"app={target.app_label}"),
+            _Source(kinds.POD, target.namespace, label_selector=target.selector or f"app={target.app_label}"),
         )
 
     def _list(self, source: _Source) -> tuple[dict[str, dict[str, Any]], str]:

@@ -36,6 +36,7 @@ class Plan:
     settings: dict[str, Any]
     nodes: tuple[str, ...]
     platform: str = ""
+    providers: tuple[ownership.Provider, ...] = ()
 
     @property
     def deployable(self) -> bool:
@@ -69,6 +70,7 @@ class Plan:
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
         if self.platform:
             lines.append(f"platform: {self.platform}")
+        lines += [provider.line() for provider in self.providers]
         if self.settings:
             lines += [f"must be there: {text}" for text in self.driver.prerequisites]
             lines += [
@@ -91,6 +93,7 @@ class Plan:
             "daemonset": self.driver.daemonset,
             "pipes": list(self.rule.all_pipes) if self.rule else [],
             "platform": self.platform,
+            "providers": [provider.as_dict() for provider in self.providers],
             "topology_keys": list(self.driver.topology_keys),
             "mirrors": list(self.driver.mirrors),
             "in_tree": self.driver.in_tree,
@@ -116,6 +119,9 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
     everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
+    if misnamed := tuple(surroundings.name_findings(wanted)):
+        nodes = tuple(node.name for node in everywhere)
+        return Plan(driver, namespace, None, None, "", misnamed, {}, nodes, ownership.platform(snapshot))
     choice = choose(driver, wanted, controller, snapshot)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
@@ -138,6 +144,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         settings=rendered,
         nodes=tuple(node.name for node in everywhere),
         platform=ownership.platform(snapshot),
+        providers=ownership.providers(driver, snapshot, namespace),
     )
 
 
@@ -182,8 +189,10 @@ def _around(
     found += surroundings.controller_findings(driver, wanted, snapshot, controller)
     if choice.version is not None:
         found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
-    found += surroundings.provider_findings(driver, snapshot, namespace)
+    found += surroundings.openshift_findings(snapshot, namespace, wanted.service_account or driver.service_account)
+    found += surroundings.provider_findings(driver, wanted, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
         found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
-        found += ownership.findings(wanted, choice.rule, snapshot)
+        found += surroundings.port_findings(choice.rule, choice.version, driver, snapshot)
+        found += ownership.findings(driver, wanted, choice.rule, snapshot)
     return found

@@ -8,7 +8,8 @@ Namespace, objects of the controller, other providers. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
@@ -22,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     PROVEN_LABEL,
     PROVEN_VALUE,
     ControllerSeen,
+    DaemonSetSeen,
     Snapshot,
     Wanted,
 )
@@ -30,6 +32,27 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 _FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
 
 PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
+LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
+
+# On our own DaemonSet while it makes room, node by node.
+HANDOVER = "kubewin.io/handover"
+TO_PLATFORM = "to_platform"
+TO_KUBEWIN = "to_kubewin"
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+
+
+def name_findings(wanted: Wanted) -> Iterator[Finding]:
+    """Names that Kubernetes lets nothing have: asking for what is in them would only tell that it is missing."""
+    for option, name in (("namespace", wanted.namespace), ("controller_namespace", wanted.controller_namespace)):
+        if name and not _NAME.match(name):
+            message = (
+                "it is no name of a namespace: lower-case letters, digits and '-' are expected, at most 63 of them"
+            )
+            yield Finding(
+                "CSI-D08", "blocker", f"{option} {name}", message, f"correct {option}; kubectl get namespaces"
+            )
 
 
 def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
@@ -49,6 +72,34 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     if level is not None and level != "privileged" and not ours:
         message = f"label {PSA_ENFORCE} is {level}, so pods with host paths are refused there; expected privileged"
         yield Finding("CSI-D10", "blocker", subject, message, command)
+
+
+def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
+    """What OpenShift asks for beside the label: its SCC for the plugin's account, and a label that nobody sets back."""
+    if ownership.platform(snapshot) != "openshift":
+        return
+    command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
+    subject = f"ServiceAccount {namespace}/{account}"
+    if snapshot.privileged is False:
+        message = "it may not use the SCC privileged, so no plugin pod would be admitted"
+        yield Finding("CSI-D12", "blocker", subject, message, command)
+    elif snapshot.privileged is None:
+        message = "it needs the SCC privileged, and this account is not allowed to ask whether it has it"
+        yield Finding("CSI-D12", "warning", subject, message, command)
+    found = snapshot.namespaces.get(namespace)
+    # The label is kept in step everywhere but in OpenShift's own namespaces.
+    if namespace.startswith("openshift-"):
+        return
+    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
+    if labels.get(LABEL_SYNC) != "false":
+        message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may set {PSA_ENFORCE} back"
+        yield Finding(
+            "CSI-D13",
+            "warning",
+            f"Namespace {namespace}",
+            message,
+            f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite",
+        )
 
 
 def controller_findings(
@@ -128,32 +179,77 @@ def object_findings(
             )
 
 
-def provider_findings(driver: Driver, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
-    for seen in snapshot.daemon_sets:
-        same = (seen.namespace, seen.name) == (namespace, driver.daemonset)
-        if same and seen.managed_by == MANAGER:
+    ours = [one for one in snapshot.daemon_sets if one.managed_by == MANAGER and one.serves_on_windows(driver.name)]
+    theirs = ownership.providers(driver, snapshot, namespace)
+    for found in theirs:
+        owner = found.owner
+        who = ownership.described(owner)
+        if f"{found.namespace}/{found.name}" == wanted.replace and not owner.comes_back:
+            message = f"it provides {driver.name} on Windows nodes, is {who}, and will be replaced node by node"
+            yield Finding("CSI-D49", "warning", found.title, message, f"{owner.how}; keep a copy")
             continue
-        if not same and not seen.serves_on_windows(driver.name):
-            continue
-        platform = ownership.owner(driver, snapshot, seen)
-        who = platform or (f"managed by {seen.managed_by}" if seen.managed_by else "not made by this collection")
         keep = "keep it and leave this driver out"
-        if platform:
+        if owner.comes_back:
             # Whoever brought it would bring it again.
-            keep += "; to hand over, switch it off where it comes from first"
-        subject = f"DaemonSet {seen.namespace}/{seen.name}"
-        if same:
-            message = f"it has the name ours would have and is {who}"
-            remedy = (
-                f"kubectl -n {seen.namespace} delete daemonset {seen.name} (volumes stay mounted), or choose another "
-                "namespace"
+            keep += f"; to hand over, switch it off where it comes from first: {owner.how}"
+        else:
+            keep += (
+                f", or replace it node by node: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} "
+                f"-e kubewin_handover=to_kubewin -e kubewin_replace={found.namespace}/{found.name}"
             )
-            yield Finding("CSI-D41", "blocker", subject, message, keep if platform else remedy)
+        if ours:
+            mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
+            message = (
+                f"it provides {driver.name} on Windows nodes while ours ({mine}) is installed, and is {who}; two node "
+                "plugins take each other's registration away"
+            )
+            remedy = (
+                "let it take over node by node: ansible-playbook kubewin.csi.handover -e "
+                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or tell its owner to leave: {owner.how}"
+            )
+            yield Finding("CSI-D43", "blocker", found.title, message, remedy)
+        elif (found.namespace, found.name) == (namespace, driver.daemonset):
+            yield Finding("CSI-D41", "blocker", found.title, f"it has the name ours would have and is {who}", keep)
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {who}"
-            remedy = f"{keep}, or remove it: kubectl -n {seen.namespace} delete daemonset {seen.name}"
-            yield Finding("CSI-D40", "blocker", subject, message, keep if platform else remedy)
+            yield Finding("CSI-D40", "blocker", found.title, message, keep)
+    yield from _unfinished(driver, wanted, snapshot, ours)
+
+
+def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]) -> Iterator[Finding]:
+    """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
+    remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
+    if snapshot.replacing and snapshot.replacing != wanted.replace:
+        message = f"a hand-over from {snapshot.replacing} to ours was begun and has not been finished"
+        remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
+        yield Finding("CSI-D47", "blocker", f"DaemonSet {snapshot.replacing}", message, remedy_here)
+    for one in ours:
+        if one.marks.annotations.get(HANDOVER) == TO_PLATFORM:
+            message = "a hand-over from ours to the platform's was begun and has not been finished"
+            yield Finding(
+                "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}{TO_PLATFORM}"
+            )
+
+
+def port_findings(rule: ModeRule, version: Version, driver: Driver, snapshot: Snapshot) -> Iterator[Finding]:
+    """A HostProcess pod has its ports on the host itself: whoever holds one keeps the plugin from being scheduled."""
+    if rule.mode != "host_process":
+        return
+    ports = frozenset(rule.ports.values())
+    aimed = {node.name for node in snapshot.nodes}
+    for user in snapshot.port_users:
+        taken = sorted(user.ports & ports)
+        if taken and user.node in aimed:
+            listed = ", ".join(str(port) for port in taken)
+            message = (
+                f"{user.what} has port {listed} of the host, which {driver.title} {version} in mode {rule.mode} needs"
+            )
+            remedy = (
+                "give that pod another port, or keep the node out with node_selector; the plugin stays Pending there"
+            )
+            yield Finding("CSI-D44", "warning", f"Node {user.node}", message, remedy)
 
 
 def node_findings(

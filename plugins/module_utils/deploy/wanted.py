@@ -55,6 +55,7 @@ class Wanted:
     max_unavailable: str | None = None
     log_level: str | None = None
     storage_class: Mapping[str, Any] = field(default_factory=dict)
+    replace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,61 @@ class ControllerSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """What an object's metadata tells of who keeps it. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    owner: str = ""
+
+    @classmethod
+    def from_object(cls, live: Mapping[str, Any]) -> Marks:
+        """Read any object."""
+        metadata = live.get("metadata") or {}
+        owners = [
+            f"{one.get('kind')} {one.get('name')}"
+            for one in metadata.get("ownerReferences") or []
+            if one.get("controller")
+        ]
+        return cls(
+            labels=dict(metadata.get("labels") or {}),
+            annotations=dict(metadata.get("annotations") or {}),
+            owner=owners[0] if owners else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PortUser:
+    """A pod on a Windows node that has ports of the host. what: "pod monitoring/exporter-x" for people."""
+
+    node: str
+    what: str
+    ports: frozenset[int]
+
+    @classmethod
+    def from_object(cls, pod: Mapping[str, Any]) -> PortUser | None:
+        """Read a core/v1 Pod; None when it has ended or takes no port of its host."""
+        spec, status = pod["spec"], pod.get("status") or {}
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return None
+        entries = [entry for part in spec.get("containers") or [] for entry in part.get("ports") or []]
+        own = bool(spec.get("hostNetwork"))
+        ports = [entry.get("hostPort") or (entry.get("containerPort") if own else None) for entry in entries]
+        found = frozenset(int(port) for port in ports if port)
+        metadata = pod["metadata"]
+        return (
+            cls(str(spec.get("nodeName", "")), f"pod {metadata['namespace']}/{metadata['name']}", found)
+            if found
+            else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSetSeen:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
     host_paths: what its pods mount from the host. words: what its containers are told, which is where HostProcess
-    forms name their directories. Both in lower case with single backslashes.
+    forms name their directories. Both in lower case with single backslashes. marks: what says who keeps it.
     """
 
     namespace: str
@@ -97,6 +148,7 @@ class DaemonSetSeen:
     node_selector: Mapping[str, str]
     host_paths: tuple[str, ...]
     words: str
+    marks: Marks = field(default_factory=Marks)
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
@@ -117,6 +169,7 @@ class DaemonSetSeen:
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(_slashes(path) for path in paths if path),
             words=" ".join(_slashes(word) for word in words),
+            marks=Marks.from_object(daemon_set),
         )
 
     def serves_on_windows(self, driver: str) -> bool:
@@ -170,7 +223,9 @@ class Snapshot:
 
     kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
     feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks,
-    as text. openshift: "4.20.3", empty where the cluster is none or nobody asked.
+    as text. openshift: "4.20.3", empty where the cluster is none or nobody asked. privileged: whether the plugin's account
+    may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. port_users: pods of others on the
+    Windows nodes. replacing: a hand-over to ours that was begun and not finished, as "namespace/name" of what it replaces.
     """
 
     kubernetes: str
@@ -183,3 +238,6 @@ class Snapshot:
     storage_class: Mapping[str, Any] | None
     missing_access: tuple[str, ...] = ()
     openshift: str = ""
+    privileged: bool | None = None
+    port_users: tuple[PortUser, ...] = ()
+    replacing: str = ""

@@ -57,6 +57,7 @@ class Worker:
         self._ready: bool | None = None
         self._turned = self._started
         self._events: dict[str, Object] = {}
+        self.registered = False
         self.task = asyncio.create_task(self._guarded())
 
     def observe(self, pod: Object) -> None:
@@ -85,6 +86,7 @@ class Worker:
 
     async def _live(self) -> None:
         if self._was_ready:
+            self.registered = bool(self.plugin.driver_name)
             await self._until_restart()
         else:
             await asyncio.sleep(self._settings.delay(self.plugin.node))
@@ -164,6 +166,7 @@ class Worker:
             return
         await asyncio.sleep(self._settings.registration_delay)
         await self._kubelet.register(self.plugin)
+        self.registered = True
         lines = plugin.registrar_log(self.plugin, registered=True)[2:]
         self._kubelet.logs.append(self.plugin.namespace, self.plugin.name, self.plugin.registrar, lines)
 
@@ -296,14 +299,18 @@ class Kubelet:
             await self.cluster.call("PATCH", path, {"spec": {"drivers": [*others, entry]}}, MERGE)
         say(f"{found.driver_name} registered on {found.node} as {identity}")
 
-    async def _unregister(self, found: Plugin) -> None:
-        """A registrar that ends removes its socket, and the kubelet then forgets the driver."""
+    async def _unregister(self, found: Plugin, beside: list[Worker]) -> None:
+        """A registrar that ends removes its socket, and the kubelet then forgets the driver.
+
+        The socket is called after the driver, and the plugin's own is in a directory called after it: both are removed
+        although a second plugin of that driver, `beside`, has made them anew. Its liveness probe finds that out.
+        """
         if found.node in self.settings.get().stale:
             return
         async with self._lock(found.node):
-            if self._owners.get((found.node, found.driver_name)) != found.uid:
+            if self._owners.get((found.node, found.driver_name)) != found.uid and not beside:
                 return
-            del self._owners[(found.node, found.driver_name)]
+            self._owners.pop((found.node, found.driver_name), None)
             try:
                 path = f"/apis/storage.k8s.io/v1/csinodes/{found.node}"
                 drivers = (await self.cluster.call("GET", path))["spec"]["drivers"] or []
@@ -319,6 +326,10 @@ class Kubelet:
                     raise
                 return
         say(f"{found.driver_name} unregistered on {found.node}")
+        for worker in beside:
+            if any(plugin.LIVENESS_IMAGE in image for dummy, image in worker.plugin.containers):
+                await asyncio.sleep(self.settings.get().liveness_delay)
+                worker.restart()
 
     def _lock(self, node: str) -> asyncio.Lock:
         return self._locks.setdefault(node, asyncio.Lock())
@@ -388,7 +399,10 @@ class Kubelet:
         worker = self._workers.pop(uid, None)
         if worker is not None:
             worker.task.cancel()
-            task = asyncio.create_task(self._unregister(worker.plugin))
+            mine = (worker.plugin.node, worker.plugin.driver_name)
+            others = self._workers.values() if worker.registered else ()
+            beside = [one for one in others if one.registered and (one.plugin.node, one.plugin.driver_name) == mine]
+            task = asyncio.create_task(self._unregister(worker.plugin, beside))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

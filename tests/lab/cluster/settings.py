@@ -42,7 +42,8 @@ class Settings:
 
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
-    outlives its pod, as when a registrar is killed before it can remove its socket.
+    outlives its pod, as when a registrar is killed before it can remove its socket. `liveness_delay` is how long a liveness
+    probe takes to find that another plugin of the same driver took the socket along when it ended.
     """
 
     start_delay: float = 0.15
@@ -52,6 +53,7 @@ class Settings:
     bad_images: tuple[str, ...] = ("*:nosuchtag",)
     pipes_without_host: bool = False
     stale: tuple[str, ...] = ()
+    liveness_delay: float = 1.0
     drivers: Mapping[str, Driver] = field(default_factory=dict)
     exec_answers: tuple[Answer, ...] = ()
 

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading objects from an option that takes them as YAML text, as one object or as a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    HAS_YAML = False
+
+
+def documents(given: Any) -> list[dict[str, Any]]:
+    """The objects of the option; ClusterError names what is none."""
+    try:
+        listed = list(yaml.safe_load_all(given)) if isinstance(given, str) else given
+    except yaml.YAMLError as error:
+        raise ClusterError(f"the definition is no YAML: {error}", "invalid") from error
+    found: list[dict[str, Any]] = []
+    for item in [listed] if isinstance(listed, dict) else listed or []:
+        if item is None:
+            continue
+        if not isinstance(item, dict) or not isinstance((item.get("metadata") or {}).get("name"), str):
+            raise ClusterError(
+                f"expected objects with kind, apiVersion and metadata.name, found: {str(item)[:200]}", "invalid"
+            )
+        try:
+            kinds.kind_of(item)
+        except ValueError as error:
+            raise ClusterError(str(error), "invalid") from error
+        found.append(item)
+    if not found:
+        raise ClusterError("the definition holds no object", "invalid")
+    return found

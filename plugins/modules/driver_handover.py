@@ -1,0 +1,373 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: driver_handover
+short_description: Hand a driver's Windows nodes over from one node plugin to another, node by node
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - One step of a hand-over between this collection's node plugin and one that a platform brings or somebody installed. The
+    playbook C(kubewin.csi.handover) makes the steps in their order.
+  - On each node the old plugin leaves before the new one starts, since the two share sockets; the next node is touched
+    only when the new plugin is Ready and registered there.
+  - What belongs to an operator or add-on is never written. A DaemonSet that somebody installed is replaced only when it is
+    named in O(replace).
+  - A run that was cut off is finished by the next one.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode; only O(step=look) looks then, other steps report that they would change something.
+    support: full
+  diff_mode:
+    description: Will not return details about what has changed.
+    support: none
+options:
+  driver:
+    description: The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+    type: str
+    required: true
+  direction:
+    description:
+      - V(to_platform) lets the plugin of a platform or somebody else take over from ours.
+      - V(to_kubewin) replaces a plugin that somebody installed by ours.
+    type: str
+    required: true
+    choices: [to_platform, to_kubewin]
+  replace:
+    description:
+      - The other side, as namespace/name of its DaemonSet. Needed for V(to_kubewin), and for V(to_platform) where several
+        provide the driver.
+    type: str
+    default: ''
+  step:
+    description:
+      - V(look) decides and changes nothing.
+      - V(begin) prepares; no node loses its plugin by it.
+      - V(node) hands O(node) over.
+      - V(finish) takes away what is no longer needed, or restores how our DaemonSet is updated.
+    type: str
+    default: look
+    choices: [look, begin, node, finish]
+  node:
+    description: The Node to hand over.
+    type: str
+    default: ''
+  definition:
+    description: Our objects as the role renders them, for V(to_kubewin).
+    type: raw
+  timeout:
+    description: Seconds in which the new plugin has to be registered on the node, or else the old one is brought back.
+    type: int
+    default: 600
+  stable_for:
+    description: Seconds a plugin pod must have been Ready when it restarted lately.
+    type: int
+    default: 10
+  restart_pod:
+    description:
+      - With V(to_platform), delete the platform's pod on the node once ours has left, when it ran there before. Our plugin's
+        end takes its sockets away, and without a liveness probe it does not notice.
+    type: bool
+    default: false
+seealso:
+  - module: kubewin.csi.driver_info
+  - module: kubewin.csi.driver_remove
+"""
+
+EXAMPLES = r"""
+- name: Who would hand over to whom, on which nodes?
+  kubewin.csi.driver_handover:
+    driver: azure_file
+    direction: to_platform
+  register: seen
+"""
+
+RETURN = r"""
+handover:
+  description: The hand-over.
+  returned: success
+  type: dict
+  contains:
+    nodes:
+      description: The Nodes that are still to be handed over, in their order.
+      type: list
+      elements: str
+    done:
+      description: The Nodes that have been.
+      type: list
+      elements: str
+    other:
+      description: The other side's DaemonSet as namespace/name, empty where it is gone.
+      type: str
+    summary:
+      description: For people, a line an item.
+      type: list
+      elements: str
+kept:
+  description: Objects of ours that stay after V(to_platform), because volumes and claims refer to them.
+  returned: step finish
+  type: list
+  elements: str
+reason:
+  description: Why the task failed, V(handover_refused), V(gate), V(timeout) or a word of M(kubewin.csi.cluster_apply).
+  returned: failure
+  type: str
+  sample: handover_refused
+"""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import Stage, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, wait_until_gone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import Handover, decide, on_delete
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "driver": {"type": "str", "required": True},
+    "direction": {"type": "str", "required": True, "choices": ["to_platform", "to_kubewin"]},
+    "replace": {"type": "str", "default": ""},
+    "step": {"type": "str", "default": "look", "choices": ["look", "begin", "node", "finish"]},
+    "node": {"type": "str", "default": ""},
+    "definition": {"type": "raw"},
+    "timeout": {"type": "int", "default": 600},
+    "stable_for": {"type": "int", "default": 10},
+    "restart_pod": {"type": "bool", "default": False},
+}
+
+# What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
+STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
+
+# How long a plugin that was brought back may take before the error is told all the same.
+_BACK = 120.0
+
+
+class Steps:
+    """The steps of one hand-over."""
+
+    def __init__(self, client: Client, driver: Driver, params: Mapping[str, Any]) -> None:
+        self._client = client
+        self._driver = driver
+        self._params = params
+        self._definition = documents(params["definition"]) if params["definition"] else []
+        wanted = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
+        self._stage = Stage(client, driver, wanted)
+
+    def decided(self) -> Handover:
+        """What is to be done now."""
+        made = decide(self._params["direction"], self._stage.look(), self._params["replace"])
+        if made.refusal:
+            raise ClusterError(f"{self._driver.title} is not handed over: {made.refusal}", "handover_refused")
+        return made
+
+    def begin(self, made: Handover) -> bool:
+        """Prepare; whether anything was changed. No node loses its plugin by it."""
+        if not made.nodes:
+            return False
+        if self._params["direction"] == "to_platform":
+            before = self._stage.ours()
+            self._stage.keep_off(self._stage.off())
+            return bool(before["metadata"]["resourceVersion"] != self._stage.ours()["metadata"]["resourceVersion"])
+        namespace, dummy, name = self._params["replace"].partition("/")
+        self._stage.orphan(namespace, name, time.monotonic() + self._params["timeout"])
+        self._stage.mark()
+        ready = [on_delete(item) if item["kind"] == "DaemonSet" else item for item in self._definition]
+        return Applier(self._client).apply(ready).changed or made.other is not None
+
+    def node(self, made: Handover, node: str) -> bool:
+        """Hand one Node over; whether there was anything to do."""
+        if node not in made.nodes:
+            if node in made.done:
+                return False
+            raise ClusterError(
+                f"Node {node} is none of those to hand over: {', '.join(made.nodes) or 'none'}", "invalid"
+            )
+        return self._leave(made, node) if self._params["direction"] == "to_platform" else self._come(node)
+
+    def _leave(self, made: Handover, node: str) -> bool:
+        if made.other is None:
+            raise ClusterError("nobody is there to hand over to", "handover_refused")
+        theirs = self._stage.daemon_set(made.other.namespace, made.other.name)
+        stale = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {("", 0)}
+        before = self._stage.off()
+        deadline = time.monotonic() + self._params["timeout"]
+        proven = False
+        try:
+            self._stage.keep_off((*before, node))
+            mine = self._stage.pods(self._stage.ours(), node)
+            for pod in mine:
+                self._stage.until(
+                    partial(self._stage.gone, pod),
+                    deadline,
+                    f"our pod {pod['metadata']['name']} is still on {node}; look at it with kubectl describe",
+                )
+            if stale and mine:
+                self._renewed(theirs, node, stale, deadline)
+            self._gate(theirs, node, deadline)
+            proven = True
+        finally:
+            # Whatever ended this, also an interruption: the node gets back the plugin that it had.
+            if not proven:
+                self._bring_back(before, node)
+        return True
+
+    def _renewed(self, theirs: Mapping[str, Any], node: str, stale: set[tuple[str, int]], deadline: float) -> None:
+        """Wait until the other plugin has started anew: ours took its sockets along."""
+
+        def anew() -> bool:
+            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {("", 0)}
+            return bool(runs) and not runs & stale
+
+        if self._params["restart_pod"]:
+            for pod in self._stage.pods(theirs, node):
+                if self._run(pod) in stale:
+                    self._stage.delete_pod(pod)
+        metadata = theirs["metadata"]
+        self._stage.until(
+            anew,
+            deadline,
+            f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside ours and has not started "
+            "anew since ours left, so its sockets are gone. Delete that pod, or have it done with "
+            "kubewin_handover_restart_pods=true",
+        )
+
+    @staticmethod
+    def _run(pod: Mapping[str, Any]) -> tuple[str, int]:
+        """What tells one run of a pod from the next; nothing for a pod that has not run yet."""
+        statuses = (pod.get("status") or {}).get("containerStatuses") or []
+        if not any((one.get("state") or {}).get("running") for one in statuses):
+            return ("", 0)
+        return pod["metadata"]["uid"], sum(int(one.get("restartCount") or 0) for one in statuses)
+
+    def _bring_back(self, before: tuple[str, ...], node: str) -> None:
+        self._stage.keep_off(before)
+        ends = time.monotonic() + _BACK
+
+        def back() -> bool:
+            pods = self._stage.pods(self._stage.ours(), node)
+            return any(self._run(pod) != ("", 0) for pod in pods)
+
+        self._stage.until(back, ends, f"our plugin does not come back to {node}; run enable_csi with the tag gate")
+
+    def _come(self, node: str) -> bool:
+        deadline = time.monotonic() + self._params["timeout"]
+        for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
+            self._stage.delete_pod(pod)
+            self._stage.until(
+                partial(self._stage.gone, pod),
+                deadline,
+                f"pod {pod['metadata']['name']} is still on {node} after its deletion; look at it with kubectl describe",
+            )
+        self._gate(self._stage.ours(), node, deadline)
+        return True
+
+    def _gate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
+        """Wait until the node's new plugin is Ready, stable and registered."""
+        judgement = self._judged(daemon_set, frozenset([node]), deadline)
+        if judgement.verdict not in ("green", "unproven"):
+            lacks = [lack for one in judgement.nodes for lack in one.lacks] + list(judgement.trouble)
+            told = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
+            metadata = daemon_set["metadata"]
+            raise ClusterError(
+                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {told}. No other node "
+                "was touched after it",
+                "gate",
+            )
+
+    def _judged(self, daemon_set: Mapping[str, Any], nodes: frozenset[str], deadline: float) -> Judgement:
+        metadata = daemon_set["metadata"]
+        target = Target(
+            self._driver.name,
+            metadata["namespace"],
+            metadata["name"],
+            self._driver.app_label,
+            self._driver.container,
+            selector=selector_of(daemon_set),
+        )
+        rules = Rules(only=nodes, stable_for=float(self._params["stable_for"]))
+        while True:
+            left = deadline - time.monotonic()
+            judgement = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
+            # Red may be the old plugin that is about to leave; it is believed only when it stays.
+            if judgement.verdict in ("green", "unproven") or left <= 0:
+                return judgement
+
+    def finish(self, made: Handover) -> tuple[bool, list[str]]:
+        """Take away what is no longer needed; whether anything was changed, and what stays."""
+        if made.nodes:
+            raise ClusterError(f"not finished: {', '.join(made.nodes)} is still to be handed over", "handover_refused")
+        deadline = time.monotonic() + self._params["timeout"]
+        if self._params["direction"] == "to_kubewin":
+            changed = Applier(self._client).apply(self._definition).changed
+            self._stage.finish_record()
+            return changed, []
+        found = applied_for(self._client, self._driver)
+        changed = False
+        for kind, item in found:
+            if kind in STAYS:
+                continue
+            metadata = item["metadata"]
+            self._client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
+            changed = True
+            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline):
+                raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} does not go", "timeout")
+        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
+
+
+def report(made: Handover) -> dict[str, Any]:
+    """The hand-over as a result."""
+    other = f"{made.other.namespace}/{made.other.name}" if made.other is not None else ""
+    summary = [*made.lines]
+    summary.append("still to hand over: " + (", ".join(made.nodes) or "none"))
+    if made.done:
+        summary.append("handed over: " + ", ".join(made.done))
+    return {"nodes": list(made.nodes), "done": list(made.done), "other": other, "summary": summary}
+
+
+def main() -> None:
+    """Look, decide, make one step."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    if params["driver"] not in DRIVERS:
+        # Not by choices, which documentation would have to repeat for every new driver.
+        ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
+    changed = False
+    kept: list[str] = []
+    try:
+        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params)
+        made = steps.decided()
+        if params["step"] != "look" and ansible.check_mode:
+            changed = bool(made.nodes)
+        elif params["step"] == "begin":
+            changed = steps.begin(made)
+        elif params["step"] == "node":
+            changed = steps.node(made, params["node"])
+        elif params["step"] == "finish":
+            changed, kept = steps.finish(made)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    ansible.exit_json(changed=changed, handover=report(made), kept=kept)
+
+
+if __name__ == "__main__":
+    main()
