@@ -138,7 +138,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import Stage, selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import Handover, decide, on_delete
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
+    Handover,
+    Waiting,
+    decide,
+    kept_off,
+    on_delete,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
@@ -160,6 +166,9 @@ STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 # How long a plugin that was brought back may take before the error is told all the same.
 _BACK = 120.0
+
+# A pod that has not run yet.
+_NEVER = ("", 0)
 
 
 class Steps:
@@ -186,7 +195,7 @@ class Steps:
             return False
         if self._params["direction"] == "to_platform":
             before = self._stage.ours()
-            self._stage.keep_off(self._stage.off())
+            self._stage.keep_off(kept_off(before), Waiting.from_object(before))
             return bool(before["metadata"]["resourceVersion"] != self._stage.ours()["metadata"]["resourceVersion"])
         namespace, dummy, name = self._params["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._params["timeout"])
@@ -208,22 +217,28 @@ class Steps:
         if made.other is None:
             raise ClusterError("nobody is there to hand over to", "handover_refused")
         theirs = self._stage.daemon_set(made.other.namespace, made.other.name)
-        stale = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {("", 0)}
-        before = self._stage.off()
+        ours = self._stage.ours()
+        before = tuple(name for name in kept_off(ours) if name != node)
+        # Looked at before it is sent away, which may be done at once.
+        mine = self._stage.pods(ours, node)
+        waiting = Waiting.from_object(ours)
+        if waiting is None or waiting.node != node:
+            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
+            waiting = Waiting(node, frozenset(runs))
         deadline = time.monotonic() + self._params["timeout"]
         proven = False
         try:
-            self._stage.keep_off((*before, node))
-            mine = self._stage.pods(self._stage.ours(), node)
+            self._stage.keep_off((*before, node), waiting)
             for pod in mine:
                 self._stage.until(
                     partial(self._stage.gone, pod),
                     deadline,
                     f"our pod {pod['metadata']['name']} is still on {node}; look at it with kubectl describe",
                 )
-            if stale and mine:
-                self._renewed(theirs, node, stale, deadline)
+            if waiting.stale:
+                self._renewed(theirs, node, waiting.stale, deadline)
             self._gate(theirs, node, deadline)
+            self._stage.keep_off((*before, node), None)
             proven = True
         finally:
             # Whatever ended this, also an interruption: the node gets back the plugin that it had.
@@ -231,11 +246,13 @@ class Steps:
                 self._bring_back(before, node)
         return True
 
-    def _renewed(self, theirs: Mapping[str, Any], node: str, stale: set[tuple[str, int]], deadline: float) -> None:
+    def _renewed(
+        self, theirs: Mapping[str, Any], node: str, stale: frozenset[tuple[str, int]], deadline: float
+    ) -> None:
         """Wait until the other plugin has started anew: ours took its sockets along."""
 
         def anew() -> bool:
-            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {("", 0)}
+            runs = {self._run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER}
             return bool(runs) and not runs & stale
 
         if self._params["restart_pod"]:
@@ -256,16 +273,16 @@ class Steps:
         """What tells one run of a pod from the next; nothing for a pod that has not run yet."""
         statuses = (pod.get("status") or {}).get("containerStatuses") or []
         if not any((one.get("state") or {}).get("running") for one in statuses):
-            return ("", 0)
+            return _NEVER
         return pod["metadata"]["uid"], sum(int(one.get("restartCount") or 0) for one in statuses)
 
     def _bring_back(self, before: tuple[str, ...], node: str) -> None:
-        self._stage.keep_off(before)
+        self._stage.keep_off(before, None)
         ends = time.monotonic() + _BACK
 
         def back() -> bool:
             pods = self._stage.pods(self._stage.ours(), node)
-            return any(self._run(pod) != ("", 0) for pod in pods)
+            return any(self._run(pod) != _NEVER for pod in pods)
 
         self._stage.until(back, ends, f"our plugin does not come back to {node}; run enable_csi with the tag gate")
 

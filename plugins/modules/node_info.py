@@ -75,6 +75,7 @@ nodes:
       ready: true
       unschedulable: false
       cordoned_by_us: false
+      cordoned_for: ""
       labels: {kubernetes.io/os: windows}
       boot_id: 1c0f
       kubelet_version: v1.36.3
@@ -133,6 +134,7 @@ def describe(node: dict[str, Any]) -> dict[str, Any]:
         "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
         "unschedulable": bool(spec.get("unschedulable")),
         "cordoned_by_us": CORDON_ANNOTATION in (metadata.get("annotations") or {}),
+        "cordoned_for": (metadata.get("annotations") or {}).get(CORDON_ANNOTATION, ""),
         "labels": metadata.get("labels") or {},
         "boot_id": info.get("bootID", ""),
         "kubelet_version": info.get("kubeletVersion", ""),

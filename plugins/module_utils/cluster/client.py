@@ -41,7 +41,8 @@ PAGE = 500
 
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
-_MERGE = "application/merge-patch+json; charset=utf-8"
+# JSON is encoded by all of them.
+_MERGE = "application/merge-patch+json"
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
@@ -232,7 +233,7 @@ class Client:
         path = kind.path(namespace, name)
         return self._json(
             "patch", kind, namespace, name, "PATCH", path,
-            body=json.dumps(body), content_type=_MERGE, field_manager=manager,
+            body=dict(body), content_type=_MERGE, field_manager=manager,
         ).body  # fmt: skip
 
     def version(self) -> str:

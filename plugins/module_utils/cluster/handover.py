@@ -17,9 +17,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
+    HANDOVER,
     REPLACED,
     Scene,
     Side,
+    Waiting,
     keeping_off,
     kept_off,
     mode_of,
@@ -76,6 +78,7 @@ class Stage:
                 theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
         ours = mine or self._wanted
         begun = self._record()
+        waiting = Waiting.from_object(mine) if mine is not None else None
         return Scene(
             driver=driver,
             nodes=tuple(sorted(node["metadata"]["name"] for node in nodes)),
@@ -83,6 +86,7 @@ class Stage:
             theirs=tuple(theirs),
             begun=str(begun.get("replaced", "")) if begun.get("state") == "begun" else "",
             left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})) if begun else (),
+            waiting="" if waiting is None else waiting.node,
             uses=in_use(client, driver) if driver.drain_to else (),
         )
 
@@ -134,18 +138,15 @@ class Stage:
 
     # Ours to the platform's
 
-    def keep_off(self, nodes: Sequence[str]) -> None:
-        """Keep our DaemonSet off these Nodes and no others."""
+    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> None:
+        """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for."""
         live = self.ours()
-        if live["metadata"].get("annotations", {}).get("kubewin.io/handover") and set(kept_off(live)) == set(nodes):
-            return
         metadata = live["metadata"]
-        body = keeping_off(live, nodes)
+        begun = HANDOVER in (metadata.get("annotations") or {})
+        if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
+            return
+        body = keeping_off(live, nodes, waiting)
         self._client.patch(kinds.DAEMON_SET, metadata["name"], metadata["namespace"], body, _MANAGER)
-
-    def off(self) -> tuple[str, ...]:
-        """The Nodes that ours is kept off."""
-        return kept_off(self.ours())
 
     # Somebody's to ours
 

@@ -19,6 +19,7 @@ its turn. What was deleted is kept in a ConfigMap, from which a run that was cut
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -32,6 +33,10 @@ Direction = Literal["to_platform", "to_kubewin"]
 
 # On a pod that our DaemonSet took in and that is to go when its node's turn comes.
 REPLACED = "kubewin.io/replaced"
+
+# On our DaemonSet: a hand-over to the platform is under way; and the node that it is about.
+HANDOVER = "kubewin.io/handover"
+_WAITING = "kubewin.io/handover-node"
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BY_NAME = "metadata.name"
@@ -71,6 +76,7 @@ class Scene:
     theirs: tuple[tuple[Provider, Side], ...]
     begun: str = ""
     left: tuple[str, ...] = ()
+    waiting: str = ""
     uses: tuple[Use, ...] = ()
 
 
@@ -111,6 +117,9 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
         return _refused(f"several provide {driver.name}: {listed}; name the one to take over with kubewin_replace")
     provider, theirs = named[0]
     nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
+    if scene.waiting in scene.nodes:
+        # A run was cut off there; its end is seen to before any other node is touched.
+        nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
     gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
     if gone:
         return _refused(
@@ -194,6 +203,30 @@ def _refused(why: str) -> Handover:
     return Handover((), (), None, refusal=why)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A node that ours has left and where the other plugin is not proven yet.
+
+    stale: runs of its pod, as uid and number of restarts, that went on beside ours: their sockets are gone.
+    """
+
+    node: str
+    stale: frozenset[tuple[str, int]]
+
+    def text(self) -> str:
+        """For an annotation."""
+        return json.dumps({"node": self.node, "stale": sorted(self.stale)})
+
+    @classmethod
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> Waiting | None:
+        """What our DaemonSet's annotation says, None when nothing is."""
+        text = (daemon_set["metadata"].get("annotations") or {}).get(_WAITING)
+        if not text:
+            return None
+        found = json.loads(text)
+        return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+
+
 def mode_of(daemon_set: Mapping[str, Any]) -> str:
     """How a node plugin reaches its host, by what its pods mount."""
     paths = [
@@ -213,10 +246,11 @@ def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, Any]:
+def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
     """A merge patch that keeps our DaemonSet off exactly these Nodes, bound to the object as it was seen.
 
-    OnDelete: the change of the template must not restart the pods on all other nodes.
+    waiting: noted with it, in the same write. OnDelete: the change of the template must not restart the pods on all other
+    nodes.
     """
     terms = copy.deepcopy(_terms(daemon_set)) or [{}]
     for term in terms:
@@ -235,7 +269,7 @@ def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str]) -> dict[str
     return {
         "metadata": {
             "resourceVersion": daemon_set["metadata"]["resourceVersion"],
-            "annotations": {"kubewin.io/handover": "to_platform"},
+            "annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()},
         },
         "spec": {
             "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},

@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import containerd, image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import HANDOVER
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGED_BY,
     MANAGER,
@@ -33,11 +34,6 @@ _FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
 
 PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
 LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
-
-# On our own DaemonSet while it makes room, node by node.
-HANDOVER = "kubewin.io/handover"
-TO_PLATFORM = "to_platform"
-TO_KUBEWIN = "to_kubewin"
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -226,10 +222,10 @@ def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequen
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
         yield Finding("CSI-D47", "blocker", f"DaemonSet {snapshot.replacing}", message, remedy_here)
     for one in ours:
-        if one.marks.annotations.get(HANDOVER) == TO_PLATFORM:
+        if one.marks.annotations.get(HANDOVER) == "to_platform":
             message = "a hand-over from ours to the platform's was begun and has not been finished"
             yield Finding(
-                "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}{TO_PLATFORM}"
+                "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform"
             )
 
 

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""handover.yml: nodes go over one by one, from ours to an operator's plugin and from an installed one to ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from integration import foreign
+from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
+from integration.playbooks import Run, finish, play, start
+from integration.test_remove import left
+from lab import handle
+from lab.cluster import vsphere
+from lab.handle import Lab, eventually, ready
+
+NODES = ("win-1", "win-2")
+# Nobody looks at hosts here: the pipes of nodes without one are taken to be served.
+CLUSTER_ONLY = Wanted(csi_proxy_managed=False)
+THEIRS = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
+OURS = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Lab]:
+    """A lab of two Windows nodes without hosts, whose account may hand over."""
+    made = handle.start(f"handover-{os.getpid()}", nodes=2, windows="none")
+    with ExitStack() as held:
+        for name in ("remove", "handover"):
+            held.enter_context(also_holds(made, f"kubewin-csi-{name}"))
+        yield made
+    made.stop()
+
+
+def variables(lab: Lab, direction: str, **more: Any) -> dict[str, Any]:
+    return {
+        "kubewin_drivers": "vsphere",
+        "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"],
+        "kubewin_handover": direction,
+        "kubewin_handover_stable_for": 1,
+        "vsphere_csi_csi_proxy_managed": False,
+        **more,
+    }
+
+
+def hand_over(lab: Lab, direction: str, *arguments: str, **more: Any) -> Run:
+    return play("playbooks/handover.yml", "localhost,", *arguments, variables=variables(lab, direction, **more))
+
+
+def registered(lab: Lab) -> bool:
+    return all(lab.registered(node) for node in NODES)
+
+
+def pods_of(lab: Lab, daemon_set: dict[str, Any]) -> list[dict[str, Any]]:
+    metadata = daemon_set["metadata"]
+    found = lab.api.items(f"/api/v1/namespaces/{metadata['namespace']}/pods")
+    return [
+        pod for pod in found
+        if any(one["uid"] == metadata["uid"] for one in pod["metadata"].get("ownerReferences") or [])
+    ]  # fmt: skip
+
+
+@contextmanager
+def watched(lab: Lab) -> Iterator[set[int]]:
+    """How many nodes were without the driver in their CSINode at once, sampled many times a second."""
+    seen: set[int] = set()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.05):
+            seen.add(sum(lab.registered(node) is None for node in NODES))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def taken_over(two: Lab) -> Iterator[Lab]:
+    """Ours is on both nodes, and an OpenShift operator has begun to bring its own."""
+    applied(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
+    eventually(lambda: registered(two), "ours on both nodes")
+    live = foreign.plant(two.api, THEIRS, "vmware-vsphere-csi-driver-operator")
+    eventually(lambda: sum(map(ready, pods_of(two, live))) == 2, "theirs beside ours on both nodes")
+    yield two
+    two.api.gone(foreign.path(THEIRS))
+    remove_driver(two)
+
+
+def test_deploying_beside_them_is_refused_and_says_how_to_hand_over(taken_over: Lab) -> None:
+    refusal = planned(connect(taken_over.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
+    assert "kept by OpenShift's storage operator" in refusal
+    assert "kubewin_handover=to_platform" in refusal
+
+
+def test_check_mode_names_the_nodes_and_writes_nothing(taken_over: Lab) -> None:
+    size = taken_over.audit_size()
+    run = hand_over(taken_over, "to_platform", "--check")
+    assert run.code == 0, run.screen
+    assert "would hand over win-1, win-2" in run.screen
+    assert writes(taken_over, size) == []
+
+
+def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(taken_over: Lab) -> None:
+    before = foreign.written(taken_over.api.get(foreign.path(THEIRS)))
+    others = {
+        pod["metadata"]["uid"]
+        for pod in pods_of(taken_over, taken_over.api.get(OURS))
+        if pod["spec"]["nodeName"] == "win-2"
+    }
+    # Their pod on the canary is stuck: it never starts anew, once ours has gone.
+    with taken_over.settings(liveness_delay=600.0):
+        run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=4)
+    assert run.code != 0
+    said = run.failures[-1]["result"]["msg"]
+    assert "Node win-1" in said, run.screen
+    assert "kubewin_handover_restart_pods" in said
+    ours = taken_over.api.get(OURS)
+    assert sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, ours)) == list(NODES)
+    assert others <= {pod["metadata"]["uid"] for pod in pods_of(taken_over, ours)}
+    assert not taken_over.api.get("/api/v1/nodes/win-1")["spec"].get("unschedulable")
+    assert foreign.written(taken_over.api.get(foreign.path(THEIRS))) == before
+
+
+def test_killed_after_the_first_node_it_goes_on_and_ours_is_gone(taken_over: Lab, tmp_path: Path) -> None:
+    before = foreign.written(taken_over.api.get(foreign.path(THEIRS)))
+    size = taken_over.audit_size()
+    with watched(taken_over) as without:
+        record = tmp_path / "record.jsonl"
+        process = start(
+            "playbooks/handover.yml", "localhost,", record=record, variables=variables(taken_over, "to_platform")
+        )
+        eventually(lambda: len(pods_of(taken_over, taken_over.api.get(OURS))) == 1, "ours left the first node", 90)
+        os.killpg(process.pid, signal.SIGKILL)
+        finish(process, record)
+        run = hand_over(taken_over, "to_platform")
+    assert run.code == 0, run.screen
+    assert max(without) == 1
+    assert not taken_over.api.ok(OURS)
+    theirs = taken_over.api.get(foreign.path(THEIRS))
+    assert foreign.written(theirs) == before
+    eventually(lambda: registered(taken_over), "theirs on both nodes")
+    assert sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, theirs) if ready(pod)) == list(NODES)
+    assert not any(taken_over.api.get(f"/api/v1/nodes/{node}")["spec"].get("unschedulable") for node in NODES)
+    # What claims refer to stays, and what the driver's own installation brought.
+    assert left(taken_over) == [f"storageclasses {VSPHERE.storage_class.name}"]
+    assert taken_over.api.ok(f"/apis/storage.k8s.io/v1/csidrivers/{vsphere.DRIVER}")
+    mine = [write for write in writes(taken_over, size) if foreign.OPENSHIFT in write]
+    assert mine == []
+
+    size = taken_over.audit_size()
+    again = hand_over(taken_over, "to_platform")
+    assert again.code == 0, again.screen
+    assert again.changed == []
+    assert taken_over.audit(ACCOUNT, size)
+    assert writes(taken_over, size) == []
