@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -167,3 +168,86 @@ def test_killed_after_the_first_node_it_goes_on_and_ours_is_gone(taken_over: Lab
     assert again.changed == []
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
+
+
+@contextmanager
+def installed(lab: Lab, theirs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Somebody else's plugin on both nodes, ours on none."""
+    live = foreign.plant(lab.api, theirs, "helm")
+    eventually(lambda: sum(map(ready, pods_of(lab, live))) == 2 and registered(lab), "theirs on both nodes")
+    try:
+        yield live
+    finally:
+        lab.api.gone(foreign.path(theirs))
+        remove_driver(lab)
+        lab.api.gone(f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/kubewin-replaced-vsphere")
+
+
+def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
+    """Ours has both nodes, nothing of theirs is left but the copy, and enable_csi has nothing to change."""
+    ours = lab.api.get(OURS)
+    pods = pods_of(lab, ours)
+    assert sorted(pod["spec"]["nodeName"] for pod in pods) == list(NODES)
+    assert all(pod["spec"]["serviceAccountName"] == VSPHERE.service_account for pod in pods)
+    assert ours["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+    assert registered(lab)
+    copy = lab.api.get(f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/kubewin-replaced-vsphere")["data"]
+    assert copy["state"] == "finished"
+    assert json.loads(copy["daemonset.json"])["spec"]["selector"] == theirs["spec"]["selector"]
+    outcome = applied(connect(lab.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
+    assert not outcome.changed
+
+
+def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tell(two: Lab) -> None:
+    kept = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
+    foreign.plant(two.api, kept)
+    name = f"{foreign.OPENSHIFT}/vmware-vsphere-csi-driver-node-windows"
+    size = two.audit_size()
+    try:
+        run = hand_over(two, "to_kubewin", kubewin_replace=name)
+    finally:
+        two.api.gone(foreign.path(kept))
+    assert run.code != 0
+    assert "oc patch clustercsidriver csi.vsphere.vmware.com" in run.screen
+    assert writes(two, size) == []
+
+
+def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(two: Lab, tmp_path: Path) -> None:
+    theirs = foreign.upstream()
+    with installed(two, theirs), watched(two) as without:
+        size = two.audit_size()
+        unasked = hand_over(two, "to_kubewin")
+        assert unasked.code != 0
+        assert "kubewin_replace=vmware-system-csi/vsphere-csi-node-windows" in unasked.screen
+        assert writes(two, size) == []
+
+        named = {"kubewin_replace": "vmware-system-csi/vsphere-csi-node-windows"}
+        record = tmp_path / "record.jsonl"
+        given = variables(two, "to_kubewin", **named)
+        process = start("playbooks/handover.yml", "localhost,", record=record, variables=given)
+        ours = VSPHERE.service_account
+        path = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
+        eventually(
+            lambda: any(pod["spec"]["serviceAccountName"] == ours for pod in two.api.items(path)), "ours on a node", 90
+        )
+        os.killpg(process.pid, signal.SIGKILL)
+        finish(process, record)
+        assert "was begun" in planned(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
+
+        run = hand_over(two, "to_kubewin", **named)
+        assert run.code == 0, run.screen
+        replaced_by_ours(two, theirs)
+    assert max(without) == 1
+
+
+def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(two: Lab) -> None:
+    theirs = foreign.helm()
+    with installed(two, theirs), watched(two) as without:
+        named = {"kubewin_replace": "vmware-system-csi/rancher-vsphere-csi-node-windows"}
+        run = hand_over(two, "to_kubewin", **named)
+        assert run.code == 0, run.screen
+        replaced_by_ours(two, theirs)
+        again = hand_over(two, "to_kubewin", **named)
+        assert again.code == 0, again.screen
+        assert again.changed == []
+    assert max(without) == 1
