@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from integration import foreign
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
 from integration.playbooks import Run, finish, play, start
@@ -23,6 +26,7 @@ from integration.test_remove import left
 from lab import handle
 from lab.cluster import vsphere
 from lab.handle import Lab, eventually, ready
+from unit.roles.rendering import render
 
 NODES = ("win-1", "win-2")
 # Nobody looks at hosts here: the pipes of nodes without one are taken to be served.
@@ -90,15 +94,22 @@ def watched(lab: Lab) -> Iterator[set[int]]:
 
 
 @pytest.fixture(scope="module")
-def taken_over(two: Lab) -> Iterator[Lab]:
+def taken_over(two: Lab) -> Lab:
     """Ours is on both nodes, and an OpenShift operator has begun to bring its own."""
     applied(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
     eventually(lambda: registered(two), "ours on both nodes")
     live = foreign.plant(two.api, THEIRS, "vmware-vsphere-csi-driver-operator")
     eventually(lambda: sum(map(ready, pods_of(two, live))) == 2, "theirs beside ours on both nodes")
-    yield two
+    return two
+
+
+@pytest.fixture(scope="module")
+def cleared(two: Lab) -> Lab:
+    """Nobody's plugin is there any more."""
     two.api.gone(foreign.path(THEIRS))
     remove_driver(two)
+    eventually(lambda: not any(two.registered(node) for node in NODES), "no plugin on any node")
+    return two
 
 
 def test_deploying_beside_them_is_refused_and_says_how_to_hand_over(taken_over: Lab) -> None:
@@ -124,7 +135,7 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
     }
     # Their pod on the canary is stuck: it never starts anew, once ours has gone.
     with taken_over.settings(liveness_delay=600.0):
-        run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=4)
+        run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=3, kubewin_quiesce="none")
     assert run.code != 0
     said = run.failures[-1]["result"]["msg"]
     assert "Node win-1" in said, run.screen
@@ -198,56 +209,61 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
     assert not outcome.changed
 
 
-def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tell(two: Lab) -> None:
-    kept = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
-    foreign.plant(two.api, kept)
-    name = f"{foreign.OPENSHIFT}/vmware-vsphere-csi-driver-node-windows"
-    size = two.audit_size()
-    try:
-        run = hand_over(two, "to_kubewin", kubewin_replace=name)
-    finally:
-        two.api.gone(foreign.path(kept))
-    assert run.code != 0
-    assert "oc patch clustercsidriver csi.vsphere.vmware.com" in run.screen
-    assert writes(two, size) == []
+def steps(lab: Lab, name: str) -> Steps:
+    """The module's steps to ours, in this process."""
+    client = connect(lab.state.kubeconfigs["kubewin"])
+    rendered = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
+    given = {"direction": "to_kubewin", "replace": name, "definition": rendered, "timeout": 60, "stable_for": 1}
+    return Steps(client, VSPHERE, given)
 
 
-def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(two: Lab, tmp_path: Path) -> None:
+def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tell(taken_over: Lab) -> None:
+    size = taken_over.audit_size()
+    with pytest.raises(ClusterError, match=r"oc patch clustercsidriver csi\.vsphere\.vmware\.com"):
+        steps(taken_over, f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").decided()
+    assert taken_over.audit(ACCOUNT, size)
+    assert writes(taken_over, size) == []
+
+
+def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(cleared: Lab, tmp_path: Path) -> None:
     theirs = foreign.upstream()
-    with installed(two, theirs), watched(two) as without:
-        size = two.audit_size()
-        unasked = hand_over(two, "to_kubewin")
-        assert unasked.code != 0
-        assert "kubewin_replace=vmware-system-csi/vsphere-csi-node-windows" in unasked.screen
-        assert writes(two, size) == []
+    with installed(cleared, theirs), watched(two) as without:
+        refusal = planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
+        assert "kubewin_replace=vmware-system-csi/vsphere-csi-node-windows" in refusal
+        with pytest.raises(ClusterError, match="nothing is replaced that was not named"):
+            steps(cleared, "").decided()
 
         named = {"kubewin_replace": "vmware-system-csi/vsphere-csi-node-windows"}
         record = tmp_path / "record.jsonl"
-        given = variables(two, "to_kubewin", **named)
+        given = variables(cleared, "to_kubewin", **named)
         process = start("playbooks/handover.yml", "localhost,", record=record, variables=given)
         ours = VSPHERE.service_account
         path = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
         eventually(
-            lambda: any(pod["spec"]["serviceAccountName"] == ours for pod in two.api.items(path)), "ours on a node", 90
+            lambda: any(pod["spec"]["serviceAccountName"] == ours for pod in cleared.api.items(path)),
+            "ours on a node",
+            90,
         )
         os.killpg(process.pid, signal.SIGKILL)
         finish(process, record)
-        assert "was begun" in planned(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
+        assert "was begun" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
 
-        run = hand_over(two, "to_kubewin", **named)
+        run = hand_over(cleared, "to_kubewin", **named)
         assert run.code == 0, run.screen
-        replaced_by_ours(two, theirs)
+        replaced_by_ours(cleared, theirs)
     assert max(without) == 1
 
 
-def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(two: Lab) -> None:
+def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) -> None:
     theirs = foreign.helm()
-    with installed(two, theirs), watched(two) as without:
-        named = {"kubewin_replace": "vmware-system-csi/rancher-vsphere-csi-node-windows"}
-        run = hand_over(two, "to_kubewin", **named)
-        assert run.code == 0, run.screen
-        replaced_by_ours(two, theirs)
-        again = hand_over(two, "to_kubewin", **named)
-        assert again.code == 0, again.screen
-        assert again.changed == []
+    with installed(cleared, theirs), watched(two) as without:
+        made = steps(cleared, "vmware-system-csi/rancher-vsphere-csi-node-windows")
+        assert made.begin(made.decided())
+        # Killed here, the next run would find the same two nodes.
+        assert made.decided().nodes == NODES
+        for node in NODES:
+            made.node(made.decided(), node)
+        made.finish(made.decided())
+        replaced_by_ours(cleared, theirs)
+        assert made.decided().nodes == ()
     assert max(without) == 1
