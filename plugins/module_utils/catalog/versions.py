@@ -12,7 +12,7 @@ _FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<re
 
 # What distributors append to an upstream tag without changing the driver's release.
 _SUFFIXES = re.compile(
-    r"(-eksbuild\.\d+|-windows-hp|-build\d+|[-_](linux|windows)[-_]?amd64|-(1809|20H2|ltsc\d+)(-amd64)?)\Z"
+    r"(-eksbuild\.\d+|-gke\.\d+|-windows-hp|-build\d+|[-_](linux|windows)[-_]?amd64|-(1809|20H2|ltsc\d+)(-amd64)?)\Z"
 )
 
 

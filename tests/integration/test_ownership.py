@@ -1,0 +1,338 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What platforms bring is found, named and left as it is; and which release a controller runs is read from any image."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from integration import foreign
+from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
+from integration.playbooks import play
+from integration.test_enable_csi import machines
+from lab import handle
+from lab.cluster import vsphere
+from lab.handle import Lab, eventually
+
+# By driver: what its platform brings, and what a plan says of it.
+BROUGHT = {
+    "azure_file": (
+        foreign.operator("azure-file-csi-driver-node-windows", "file.csi.azure.com"),
+        "kept by OpenShift's storage operator (annotation operator.openshift.io/spec-hash)",
+        "oc patch clustercsidriver file.csi.azure.com",
+    ),
+    "azure_disk": (
+        foreign.aks("csi-azuredisk-node-win", "disk.csi.azure.com"),
+        "brought by AKS (label kubernetes.azure.com/managedby=aks)",
+        "az aks update",
+    ),
+    "aws_ebs": (foreign.eks(), "brought by EKS (label app.kubernetes.io/managed-by=EKS)", "aws eks update-addon"),
+    "gce_pd": (foreign.gke(), "brought by GKE (annotation components.gke.io/component-name=pdcsi)", "gcloud container"),
+}
+
+WICD = r'binPath= "C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy.log -logtostderr=false -windows-service --v=2"'
+WINS = r'binPath= "C:\etc\rancher\wins\csi-proxy.exe -windows-service -log_file=C:\wins.log -logtostderr=false"'
+
+LOOK = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  tasks:
+    - name: Look
+      kubewin.csi.driver_info:
+        kubeconfig: "{{ kubeconfig }}"
+        driver: "{{ item.driver }}"
+        controller_namespace: "{{ item.controller_namespace | default(omit) }}"
+        version: "{{ item.version | default(omit) }}"
+        allow_version_skew: "{{ item.allow | default(false) }}"
+        check_access: false
+      loop: "{{ cases }}"
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Lab]:
+    """A lab of two hosts: WICD runs csi-proxy on the first, rancher-wins on the second. Platforms bring four plugins."""
+    made = handle.start(f"owned-{os.getpid()}", nodes=2)
+    somebody_installs(made, "win-1", "csi-proxy", r"C:\k", WICD)
+    made.agent("win-1").run('sc.exe description csi-proxy "OpenShift managed csi-proxy"')
+    somebody_installs(made, "win-2", "csiproxy", r"C:\etc\rancher\wins", WINS)
+    for thing, *_said in BROUGHT.values():
+        foreign.plant(made.api, thing, "their-own-manager")
+    yield made
+    made.stop()
+
+
+def somebody_installs(lab: Lab, host: str, service: str, folder: str, command: str) -> None:
+    agent = lab.agent(host)
+    url = lab.state.artifacts[-1].http_url
+    assert agent.run(rf"cmd /c mkdir {folder} & curl.exe -sf -o {folder}\csi-proxy.exe {url}").rc == 0
+    assert agent.run(f"sc.exe create {service} {command} start= demand").rc == 0
+    lab.set_service(host, running=True, service=service)
+    eventually(lambda: all(pipe in pipes(lab, host) for pipe in PIPES), f"the pipes of {host}")
+
+
+def look(lab: Lab, tmp_path: Path, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The plans that module driver_info returns, all of one play."""
+    playbook = tmp_path / "look.yml"
+    playbook.write_text(LOOK, encoding="utf-8")
+    given = {"kubeconfig": lab.state.kubeconfigs["kubewin"], "cases": cases}
+    run = play(str(playbook), "localhost,", variables=given)
+    assert run.code == 0, run.screen
+    return [one["driver_plan"] for one in run.results("Look")["localhost"]["results"]]
+
+
+def brought(lab: Lab) -> dict[str, Any]:
+    """Everything that belongs to somebody: the planted DaemonSets whole, the vSphere installation's objects likewise."""
+    found = {driver: lab.api.get(foreign.path(thing)) for driver, (thing, *_said) in BROUGHT.items()}
+    for path, thing in vsphere.objects():
+        name = thing["metadata"]["name"]
+        if thing["kind"] != "Namespace":
+            found[f"{thing['kind']} {name}"] = lab.api.get(f"{path}/{name}")
+    return found
+
+
+def settled(lab: Lab) -> bool:
+    """Whether the planted plugins' pods run on both nodes, so that nobody changes their status any more."""
+    for thing, *_said in BROUGHT.values():
+        status = lab.api.get(foreign.path(thing))["status"]
+        if status.get("numberReady") != 2 or status.get("numberAvailable") != 2:
+            return False
+    return True
+
+
+def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab, tmp_path: Path) -> None:
+    eventually(lambda: settled(prepared), "the planted plugins run")
+    before, size = brought(prepared), prepared.audit_size()
+    plans = look(prepared, tmp_path, [{"driver": driver} for driver in BROUGHT])
+    for (thing, said, how), made in zip(BROUGHT.values(), plans, strict=True):
+        name = f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
+        assert not made["deployable"]
+        assert f"provided by DaemonSet {name}, {said}" in made["summary"]
+        assert said in made["refusal"]
+        assert how in made["refusal"]
+        (provider,) = made["providers"]
+        assert provider["comes_back"]
+    assert prepared.audit(ACCOUNT, size)
+    assert writes(prepared, size) == []
+    assert brought(prepared) == before
+
+
+def test_csi_proxy_of_wicd_and_of_rancher_is_verified_named_and_never_written(prepared: Lab) -> None:
+    before, objects = machines(prepared), brought(prepared)
+    for host in ("win-1", "win-2"):
+        prepared.agent(host).control("journal", clear=True)
+    given = {"kubewin_batches": "2"}
+    run = play("playbooks/enable-csi.yml", prepared.state.inventories["ntlm-http"], variables=given)
+    assert run.code == 0, run.screen
+    rows = {row["node"]: row for row in run.summary["nodes"]}
+    assert {name: row["verdict"] for name, row in rows.items()} == {"win-1": "green", "win-2": "green"}
+    assert "(managed by wicd)" in rows["win-1"]["csi_proxy"]
+    assert "(managed by rancher-wins)" in rows["win-2"]["csi_proxy"]
+    for host in ("win-1", "win-2"):
+        lines = [entry["line"] for entry in prepared.agent(host).control("journal")["journal"]]
+        assert lines
+        changing = ("create", "config ", "stop", "start ", "delete", "curl", "icacls", "reg.exe add", "mkdir", "move")
+        assert not [
+            line for line in lines if any(f"sc.exe {word}" in line or f"{word} C:" in line for word in changing)
+        ]
+    assert machines(prepared) == before
+    assert brought(prepared) == objects
+
+
+def controller(namespace: str, name: str, container: str, image: str) -> dict[str, Any]:
+    """A driver's Linux controller, scaled to nothing: only what it would run is of interest."""
+    labels = {"app": name}
+    pod = {"containers": [{"name": container, "image": image}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+EBS = "602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/aws-ebs-csi-driver"
+# What, the driver, its controller's Deployment, container and image, options; release, mode, and ids beginning CSI-D3.
+TAGS: list[tuple[str, str, str, str, str, dict[str, Any], str, str, set[str]]] = [
+    ("upstream", "vsphere", "vsphere-csi-controller", "vsphere-csi-controller", "registry.k8s.io/csi-vsphere/driver:v3.3.1",
+     {}, "3.3.1", "csi_proxy", set()),
+    ("mirror-port", "vsphere", "vsphere-csi-controller", "vsphere-csi-controller",
+     "registry.corp:5000/mirror/csi-vsphere/driver:v3.7.3", {}, "3.7.3", "host_process", set()),
+    ("tag-digest", "vsphere", "vsphere-csi-controller", "vsphere-csi-controller",
+     f"registry.corp/driver:v3.4.0@sha256:{'2' * 64}", {}, "3.4.0", "csi_proxy", set()),
+    ("mirror", "smb", "csi-smb-controller", "smb", "registry.corp/mirror/sig-storage/smbplugin:v1.20.1", {}, "1.20.1",
+     "host_process", set()),
+    ("windows-hp", "azure_disk", "csi-azuredisk-controller", "azuredisk",
+     "registry.corp/mirror/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.3-windows-hp", {}, "1.34.3", "host_process", set()),
+    ("eksbuild", "aws_ebs", "ebs-csi-controller", "ebs-plugin", f"{EBS}:v1.63.0-eksbuild.2", {}, "1.63.0", "csi_proxy", set()),
+    ("gke", "gce_pd", "csi-gce-pd-controller", "gce-pd-driver", "gke.gcr.io/gcp-compute-persistent-disk-csi-driver:v1.26.0-gke.3",
+     {}, "1.26.0", "csi_proxy", set()),
+    ("skew", "vsphere", "vsphere-csi-controller", "vsphere-csi-controller",
+     "registry.corp/mirror/csi-vsphere/driver:v3.4.0", {"version": "3.7.3"}, "3.7.3", "host_process", {"CSI-D33"}),
+]  # fmt: skip
+
+# Table of OpenShift 4.20, and of it alone: a digest tells nothing.
+OCP = "4.20.3"
+DIGESTS: list[tuple[str, str, str, str, str, dict[str, Any], str, str, set[str]]] = [
+    ("ocp-vsphere", "vsphere", "vmware-vsphere-csi-driver-controller", "csi-driver", foreign.DIGEST, {}, "3.5.0",
+     "host_process", {"CSI-D34"}),
+    ("ocp-ebs", "aws_ebs", "aws-ebs-csi-driver-controller", "csi-driver", foreign.DIGEST, {}, "1.45.0", "csi_proxy",
+     {"CSI-D34"}),
+    ("ocp-file", "azure_file", "azure-file-csi-driver-controller", "csi-driver", foreign.DIGEST, {}, "1.33.3",
+     "host_process", {"CSI-D34"}),
+    ("ocp-skew", "vsphere", "vmware-vsphere-csi-driver-controller", "csi-driver", foreign.DIGEST, {"version": "3.4.0"},
+     "3.4.0", "csi_proxy", {"CSI-D33", "CSI-D34"}),
+    ("ocp-tag", "vsphere", "vmware-vsphere-csi-driver-controller", "csi-driver",
+     "registry.corp/mirror/csi-vsphere/driver:v3.4.0", {}, "3.4.0", "csi_proxy", set()),
+]  # fmt: skip
+
+
+def verdicts(lab: Lab, tmp_path: Path, table: list[Any]) -> None:
+    """Plant each row's controller in a namespace of its own, and compare what driver_info makes of them."""
+    cases = []
+    for name, driver, deployment, container, image, options, *_expected in table:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"skew-{name}"}}
+        lab.api.ensure("/api/v1/namespaces", space)
+        path = f"/apis/apps/v1/namespaces/skew-{name}/deployments"
+        lab.api.ensure(path, controller(f"skew-{name}", deployment, container, image))
+        cases.append({"driver": driver, "controller_namespace": f"skew-{name}", **options})
+    plans = look(lab, tmp_path, cases)
+    found = {
+        row[0]: (
+            made["version"],
+            made["mode"],
+            {one["id"] for one in made["findings"] if one["id"] in ("CSI-D32", "CSI-D33", "CSI-D34")},
+        )
+        for row, made in zip(table, plans, strict=True)
+    }
+    assert found == {row[0]: tuple(row[6:]) for row in table}
+    skewed = [made for row, made in zip(table, plans, strict=True) if "CSI-D33" in row[8]]
+    assert skewed
+    assert all("the controller runs" in made["refusal"] for made in skewed)
+
+
+def test_the_release_is_read_from_tags_whatever_stands_around_them(prepared: Lab, tmp_path: Path) -> None:
+    verdicts(prepared, tmp_path, TAGS)
+
+
+@pytest.fixture
+def openshift(prepared: Lab) -> Iterator[Lab]:
+    """The cluster says that it is OpenShift, by the object that OpenShift has for it."""
+    prepared.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", cluster_version_crd())
+    versions = "/apis/config.openshift.io/v1/clusterversions"
+    eventually(lambda: prepared.api.ok(versions), "ClusterVersion is served")
+    body = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "status": {
+            "desired": {"version": "4.21.0"},
+            "history": [{"state": "Partial", "version": "4.21.0"}, {"state": "Completed", "version": OCP}],
+        },
+    }
+    prepared.api.post(versions, body)
+    yield prepared
+    prepared.api.gone("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clusterversions.config.openshift.io")
+
+
+def cluster_version_crd() -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "ClusterVersion", "plural": "clusterversions", "singular": "clusterversion"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "clusterversions.config.openshift.io",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, the lab's own"},
+        },
+        "spec": {"group": "config.openshift.io", "scope": "Cluster", "names": names, "versions": [version]},
+    }
+
+
+def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(openshift: Lab, tmp_path: Path) -> None:
+    verdicts(openshift, tmp_path, DIGESTS)
+
+    client = connect(openshift.state.kubeconfigs["kubewin"])
+    wanted = Wanted(controller_namespace="skew-ocp-tag", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
+    command = "oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n vmware-system-csi"
+
+    def scc() -> str:
+        found = [one for one in planned(client, wanted).findings if one.id == "CSI-D12"]
+        return f"{found[0].severity} {found[0].remedy}" if found else ""
+
+    # The account may not ask; then it may, and the plugin's has it not; then it has.
+    assert scc() == f"warning {command}"
+    with also_holds(openshift, "kubewin-csi-openshift"):
+        eventually(lambda: scc() == f"blocker {command}", "the answer that it has it not")
+        grant = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "system:openshift:scc:privileged"},
+            "rules": [
+                {
+                    "apiGroups": ["security.openshift.io"],
+                    "resources": ["securitycontextconstraints"],
+                    "resourceNames": ["privileged"],
+                    "verbs": ["use"],
+                }
+            ],
+        }
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        openshift.api.ensure(f"{rbac}/clusterroles", grant)
+        bound = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "scc", "namespace": vsphere.NAMESPACE},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": grant["metadata"]["name"],
+            },
+            "subjects": [
+                {"kind": "ServiceAccount", "name": "kubewin-vsphere-csi-node", "namespace": vsphere.NAMESPACE}
+            ],
+        }
+        openshift.api.ensure(f"{rbac}/namespaces/{vsphere.NAMESPACE}/rolebindings", bound)
+        eventually(lambda: scc() == "", "nothing to say of the SCC")
+    sync = [one for one in planned(client, wanted).findings if one.id == "CSI-D13"]
+    assert "security.openshift.io/scc.podSecurityLabelSync=false" in sync[0].remedy
+
+
+def test_a_pod_that_has_the_plugins_port_on_the_host_is_named(prepared: Lab) -> None:
+    client = connect(prepared.state.kubeconfigs["kubewin"])
+    wanted = Wanted(version="3.7.3", allow_version_skew=True)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "exporter", "namespace": "default"},
+        "spec": {
+            "nodeName": "win-2",
+            "hostNetwork": True,
+            "containers": [{"name": "app", "image": "app:1", "ports": [{"containerPort": 9808}]}],
+        },
+    }
+    prepared.api.post("/api/v1/namespaces/default/pods", pod)
+    found = [one for one in planned(client, wanted).findings if one.id == "CSI-D44"]
+    assert [(one.object, one.severity) for one in found] == [("Node win-2", "warning")]
+    assert "pod default/exporter has port 9808" in found[0].message
+
+
+def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
+    client = connect(prepared.state.kubeconfigs["kubewin"])
+    refusal = planned(client, Wanted(namespace="Kube_System")).refusal
+    assert refusal.startswith("namespace Kube_System: it is no name of a namespace")
+    assert "ConfigMap" not in refusal
