@@ -231,7 +231,7 @@ class Steps:
             self._stage.keep_off((*before, node), waiting)
             for pod in mine:
                 self._stage.until(
-                    partial(self._stage.gone, pod),
+                    partial(self._stage.is_gone, pod),
                     deadline,
                     f"our pod {pod['metadata']['name']} is still on {node}; look at it with kubectl describe",
                 )
@@ -291,7 +291,7 @@ class Steps:
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
             self._stage.delete_pod(pod)
             self._stage.until(
-                partial(self._stage.gone, pod),
+                partial(self._stage.is_gone, pod),
                 deadline,
                 f"pod {pod['metadata']['name']} is still on {node} after its deletion; look at it with kubectl describe",
             )

@@ -227,7 +227,7 @@ def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tel
 
 def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(cleared: Lab, tmp_path: Path) -> None:
     theirs = foreign.upstream()
-    with installed(cleared, theirs), watched(two) as without:
+    with installed(cleared, theirs), watched(cleared) as without:
         refusal = planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
         assert "kubewin_replace=vmware-system-csi/vsphere-csi-node-windows" in refusal
         with pytest.raises(ClusterError, match="nothing is replaced that was not named"):
@@ -256,7 +256,7 @@ def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(cle
 
 def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) -> None:
     theirs = foreign.helm()
-    with installed(cleared, theirs), watched(two) as without:
+    with installed(cleared, theirs), watched(cleared) as without:
         made = steps(cleared, "vmware-system-csi/rancher-vsphere-csi-node-windows")
         assert made.begin(made.decided())
         # Killed here, the next run would find the same two nodes.

@@ -77,15 +77,15 @@ class Stage:
             else:
                 theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
         ours = mine or self._wanted
-        begun = self._record()
+        record_of = self._begun()
         waiting = Waiting.from_object(mine) if mine is not None else None
         return Scene(
             driver=driver,
             nodes=tuple(sorted(node["metadata"]["name"] for node in nodes)),
             ours=None if ours is None else self._side(ours, nodes),
             theirs=tuple(theirs),
-            begun=str(begun.get("replaced", "")) if begun.get("state") == "begun" else "",
-            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})) if begun else (),
+            begun=record_of.get("replaced", ""),
+            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
             waiting="" if waiting is None else waiting.node,
             uses=in_use(client, driver) if driver.drain_to else (),
         )
@@ -150,20 +150,13 @@ class Stage:
 
     # Somebody's to ours
 
-    def _record(self) -> Mapping[str, str]:
-        if not self._namespace:
-            listed = self._client.list(
-                kinds.CONFIG_MAP, field_selector=f"metadata.name={record_name(self._driver)}"
-            ).items
-            found = listed[0] if listed else None
-        else:
-            found = self._client.get(kinds.CONFIG_MAP, record_name(self._driver), self._namespace)
-        return (found or {}).get("data") or {}
+    def _begun(self) -> Mapping[str, str]:
+        return begun(self._client, self._driver, self._namespace)
 
     def replaced(self) -> list[Object]:
         """The pods of what ours replaces that still have their node: taken in and marked, or still nobody's."""
-        found = self._record()
-        if found.get("state") != "begun":
+        found = self._begun()
+        if not found:
             return []
         marked = self._listed(self._namespace, f"{REPLACED}={self._driver.key}")
         names = {pod["metadata"]["name"] for pod in marked}
@@ -191,7 +184,7 @@ class Stage:
             }
             Applier(self._client).apply([record(self._driver, namespace, data)])
             self._client.delete(kinds.DAEMON_SET, name, namespace, live["metadata"]["uid"], dry_run=False, orphan=True)
-        uid = self._record().get("uid", "")
+        uid = self._begun().get("uid")
         self.until(
             lambda: (
                 not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
@@ -213,9 +206,8 @@ class Stage:
 
     def finish_record(self) -> None:
         """Keep the copy of what was replaced, and say that nothing is left to do."""
-        data = dict(self._record())
-        if data.get("state") == "begun":
-            Applier(self._client).apply([record(self._driver, self._namespace, {**data, "state": "finished"})])
+        if found := self._begun():
+            Applier(self._client).apply([record(self._driver, self._namespace, {**found, "state": "finished"})])
 
     # Both
 
@@ -231,7 +223,7 @@ class Stage:
                 raise ClusterError(otherwise, "timeout")
             time.sleep(_LOOK_AGAIN)
 
-    def gone(self, pod: Object) -> bool:
+    def is_gone(self, pod: Object) -> bool:
         """Whether a pod that was seen is no longer there."""
         metadata = pod["metadata"]
         live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
@@ -242,3 +234,15 @@ def selector_of(daemon_set: Mapping[str, Any]) -> str:
     """The label selector of a DaemonSet's pods."""
     labels = daemon_set["spec"]["selector"].get("matchLabels") or {}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
+    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
+    name = record_name(driver)
+    found = (
+        [client.get(kinds.CONFIG_MAP, name, namespace)]
+        if namespace
+        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
+    )
+    records = [(one or {}).get("data") or {} for one in found]
+    return next((one for one in records if one.get("state") == "begun"), {})

@@ -13,14 +13,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing, needs
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     ControllerSeen,
     DaemonSetSeen,
     NodeSeen,
-    PortUser,
     Snapshot,
     Wanted,
 )
@@ -58,8 +57,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         privileged=_privileged(client, namespace, wanted.service_account or driver.service_account)
         if openshift or any(node.wmco for node in seen)
         else None,
-        port_users=tuple(_port_users(client, driver, wanted, namespace, seen)),
-        replacing=_replacing(client, driver, namespace),
+        replacing=begun(client, driver, namespace).get("replaced", ""),
         missing_access=missing(needs(driver, wanted, namespace, live.get(namespace)), allowed) if check_access else (),
     )
 
@@ -107,29 +105,6 @@ def _privileged(client: Client, namespace: str, account: str) -> bool | None:
         if error.status not in (403, 404):
             raise
         return None
-
-
-def _port_users(
-    client: Client, driver: Driver, wanted: Wanted, namespace: str, nodes: Iterable[NodeSeen]
-) -> Iterable[PortUser]:
-    """Pods of others that have ports of a Windows node; looked for only where a HostProcess form could want one."""
-    host = driver.rule("host_process")
-    if host is None or not host.ports or wanted.mode == "csi_proxy":
-        return
-    for node in nodes:
-        for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node.name}").items:
-            metadata = pod["metadata"]
-            ours = metadata["namespace"] == namespace and (metadata.get("labels") or {}).get("app") == driver.app_label
-            user = None if ours else PortUser.from_object(pod)
-            if user is not None:
-                yield user
-
-
-def _replacing(client: Client, driver: Driver, namespace: str) -> str:
-    """The DaemonSet of somebody else that a hand-over to ours has begun to replace and not finished."""
-    found = client.get(kinds.CONFIG_MAP, record_name(driver), namespace)
-    data = (found or {}).get("data") or {}
-    return str(data.get("replaced", "")) if data and data.get("state") != "finished" else ""
 
 
 def _unique(names: Iterable[str | None]) -> list[str]:

@@ -193,6 +193,6 @@ def _around(
     found += surroundings.provider_findings(driver, wanted, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
         found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
-        found += surroundings.port_findings(choice.rule, choice.version, driver, snapshot)
+        found += surroundings.port_findings(driver, choice.rule, snapshot)
         found += ownership.findings(driver, wanted, choice.rule, snapshot)
     return found

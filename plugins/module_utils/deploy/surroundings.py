@@ -27,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     DaemonSetSeen,
     Snapshot,
     Wanted,
+    absent_or_ours,
 )
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
@@ -83,10 +84,10 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
         message = "it needs the SCC privileged, and this account is not allowed to ask whether it has it"
         yield Finding("CSI-D12", "warning", subject, message, command)
     found = snapshot.namespaces.get(namespace)
-    # The label is kept in step everywhere but in OpenShift's own namespaces.
-    if namespace.startswith("openshift-"):
+    # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
+    if found is None or absent_or_ours(found) or namespace.startswith("openshift-"):
         return
-    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
+    labels = found["metadata"].get("labels") or {}
     if labels.get(LABEL_SYNC) != "false":
         message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may set {PSA_ENFORCE} back"
         yield Finding(
@@ -229,23 +230,20 @@ def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequen
             )
 
 
-def port_findings(rule: ModeRule, version: Version, driver: Driver, snapshot: Snapshot) -> Iterator[Finding]:
+def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
     """A HostProcess pod has its ports on the host itself: whoever holds one keeps the plugin from being scheduled."""
     if rule.mode != "host_process":
         return
-    ports = frozenset(rule.ports.values())
-    aimed = {node.name for node in snapshot.nodes}
-    for user in snapshot.port_users:
-        taken = sorted(user.ports & ports)
-        if taken and user.node in aimed:
+    for other in snapshot.daemon_sets:
+        taken = sorted(other.host_ports & frozenset(rule.ports.values()))
+        if taken and other.on_windows and not other.serves_on_windows(driver.name):
             listed = ", ".join(str(port) for port in taken)
             message = (
-                f"{user.what} has port {listed} of the host, which {driver.title} {version} in mode {rule.mode} needs"
+                f"its pods take port {listed} of their nodes, which {driver.title} in mode {rule.mode} needs: on a node "
+                "that both go to the second one stays Pending"
             )
-            remedy = (
-                "give that pod another port, or keep the node out with node_selector; the plugin stays Pending there"
-            )
-            yield Finding("CSI-D44", "warning", f"Node {user.node}", message, remedy)
+            remedy = "give it another port, or keep the two on different nodes with node_selector"
+            yield Finding("CSI-D44", "warning", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
 
 
 def node_findings(

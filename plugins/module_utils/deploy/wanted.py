@@ -109,37 +109,12 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class PortUser:
-    """A pod on a Windows node that has ports of the host. what: "pod monitoring/exporter-x" for people."""
-
-    node: str
-    what: str
-    ports: frozenset[int]
-
-    @classmethod
-    def from_object(cls, pod: Mapping[str, Any]) -> PortUser | None:
-        """Read a core/v1 Pod; None when it has ended or takes no port of its host."""
-        spec, status = pod["spec"], pod.get("status") or {}
-        if status.get("phase") in ("Succeeded", "Failed"):
-            return None
-        entries = [entry for part in spec.get("containers") or [] for entry in part.get("ports") or []]
-        own = bool(spec.get("hostNetwork"))
-        ports = [entry.get("hostPort") or (entry.get("containerPort") if own else None) for entry in entries]
-        found = frozenset(int(port) for port in ports if port)
-        metadata = pod["metadata"]
-        return (
-            cls(str(spec.get("nodeName", "")), f"pod {metadata['namespace']}/{metadata['name']}", found)
-            if found
-            else None
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class DaemonSetSeen:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
     host_paths: what its pods mount from the host. words: what its containers are told, which is where HostProcess
-    forms name their directories. Both in lower case with single backslashes. marks: what says who keeps it.
+    forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
+    take. marks: what says who keeps it.
     """
 
     namespace: str
@@ -148,6 +123,7 @@ class DaemonSetSeen:
     node_selector: Mapping[str, str]
     host_paths: tuple[str, ...]
     words: str
+    host_ports: frozenset[int] = frozenset()
     marks: Marks = field(default_factory=Marks)
 
     @classmethod
@@ -169,15 +145,26 @@ class DaemonSetSeen:
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(_slashes(path) for path in paths if path),
             words=" ".join(_slashes(word) for word in words),
+            # Of a pod in the host's network the server fills in hostPort too.
+            host_ports=frozenset(
+                int(entry["hostPort"])
+                for part in pod["containers"]
+                for entry in part.get("ports") or []
+                if entry.get("hostPort")
+            ),
             marks=Marks.from_object(daemon_set),
         )
 
     def serves_on_windows(self, driver: str) -> bool:
         """Whether it looks like a node plugin of that driver for Windows nodes."""
         directory = f"\\plugins\\{driver}"
-        mentions = any(directory in path for path in self.host_paths) or directory in self.words
+        return self.on_windows and (any(directory in path for path in self.host_paths) or directory in self.words)
+
+    @property
+    def on_windows(self) -> bool:
+        """Whether its pods go to Windows nodes, as far as selector and paths tell."""
         windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
-        return mentions and (self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths)
+        return self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths
 
 
 def _slashes(path: str) -> str:
@@ -224,8 +211,8 @@ class Snapshot:
     kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
     feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks,
     as text. openshift: "4.20.3", empty where the cluster is none or nobody asked. privileged: whether the plugin's account
-    may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. port_users: pods of others on the
-    Windows nodes. replacing: a hand-over to ours that was begun and not finished, as "namespace/name" of what it replaces.
+    may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. replacing: a hand-over to ours that
+    was begun and not finished, as "namespace/name" of what it replaces.
     """
 
     kubernetes: str
@@ -239,5 +226,4 @@ class Snapshot:
     missing_access: tuple[str, ...] = ()
     openshift: str = ""
     privileged: bool | None = None
-    port_users: tuple[PortUser, ...] = ()
     replacing: str = ""

@@ -191,7 +191,7 @@ def test_second_providers(seen: DaemonSetSeen, expected: set[str]) -> None:
             ("azure-file-csi-driver-node-windows", "openshift-cluster-csi-drivers"),
             "v1.33.5",
             "4.20.3",
-            "is in the namespace of OpenShift's storage operators",
+            "is kept by OpenShift's storage operator (annotation operator.openshift.io/spec-hash)",
             id="OpenShift",
         ),
     ],
