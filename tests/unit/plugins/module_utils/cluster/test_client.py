@@ -163,6 +163,35 @@ def test_apply_is_ours_strict_and_without_force() -> None:
     assert dummy.slept == []
 
 
+def test_what_is_deleted_is_what_was_seen_and_its_pods_may_stay() -> None:
+    made, script, dummy = client(Response(NODE))
+    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False)
+    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False, orphan=True)
+    bodies = [asked["body"] for dummy_method, dummy_path, asked in script.asked]
+    assert [body["preconditions"] for body in bodies] == [{"uid": "uid-1"}] * 2
+    assert [body["propagationPolicy"] for body in bodies] == ["Foreground", "Orphan"]
+
+
+def test_a_merge_patch_is_one_and_names_its_manager() -> None:
+    made, script, dummy = client(Response(NODE))
+    body = {"metadata": {"resourceVersion": "7"}}
+    assert made.patch(kinds.NODE, "win-1", None, body, "kubewin.csi.handover") == NODE
+    method, path, asked = script.asked[0]
+    assert (method, path, asked["body"]) == ("PATCH", "/api/v1/nodes/win-1", body)
+    assert (asked["content_type"], asked["field_manager"]) == ("application/merge-patch+json", "kubewin.csi.handover")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_another_account_is_asked_about_with_the_groups_that_it_has(allowed: bool) -> None:
+    made, script, dummy = client(Response({"status": {"allowed": allowed}}))
+    user = "system:serviceaccount:n:plugin"
+    assert made.allowed_for(user, "use", "g", "r", "n", "privileged") is allowed
+    spec = script.asked[0][2]["body"]["spec"]
+    assert spec["user"] == user
+    assert set(spec["groups"]) >= {"system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated"}
+    assert spec["resourceAttributes"]["name"] == "privileged"
+
+
 BINDING = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",

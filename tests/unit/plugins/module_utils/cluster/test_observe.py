@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
@@ -19,6 +20,7 @@ class Server:
         self.refused = refused
         self.objects = objects or {}
         self.paths: list[str] = []
+        self.privileged: bool | None = None
         self.reviews: list[dict[str, str]] = []
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
@@ -27,6 +29,10 @@ class Server:
             self.reviews.append(asked)
             allowed = any(asked.get(key, "") != value for key, value in self.refused.items())
             return Response({"status": {"allowed": allowed}})
+        if path.endswith("/subjectaccessreviews"):
+            if self.privileged is None:
+                raise ApiError(403, {"message": 'User "a" cannot create resource "subjectaccessreviews"'})
+            return Response({"status": {"allowed": self.privileged}})
         self.paths.append(path)
         if path in self.objects:
             return Response(self.objects[path])
@@ -107,3 +113,23 @@ def test_a_tag_needs_no_openshift_and_nothing_is_asked() -> None:
     found, paths = openshift("x/driver:v3.4.0", {"desired": {"version": "4.20.1"}})
     assert found == ""
     assert CLUSTER_VERSION not in paths
+
+
+@pytest.mark.parametrize("privileged", [True, False, None])
+def test_openshift_is_asked_about_the_plugins_account_if_that_is_allowed(privileged: bool | None) -> None:
+    deployment = f"/apis/apps/v1/namespaces/{HOME}/deployments/vsphere-csi-controller"
+    digest = {deployment: controller("quay.io/x@sha256:aa")}
+    server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
+    server.privileged = privileged
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(client, VSPHERE, Wanted(), check_access=False).privileged is privileged
+    elsewhere = Client(Server({}, digest), retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(elsewhere, VSPHERE, Wanted(), check_access=False).privileged is None
+
+
+@pytest.mark.parametrize(("state", "expected"), [("begun", "a/b"), ("finished", "")])
+def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> None:
+    record = f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere"
+    server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
+    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+    assert snapshot(client, VSPHERE, Wanted(), check_access=False).replacing == expected

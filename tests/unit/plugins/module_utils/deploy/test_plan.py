@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen, NodeSeen, Wanted
-from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE, controller, node, snapshot
+from unit.plugins.module_utils.deploy.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
 
 
 def blockers(made: Plan) -> set[str]:
@@ -121,9 +121,7 @@ def test_a_namespace_without_a_level_is_left_to_the_cluster() -> None:
 
 
 def test_what_we_made_ourselves_is_applied_again() -> None:
-    ours = namespace(
-        **{"app.kubernetes.io/managed-by": "kubewin.csi", "pod-security.kubernetes.io/enforce": "baseline"}
-    )
+    ours = namespace(**OURS, **{"pod-security.kubernetes.io/enforce": "baseline"})
     made = plan(VSPHERE, Wanted(), snapshot(namespaces={HOME: ours}))
     assert made.deployable
     assert made.settings["create_namespace"]
@@ -133,79 +131,22 @@ def test_somebody_else_s_namespace_is_never_applied() -> None:
     assert not plan(VSPHERE, Wanted(), snapshot()).settings["create_namespace"]
 
 
-def daemon_set(
-    name: str, home: str = HOME, path: str = "C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\", **labels: str
-) -> DaemonSetSeen:
-    return DaemonSetSeen.from_object(
-        {
-            "metadata": {"name": name, "namespace": home, "labels": labels},
-            "spec": {
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "spec": {
-                        "nodeSelector": {"kubernetes.io/os": "windows"}
-                        if "C:" in path
-                        else {"kubernetes.io/os": "linux"},
-                        "containers": [{"name": "c"}],
-                        "volumes": [{"name": "p", "hostPath": {"path": path}}],
-                    }
-                },
-            },
-        }
-    )
-
-
 @pytest.mark.parametrize(
-    ("seen", "expected"),
+    ("there", "expected"),
     [
-        pytest.param(daemon_set("vsphere-csi-node-windows"), {"CSI-D41"}, id="upstream's own under our name"),
-        pytest.param(daemon_set("other", "elsewhere"), {"CSI-D40"}, id="another provider"),
+        pytest.param(seen("vsphere-csi-node-windows"), {"CSI-D41"}, id="upstream's own under our name"),
+        pytest.param(seen("other", "elsewhere"), {"CSI-D40"}, id="another provider"),
+        pytest.param(seen("vsphere-csi-node-windows", labels=OURS), set(), id="ours"),
         pytest.param(
-            daemon_set("vsphere-csi-node-windows", **{"app.kubernetes.io/managed-by": "kubewin.csi"}), set(), id="ours"
+            seen("vsphere-csi-node", path="/var/lib/kubelet/plugins/csi.vsphere.vmware.com/"), set(), id="Linux's"
         ),
-        pytest.param(
-            daemon_set("vsphere-csi-node", path="/var/lib/kubelet/plugins/csi.vsphere.vmware.com/"), set(), id="Linux's"
-        ),
-        pytest.param(
-            daemon_set("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"
-        ),
+        pytest.param(seen("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"),
     ],
 )
-def test_second_providers(seen: DaemonSetSeen, expected: set[str]) -> None:
-    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=(seen,)))
+def test_second_providers(there: DaemonSetSeen, expected: set[str]) -> None:
+    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=(there,)))
     assert blockers(made) == expected
-    assert all(seen.name in finding.object for finding in made.findings if finding.severity == "blocker")
-
-
-@pytest.mark.parametrize(
-    ("driver", "seen", "kubernetes", "openshift", "says"),
-    [
-        pytest.param(
-            "aws_ebs", ("ebs-csi-node-windows", "kube-system"), "v1.33.1-eks-595af52", "", "is brought by EKS", id="EKS"
-        ),
-        pytest.param(
-            "gce_pd", ("pdcsi-node-windows", "kube-system"), "v1.33.5-gke.1125000", "", "is brought by GKE", id="GKE"
-        ),
-        pytest.param(
-            "azure_file",
-            ("azure-file-csi-driver-node-windows", "openshift-cluster-csi-drivers"),
-            "v1.33.5",
-            "4.20.3",
-            "is kept by OpenShift's storage operator (annotation operator.openshift.io/spec-hash)",
-            id="OpenShift",
-        ),
-    ],
-)
-def test_a_provider_that_the_platform_brings_is_named_and_left(
-    driver: str, seen: tuple[str, str], kubernetes: str, openshift: str, says: str
-) -> None:
-    known = DRIVERS[driver]
-    theirs = daemon_set(*seen, path=f"C:\\var\\lib\\kubelet\\plugins\\{known.name}\\")
-    made = plan(known, Wanted(), snapshot(daemon_sets=(theirs,), kubernetes=kubernetes, openshift=openshift))
-    assert blockers(made) & {"CSI-D40", "CSI-D41"}
-    assert says in made.refusal
-    assert "switch it off where it comes from first" in made.refusal
-    assert "delete daemonset" not in made.refusal
+    assert all(there.name in finding.object for finding in made.findings if finding.severity == "blocker")
 
 
 @pytest.mark.parametrize(

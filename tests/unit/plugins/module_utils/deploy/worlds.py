@@ -6,10 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import ControllerSeen, NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    ControllerSeen,
+    DaemonSetSeen,
+    NodeSeen,
+    Snapshot,
+)
 
 VSPHERE = DRIVERS["vsphere"]
 HOME = "vmware-system-csi"
+OURS = {"app.kubernetes.io/managed-by": "kubewin.csi"}
+PLUGIN_DIR = "C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\"
 
 
 def node(name: str = "win-1", build: str = "20348", **labels: str) -> NodeSeen:
@@ -27,6 +34,30 @@ def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -
     return ControllerSeen(
         namespace=namespace, name="vsphere-csi-controller", image=image, desired=1, available=available
     )
+
+
+def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> dict[str, Any]:
+    """A DaemonSet that mounts a path of its hosts, on Windows where that has a drive. more: metadata, or hostPort."""
+    system = "windows" if "C:" in path else "linux"
+    port = more.pop("port", None)
+    return {
+        "metadata": {"name": name, "namespace": home, **more},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/os": system},
+                    "containers": [{"name": "c", "ports": [{"containerPort": port, "hostPort": port}] if port else []}],
+                    "volumes": [{"name": "p", "hostPath": {"path": path}}],
+                }
+            },
+        },
+    }
+
+
+def seen(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> DaemonSetSeen:
+    """The same, as a plan sees it."""
+    return DaemonSetSeen.from_object(daemon_set(name, home, path, **more))
 
 
 def snapshot(**spoilt: Any) -> Snapshot:
