@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+import yaml
+
 ROOT = Path(__file__).parents[3]
 ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
 
@@ -16,3 +19,16 @@ def test_the_page_of_findings_is_complete() -> None:
     }
     page = (ROOT / "docs" / "docsite" / "rst" / "findings.rst").read_text(encoding="utf-8")
     assert set(re.findall(r"^(CSI-[A-Z]\d\d) \(", page, re.MULTILINE)) == printed
+
+
+@pytest.mark.parametrize("name", ["findings", "guide_platforms"])
+def test_a_remedy_names_variables_that_exist(name: str) -> None:
+    page = (ROOT / "docs" / "docsite" / "rst" / f"{name}.rst").read_text(encoding="utf-8")
+    listed = (ROOT / "docs" / "docsite" / "rst" / "variables.rst").read_text(encoding="utf-8")
+    assert {one for one in re.findall(r"\bkubewin_\w+", page) if f"``{one}``" not in listed} == set()
+    roles = [path.parents[1] for path in ROOT.glob("roles/*_csi/defaults/main.yml")]
+    for role in roles:
+        known = set(yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8")))
+        named = set(re.findall(rf"\b{role.name}_\w+", page))
+        assert named | {f"{role.name}_{one}" for one in re.findall(r"<role>_(\w+)", page)} <= known
+    assert roles
