@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,15 @@ def watched(lab: Lab) -> Iterator[set[int]]:
         thread.join()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def taken_over(two: Lab) -> Lab:
     """Ours is on both nodes, and an OpenShift operator has begun to bring its own."""
-    applied(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
-    eventually(lambda: registered(two), "ours on both nodes")
-    live = foreign.plant(two.api, THEIRS, "vmware-vsphere-csi-driver-operator")
-    eventually(lambda: sum(map(ready, pods_of(two, live))) == 2, "theirs beside ours on both nodes")
+    if not two.api.ok(OURS):
+        two.api.gone(foreign.path(THEIRS))
+        applied(connect(two.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)
+        eventually(lambda: registered(two), "ours on both nodes")
+        live = foreign.plant(two.api, THEIRS, "vmware-vsphere-csi-driver-operator")
+        eventually(lambda: sum(map(ready, pods_of(two, live))) == 2, "theirs beside ours on both nodes")
     return two
 
 
@@ -112,12 +114,42 @@ def cleared(two: Lab) -> Lab:
     return two
 
 
+def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
+    """The module's steps, in this process."""
+    client = connect(lab.state.kubeconfigs["kubewin"])
+    given = {
+        "direction": direction,
+        "replace": name,
+        "definition": None,
+        "timeout": 60,
+        "stable_for": 1,
+        "restart_pod": False,
+    }
+    if direction == "to_kubewin":
+        given["definition"] = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
+    return Steps(client, VSPHERE, {**given, **more})
+
+
+def killed(lab: Lab, tmp_path: Path, direction: str, when: Callable[[], bool], **more: Any) -> None:
+    """Start a hand-over, and kill it in the middle."""
+    record = tmp_path / "record.jsonl"
+    process = start("playbooks/handover.yml", "localhost,", record=record, variables=variables(lab, direction, **more))
+    eventually(when, "the first node is under way", 90)
+    os.killpg(process.pid, signal.SIGKILL)
+    finish(process, record)
+
+
+# Whole plays take their time; the steps that they make are cheap.
+whole = pytest.mark.parametrize("as_play", [False, pytest.param(True, marks=pytest.mark.torture)])
+
+
 def test_deploying_beside_them_is_refused_and_says_how_to_hand_over(taken_over: Lab) -> None:
     refusal = planned(connect(taken_over.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
     assert "kept by OpenShift's storage operator" in refusal
     assert "kubewin_handover=to_platform" in refusal
 
 
+@pytest.mark.torture
 def test_check_mode_names_the_nodes_and_writes_nothing(taken_over: Lab) -> None:
     size = taken_over.audit_size()
     run = hand_over(taken_over, "to_platform", "--check")
@@ -126,7 +158,8 @@ def test_check_mode_names_the_nodes_and_writes_nothing(taken_over: Lab) -> None:
     assert writes(taken_over, size) == []
 
 
-def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(taken_over: Lab) -> None:
+@whole
+def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(taken_over: Lab, as_play: bool) -> None:
     before = foreign.written(taken_over.api.get(foreign.path(THEIRS)))
     others = {
         pod["metadata"]["uid"]
@@ -135,10 +168,17 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
     }
     # Their pod on the canary is stuck: it never starts anew, once ours has gone.
     with taken_over.settings(liveness_delay=600.0):
-        run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=3, kubewin_quiesce="none")
-    assert run.code != 0
-    said = run.failures[-1]["result"]["msg"]
-    assert "Node win-1" in said, run.screen
+        if as_play:
+            run = hand_over(taken_over, "to_platform", kubewin_gate_timeout=3)
+            assert run.code != 0
+            said = run.failures[-1]["result"]["msg"]
+            assert "Node win-1" in said, run.screen
+        else:
+            made = steps(taken_over, "to_platform", timeout=2)
+            made.begin(made.decided())
+            with pytest.raises(ClusterError) as failed:
+                made.node(made.decided(), "win-1")
+            said = str(failed.value)
     assert "kubewin_handover_restart_pods" in said
     ours = taken_over.api.get(OURS)
     assert sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, ours)) == list(NODES)
@@ -147,17 +187,21 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
     assert foreign.written(taken_over.api.get(foreign.path(THEIRS))) == before
 
 
-def test_killed_after_the_first_node_it_goes_on_and_ours_is_gone(taken_over: Lab, tmp_path: Path) -> None:
+@whole
+def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
+    taken_over: Lab, tmp_path: Path, as_play: bool
+) -> None:
     before = foreign.written(taken_over.api.get(foreign.path(THEIRS)))
     size = taken_over.audit_size()
     with watched(taken_over) as without:
-        record = tmp_path / "record.jsonl"
-        process = start(
-            "playbooks/handover.yml", "localhost,", record=record, variables=variables(taken_over, "to_platform")
-        )
-        eventually(lambda: len(pods_of(taken_over, taken_over.api.get(OURS))) == 1, "ours left the first node", 90)
-        os.killpg(process.pid, signal.SIGKILL)
-        finish(process, record)
+        if as_play:
+            killed(taken_over, tmp_path, "to_platform", lambda: len(pods_of(taken_over, taken_over.api.get(OURS))) == 1)
+        else:
+            made = steps(taken_over, "to_platform")
+            made.begin(made.decided())
+            made.node(made.decided(), "win-1")
+            cordon = {"metadata": {"annotations": {"kubewin.io/cordoned": "its node plugin is handed over"}}}
+            taken_over.api.patch("/api/v1/nodes/win-1", {**cordon, "spec": {"unschedulable": True}})
         run = hand_over(taken_over, "to_platform")
     assert run.code == 0, run.screen
     assert max(without) == 1
@@ -173,10 +217,9 @@ def test_killed_after_the_first_node_it_goes_on_and_ours_is_gone(taken_over: Lab
     mine = [write for write in writes(taken_over, size) if foreign.OPENSHIFT in write]
     assert mine == []
 
-    size = taken_over.audit_size()
-    again = hand_over(taken_over, "to_platform")
-    assert again.code == 0, again.screen
-    assert again.changed == []
+    size, again = taken_over.audit_size(), steps(taken_over, "to_platform")
+    assert again.decided().nodes == ()
+    assert again.finish(again.decided())[0] is False
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
 
@@ -209,46 +252,40 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
     assert not outcome.changed
 
 
-def steps(lab: Lab, name: str) -> Steps:
-    """The module's steps to ours, in this process."""
-    client = connect(lab.state.kubeconfigs["kubewin"])
-    rendered = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
-    given = {"direction": "to_kubewin", "replace": name, "definition": rendered, "timeout": 60, "stable_for": 1}
-    return Steps(client, VSPHERE, given)
-
-
 def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tell(taken_over: Lab) -> None:
     size = taken_over.audit_size()
     with pytest.raises(ClusterError, match=r"oc patch clustercsidriver csi\.vsphere\.vmware\.com"):
-        steps(taken_over, f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").decided()
+        steps(taken_over, "to_kubewin", f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").decided()
     assert taken_over.audit(ACCOUNT, size)
     assert writes(taken_over, size) == []
 
 
-def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(cleared: Lab, tmp_path: Path) -> None:
-    theirs = foreign.upstream()
+@whole
+def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_where_it_was_cut_off(
+    cleared: Lab, tmp_path: Path, as_play: bool
+) -> None:
+    theirs, name = foreign.upstream(), "vmware-system-csi/vsphere-csi-node-windows"
     with installed(cleared, theirs), watched(cleared) as without:
         refusal = planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
-        assert "kubewin_replace=vmware-system-csi/vsphere-csi-node-windows" in refusal
+        assert f"kubewin_replace={name}" in refusal
         with pytest.raises(ClusterError, match="nothing is replaced that was not named"):
-            steps(cleared, "").decided()
+            steps(cleared, "to_kubewin").decided()
 
-        named = {"kubewin_replace": "vmware-system-csi/vsphere-csi-node-windows"}
-        record = tmp_path / "record.jsonl"
-        given = variables(cleared, "to_kubewin", **named)
-        process = start("playbooks/handover.yml", "localhost,", record=record, variables=given)
-        ours = VSPHERE.service_account
-        path = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
-        eventually(
-            lambda: any(pod["spec"]["serviceAccountName"] == ours for pod in cleared.api.items(path)),
-            "ours on a node",
-            90,
-        )
-        os.killpg(process.pid, signal.SIGKILL)
-        finish(process, record)
+        if as_play:
+            pods = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods?labelSelector=app={VSPHERE.app_label}"
+            ours = VSPHERE.service_account
+            killed(
+                cleared, tmp_path, "to_kubewin",
+                lambda: any(pod["spec"]["serviceAccountName"] == ours for pod in cleared.api.items(pods)),
+                kubewin_replace=name,
+            )  # fmt: skip
+        else:
+            made = steps(cleared, "to_kubewin", name)
+            made.begin(made.decided())
+            made.node(made.decided(), "win-1")
         assert "was begun" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
 
-        run = hand_over(cleared, "to_kubewin", **named)
+        run = hand_over(cleared, "to_kubewin", kubewin_replace=name)
         assert run.code == 0, run.screen
         replaced_by_ours(cleared, theirs)
     assert max(without) == 1
@@ -257,7 +294,7 @@ def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_after_a_kill(cle
 def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) -> None:
     theirs = foreign.helm()
     with installed(cleared, theirs), watched(cleared) as without:
-        made = steps(cleared, "vmware-system-csi/rancher-vsphere-csi-node-windows")
+        made = steps(cleared, "to_kubewin", "vmware-system-csi/rancher-vsphere-csi-node-windows")
         assert made.begin(made.decided())
         # Killed here, the next run would find the same two nodes.
         assert made.decided().nodes == NODES

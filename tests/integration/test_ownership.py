@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration import foreign
 from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
@@ -39,24 +39,6 @@ BROUGHT = {
 WICD = r'binPath= "C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy.log -logtostderr=false -windows-service --v=2"'
 WINS = r'binPath= "C:\etc\rancher\wins\csi-proxy.exe -windows-service -log_file=C:\wins.log -logtostderr=false"'
 
-LOOK = """
-- hosts: localhost
-  connection: local
-  gather_facts: false
-  vars:
-    ansible_python_interpreter: "{{ ansible_playbook_python }}"
-  tasks:
-    - name: Look
-      kubewin.csi.driver_info:
-        kubeconfig: "{{ kubeconfig }}"
-        driver: "{{ item.driver }}"
-        controller_namespace: "{{ item.controller_namespace | default(omit) }}"
-        version: "{{ item.version | default(omit) }}"
-        allow_version_skew: "{{ item.allow | default(false) }}"
-        check_access: false
-      loop: "{{ cases }}"
-"""
-
 
 @pytest.fixture(scope="module")
 def prepared() -> Iterator[Lab]:
@@ -78,16 +60,7 @@ def somebody_installs(lab: Lab, host: str, service: str, folder: str, command: s
     assert agent.run(f"sc.exe create {service} {command} start= demand").rc == 0
     lab.set_service(host, running=True, service=service)
     eventually(lambda: all(pipe in pipes(lab, host) for pipe in PIPES), f"the pipes of {host}")
-
-
-def look(lab: Lab, tmp_path: Path, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The plans that module driver_info returns, all of one play."""
-    playbook = tmp_path / "look.yml"
-    playbook.write_text(LOOK, encoding="utf-8")
-    given = {"kubeconfig": lab.state.kubeconfigs["kubewin"], "cases": cases}
-    run = play(str(playbook), "localhost,", variables=given)
-    assert run.code == 0, run.screen
-    return [one["driver_plan"] for one in run.results("Look")["localhost"]["results"]]
+    eventually(lambda: b"4  RUNNING" in agent.run(f"sc.exe query {service}").stdout, f"{service} on {host}")
 
 
 def brought(lab: Lab) -> dict[str, Any]:
@@ -109,18 +82,19 @@ def settled(lab: Lab) -> bool:
     return True
 
 
-def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab, tmp_path: Path) -> None:
+def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab) -> None:
     eventually(lambda: settled(prepared), "the planted plugins run")
     before, size = brought(prepared), prepared.audit_size()
-    plans = look(prepared, tmp_path, [{"driver": driver} for driver in BROUGHT])
-    for (thing, said, how), made in zip(BROUGHT.values(), plans, strict=True):
+    client = connect(prepared.state.kubeconfigs["kubewin"])
+    for key, (thing, said, how) in BROUGHT.items():
+        made = planned(client, driver=DRIVERS[key], check_access=False)
         name = f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
-        assert not made["deployable"]
-        assert f"provided by DaemonSet {name}, {said}" in made["summary"]
-        assert said in made["refusal"]
-        assert how in made["refusal"]
-        (provider,) = made["providers"]
-        assert provider["comes_back"]
+        assert not made.deployable
+        assert f"provided by DaemonSet {name}, {said}" in made.summary()
+        assert said in made.refusal
+        assert how in made.refusal
+        (provider,) = made.providers
+        assert provider.owner.comes_back
     assert prepared.audit(ACCOUNT, size)
     assert writes(prepared, size) == []
     assert brought(prepared) == before
@@ -200,32 +174,24 @@ DIGESTS: list[tuple[str, str, str, str, str, dict[str, Any], str, str, set[str]]
 ]  # fmt: skip
 
 
-def verdicts(lab: Lab, tmp_path: Path, table: list[Any]) -> None:
-    """Plant each row's controller in a namespace of its own, and compare what driver_info makes of them."""
-    cases = []
-    for name, driver, deployment, container, image, options, *_expected in table:
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"skew-{name}"}}
-        lab.api.ensure("/api/v1/namespaces", space)
-        path = f"/apis/apps/v1/namespaces/skew-{name}/deployments"
-        lab.api.ensure(path, controller(f"skew-{name}", deployment, container, image))
-        cases.append({"driver": driver, "controller_namespace": f"skew-{name}", **options})
-    plans = look(lab, tmp_path, cases)
-    found = {
-        row[0]: (
-            made["version"],
-            made["mode"],
-            {one["id"] for one in made["findings"] if one["id"] in ("CSI-D32", "CSI-D33", "CSI-D34")},
-        )
-        for row, made in zip(table, plans, strict=True)
-    }
-    assert found == {row[0]: tuple(row[6:]) for row in table}
-    skewed = [made for row, made in zip(table, plans, strict=True) if "CSI-D33" in row[8]]
-    assert skewed
-    assert all("the controller runs" in made["refusal"] for made in skewed)
+def verdicts(lab: Lab, table: list[Any]) -> None:
+    """Plant each row's controller in a namespace of its own, and compare what is planned for it."""
+    client = connect(lab.state.kubeconfigs["kubewin"])
+    for name, driver, deployment, container, image, options, version, mode, ids in table:
+        space = f"skew-{name}"
+        lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+        path = f"/apis/apps/v1/namespaces/{space}/deployments"
+        lab.api.ensure(path, controller(space, deployment, container, image))
+        wanted = Wanted(controller_namespace=space, **options)
+        made = planned(client, wanted, driver=DRIVERS[driver], check_access=False)
+        said = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
+        assert made.rule is not None
+        assert (name, str(made.version), made.rule.mode, said) == (name, version, mode, ids)
+        assert ("the controller runs" in made.refusal) == ("CSI-D33" in ids)
 
 
-def test_the_release_is_read_from_tags_whatever_stands_around_them(prepared: Lab, tmp_path: Path) -> None:
-    verdicts(prepared, tmp_path, TAGS)
+def test_the_release_is_read_from_tags_whatever_stands_around_them(prepared: Lab) -> None:
+    verdicts(prepared, TAGS)
 
 
 @pytest.fixture
@@ -263,11 +229,11 @@ def cluster_version_crd() -> dict[str, Any]:
     }
 
 
-def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(openshift: Lab, tmp_path: Path) -> None:
-    verdicts(openshift, tmp_path, DIGESTS)
+def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(openshift: Lab) -> None:
+    verdicts(openshift, DIGESTS)
 
     client = connect(openshift.state.kubeconfigs["kubewin"])
-    wanted = Wanted(controller_namespace="skew-ocp-tag", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
+    wanted = Wanted(controller_namespace="skew-ocp-vsphere", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
     command = "oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n vmware-system-csi"
 
     def scc() -> str:
@@ -312,23 +278,14 @@ def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(o
     assert "security.openshift.io/scc.podSecurityLabelSync=false" in sync[0].remedy
 
 
-def test_a_pod_that_has_the_plugins_port_on_the_host_is_named(prepared: Lab) -> None:
+def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: Lab) -> None:
+    other = foreign.plugin("default", "exporter", "example.com", {"app": "exporter"}, ports=(9808,))
+    foreign.plant(prepared.api, other)
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    wanted = Wanted(version="3.7.3", allow_version_skew=True)
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "exporter", "namespace": "default"},
-        "spec": {
-            "nodeName": "win-2",
-            "hostNetwork": True,
-            "containers": [{"name": "app", "image": "app:1", "ports": [{"containerPort": 9808}]}],
-        },
-    }
-    prepared.api.post("/api/v1/namespaces/default/pods", pod)
-    found = [one for one in planned(client, wanted).findings if one.id == "CSI-D44"]
-    assert [(one.object, one.severity) for one in found] == [("Node win-2", "warning")]
-    assert "pod default/exporter has port 9808" in found[0].message
+    made = planned(client, Wanted(version="3.7.3", allow_version_skew=True))
+    found = [one for one in made.findings if one.id == "CSI-D44"]
+    assert [(one.object, one.severity) for one in found] == [("DaemonSet default/exporter", "warning")]
+    assert "port 9808" in found[0].message
 
 
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:

@@ -145,12 +145,12 @@ class DaemonSetSeen:
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(_slashes(path) for path in paths if path),
             words=" ".join(_slashes(word) for word in words),
-            # Of a pod in the host's network the server fills in hostPort too.
+            # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.
             host_ports=frozenset(
-                int(entry["hostPort"])
+                int(entry.get("hostPort") or entry["containerPort"])
                 for part in pod["containers"]
                 for entry in part.get("ports") or []
-                if entry.get("hostPort")
+                if entry.get("hostPort") or pod.get("hostNetwork")
             ),
             marks=Marks.from_object(daemon_set),
         )

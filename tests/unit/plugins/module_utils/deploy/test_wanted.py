@@ -57,11 +57,14 @@ def test_the_controller_of_an_object_is_told_from_its_other_owners() -> None:
     assert Marks.from_object({"metadata": {"ownerReferences": owners[:1]}}) == Marks()
 
 
-def test_ports_of_the_host_are_those_that_the_server_says() -> None:
+def test_ports_of_the_host_are_asked_for_or_come_with_its_network() -> None:
     assert seen("exporter", port=9808).host_ports == {9808}
     inside = daemon_set("exporter", port=9808)
-    del inside["spec"]["template"]["spec"]["containers"][0]["ports"][0]["hostPort"]
+    pod = inside["spec"]["template"]["spec"]
+    del pod["containers"][0]["ports"][0]["hostPort"]
     assert DaemonSetSeen.from_object(inside).host_ports == frozenset()
+    pod["hostNetwork"] = True
+    assert DaemonSetSeen.from_object(inside).host_ports == {9808}
 
 
 @pytest.mark.parametrize(
