@@ -117,7 +117,7 @@ def cleared(two: Lab) -> Lab:
 def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
     """The module's steps, in this process."""
     client = connect(lab.state.kubeconfigs["kubewin"])
-    given = {
+    given: dict[str, Any] = {
         "direction": direction,
         "replace": name,
         "definition": None,

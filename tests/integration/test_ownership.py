@@ -247,7 +247,7 @@ def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(o
     assert scc() == f"warning {command}"
     with also_holds(openshift, "kubewin-csi-openshift"):
         eventually(lambda: scc() == f"blocker {command}", "the answer that it has it not")
-        grant = {
+        grant: dict[str, Any] = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "system:openshift:scc:privileged"},

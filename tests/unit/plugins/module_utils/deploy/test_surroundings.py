@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import pla
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from unit.plugins.module_utils.deploy.worlds import HOME, OURS, VSPHERE, controller, seen, snapshot
 
-OPERATOR = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
+OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
 
 
 def found(number: str, wanted: Wanted | None = None, **spoilt: Any) -> list[Finding]:
@@ -23,7 +23,8 @@ def found(number: str, wanted: Wanted | None = None, **spoilt: Any) -> list[Find
 @pytest.mark.parametrize("name", ["Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64])
 @pytest.mark.parametrize("option", ["namespace", "controller_namespace"])
 def test_a_name_that_no_namespace_can_have_is_all_that_is_said(option: str, name: str) -> None:
-    made = plan(VSPHERE, Wanted(**{option: name}), snapshot(controllers=(), csi_driver=None))
+    wanted = Wanted(namespace=name) if option == "namespace" else Wanted(controller_namespace=name)
+    made = plan(VSPHERE, wanted, snapshot(controllers=(), csi_driver=None))
     assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", f"{option} {name}")]
     assert not made.deployable
 
@@ -114,5 +115,5 @@ def test_a_hand_over_that_was_cut_off_comes_first() -> None:
     ],
 )
 def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expected: list[str]) -> None:
-    spoilt = {"controllers": (controller(f"v{release}"),), "daemon_sets": (there,)}
+    spoilt: dict[str, Any] = {"controllers": (controller(f"v{release}"),), "daemon_sets": (there,)}
     assert [one.object for one in found("CSI-D44", **spoilt)] == expected
