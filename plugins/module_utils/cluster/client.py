@@ -200,30 +200,17 @@ class Client:
         attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
         if namespace:
             attributes["namespace"] = namespace
-        review = {
-            "apiVersion": kinds.ACCESS_REVIEW.api_version,
-            "kind": kinds.ACCESS_REVIEW.kind,
-            "spec": {"resourceAttributes": attributes},
-        }
-        answer = self._json("create", kinds.ACCESS_REVIEW, None, None, "POST", kinds.ACCESS_REVIEW.path(), body=review)
-        return bool((answer.body.get("status") or {}).get("allowed"))
+        return self._reviewed(kinds.ACCESS_REVIEW, {"resourceAttributes": attributes})
 
     def allowed_for(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
-        """The same about another user; ClusterError with status 403 where this account may not ask that."""
-        review = {
-            "apiVersion": kinds.SUBJECT_REVIEW.api_version,
-            "kind": kinds.SUBJECT_REVIEW.kind,
-            "spec": {
-                "user": user,
-                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
-                "resourceAttributes": {
-                    "verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name,
-                },
-            },
-        }  # fmt: skip
-        answer = self._json(
-            "create", kinds.SUBJECT_REVIEW, None, None, "POST", kinds.SUBJECT_REVIEW.path(), body=review
-        )
+        """The same about a ServiceAccount of that namespace; ClusterError with status 403 where this account may not ask that."""
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        return self._reviewed(kinds.SUBJECT_REVIEW, {"user": user, "groups": groups, "resourceAttributes": attributes})
+
+    def _reviewed(self, kind: Kind, spec: dict[str, Any]) -> bool:
+        review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+        answer = self._json("create", kind, None, None, "POST", kind.path(), body=review)
         return bool((answer.body.get("status") or {}).get("allowed"))
 
     def patch(
