@@ -187,4 +187,4 @@ class _Shell:
         if name == "del":
             path.unlink()
             return Result()
-        return Result(0, path.read_text(encoding="utf-8", errors="replace"))
+        return Result(0, path.read_bytes().decode("utf-8", "replace"))
