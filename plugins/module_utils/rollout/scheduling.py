@@ -37,7 +37,7 @@ def why_not(daemon_set: DaemonSetFacts, node: NodeFacts) -> str | None:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is not None:
         terms = required.get("nodeSelectorTerms") or []
-        if not any(_term_matches(term, node) for term in terms):
+        if not any(term_matches(term, node) for term in terms):
             return "the DaemonSet's node affinity does not match its labels"
     for taint in node.taints:
         if not _tolerated(taint, daemon_set):
@@ -46,7 +46,7 @@ def why_not(daemon_set: DaemonSetFacts, node: NodeFacts) -> str | None:
     return None
 
 
-def _term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
+def term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
