@@ -233,7 +233,9 @@ class Client:
         Raises Cut when the connection ends before the command's exit code is known: it may have run, or still run. It is
         not repeated here, since only the caller knows what is safe to repeat.
         """
-        return streams.execute(self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout)
+        return streams.execute(
+            self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout
+        )
 
     def watch(
         self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,

@@ -127,9 +127,7 @@ _EXEC = kinds.Kind("v1", "Pod", "pods/exec", True)
 def request_headers(client: Any) -> Mapping[str, str]:
     """Who we are, as every other request of this client says it: token, and whom we act as."""
     configuration = client.configuration
-    headers = {
-        name: str(value) for name, value in dict(client.default_headers).items() if name.lower() != "user-agent"
-    }
+    headers = {name: str(value) for name, value in dict(client.default_headers).items() if name.lower() != "user-agent"}
     # Clients before 37 keep the token under the header's name, later ones under that of the scheme.
     names = ("authorization", "BearerToken")
     token = next((found for name in names if (found := configuration.get_api_key_with_prefix(name))), None)

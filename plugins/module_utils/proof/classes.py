@@ -77,7 +77,9 @@ def _asked_for(driver: Driver, wanted: str, by_name: Mapping[str, Mapping[str, A
     if found is None:
         return Chosen(refusal=f"{driver.title}: StorageClass {wanted} does not exist.{instead}")
     if found.get("provisioner") != driver.name:
-        text = f"{driver.title}: StorageClass {wanted} is of {found.get('provisioner')}, expected {driver.name}.{instead}"
+        text = (
+            f"{driver.title}: StorageClass {wanted} is of {found.get('provisioner')}, expected {driver.name}.{instead}"
+        )
         return Chosen(refusal=text)
     why = unfit(driver, found)
     if why:

@@ -18,7 +18,7 @@ def needs(namespace: str, *, own: bool, attaches: bool) -> tuple[Need, ...]:
     """
     where = None if own else namespace
     wanted: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-        ("", "pods", where, ("get", "list", "watch", "create", "patch", "delete")),
+        ("", "pods", where, ("get", "list", "create", "patch", "delete")),
         # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
         ("", "pods/exec", where, ("get", "create")),
         ("", "events", where, ("list",)),
@@ -27,7 +27,7 @@ def needs(namespace: str, *, own: bool, attaches: bool) -> tuple[Need, ...]:
         ("", "persistentvolumes", None, ("get",)),
     ]
     if own:
-        wanted.append(("", "namespaces", None, ("get", "create", "patch", "delete")))
+        wanted.append(("", "namespaces", None, ("get", "list", "create", "patch", "delete")))
     if attaches:
         wanted.append((_STORAGE, "volumeattachments", None, ("get",)))
     return tuple(Need(verb, group, resource, at) for group, resource, at, verbs in wanted for verb in verbs)

@@ -72,16 +72,14 @@ def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
     return bool(key) and (toleration.get("value") or "") == taint.value
 
 
-def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """Why nothing can be proven on a node, with what helps; empty when it can."""
+def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why no pod of a proof may go to a node, with what helps; empty when it may."""
     facts = node.facts
     if facts.cordoned:
         return f"it is cordoned; kubectl uncordon {node.name} when that is over"
     if not facts.ready:
         because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
         return f"it is not Ready{because}; kubectl describe node {node.name}"
-    if driver not in node.drivers:
-        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate says why"
     for taint in facts.taints:
         if taint.effect == "PreferNoSchedule" or _says_windows(taint):
             continue
@@ -92,6 +90,14 @@ def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mappin
         found = f"Windows build {node.build}" if node.build else "no Windows build in its labels"
         return f"{found}, and no image is known for that; give one with image"
     return ""
+
+
+def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why a driver (its CSI name) cannot be proven on a node, with what helps; empty when it can."""
+    why = closed(node, image, tolerations)
+    if not why and driver not in node.drivers:
+        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate says why"
+    return why
 
 
 def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:

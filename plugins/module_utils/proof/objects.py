@@ -127,6 +127,11 @@ class Room:
         return metadata
 
 
+def attachment(provisioner: str, handle: str, node: str) -> str:
+    """What the VolumeAttachment of a volume on a node is called (kubernetes/kubernetes, pkg/volume/csi/csi_util.go)."""
+    return "csi-" + hashlib.sha256(f"{handle}{provisioner}{node}".encode()).hexdigest()
+
+
 def content(target: Target, token: str, now: datetime) -> str:
     """What is written: no character that cmd reads as its own."""
     return f"{now.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ} {token} {target.driver} {target.node}"
