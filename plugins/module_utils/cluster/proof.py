@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof import explain, 
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target, Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.verdict import Proof, Step, Verdict, compared
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.verdict import Proof, Step, Verdict, compared, settle
 
 # The first look comes soon, since much is quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
@@ -68,6 +68,7 @@ class _Journal:
     steps: list[Step] = field(default_factory=list)
     read_on: list[str] = field(default_factory=list)
     volume: str = ""
+    not_on: tuple[str, str, str] | None = None
     note: str = ""
 
     def proof(self, verdict: Verdict, error: str = "", remedy: str = "", events: Sequence[str] = ()) -> Proof:
@@ -80,6 +81,7 @@ class _Journal:
             steps=tuple(self.steps),
             volume=self.volume,
             read_on=tuple(self.read_on),
+            not_on=self.not_on,
             note=self.note,
             error=error,
             remedy=remedy,
@@ -98,6 +100,8 @@ class Prover:
         self._token, self._say, self._holder = token, say, holder
         self._stop = threading.Event()
         self._began = time.monotonic()
+        # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
+        self._mounted: set[tuple[str, str]] = set()
         self._cleaner = Cleaner(client, room, say)
 
     @property
@@ -130,7 +134,7 @@ class Prover:
         try:
             futures = [pool.submit(self._node, one) for one in by_node.values()]
             wait(futures, return_when=FIRST_EXCEPTION)
-            return [proof for future in futures for proof in future.result()]
+            return settle([proof for future in futures for proof in future.result()])
         finally:
             self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
@@ -204,11 +208,16 @@ class Prover:
         if not possible:
             journal.note = f"volume {journal.volume} cannot go to {', '.join(target.elsewhere)} (its topology)"
             return
-        node = possible[0]
+        # Where this driver has mounted something in this run first; a node in trouble is left to its own proof.
+        node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
         self._delete(pod, "move", journal)
         if target.attaches:
             self._detached(journal, volume)
-        pod = self._start(journal, 3, node, "move")
+        try:
+            pod = self._start(journal, 3, node, "move")
+        except Trouble as error:
+            journal.not_on = (node, str(error), error.remedy)
+            return
         self._read(journal, pod, node, text)
 
     @contextmanager
@@ -260,6 +269,7 @@ class Prover:
             journal.volume = str((claim.get("spec") or {}).get("volumeName") or journal.volume)
             self._cleaner.note(journal.volume, self._room.name(target))
             told.append(f"volume {journal.volume}")
+            self._mounted.add((target.driver, name))
         return str(pod)
 
     def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:

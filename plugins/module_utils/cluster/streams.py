@@ -98,17 +98,18 @@ def exit_code(status: str) -> int:
 def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> Any:
     """The web socket, connected."""
     # Both come with the kubernetes client, which may be absent where this is only checked.
-    from kubernetes.stream.ws_client import websocket_proxycare
+    from kubernetes.stream import ws_client
     from websocket import WebSocket, WebSocketBadStatusException
 
+    client: Any = ws_client
     configuration = dynamic.client.configuration
     headers = request_headers(dynamic.client)
     options: dict[str, Any] = {"header": [f"{name}: {value}" for name, value in headers.items()]}
     if configuration.proxy or configuration.proxy_headers:
-        options = websocket_proxycare(options, configuration, configuration.host, None)
+        options = client.websocket_proxycare(options, configuration, configuration.host, None)
     url = configuration.host.rstrip("/") + path
     url = url.replace("https://", "wss://", 1).replace("http://", "ws://", 1)
-    socket = WebSocket(sslopt=_tls(configuration))
+    socket: Any = WebSocket(sslopt=_tls(configuration))
     socket.settimeout(min(timeout, 30.0))
     try:
         socket.connect(url, subprotocols=[PROTOCOL], **options)

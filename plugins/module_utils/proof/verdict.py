@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Verdict = Literal["proven", "failed", "not_run"]
@@ -29,7 +29,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One driver on one node. read_on: nodes on which the file was read back. note: what was not tried, and why."""
+    """One driver on one node.
+
+    read_on: nodes on which the file was read back. not_on: another node where the volume should have come up and did not,
+    why, and what helps. note: what was not tried, and why.
+    """
 
     driver: str
     node: str
@@ -38,6 +42,7 @@ class Proof:
     steps: tuple[Step, ...] = ()
     volume: str = ""
     read_on: tuple[str, ...] = ()
+    not_on: tuple[str, str, str] | None = None
     note: str = ""
     error: str = ""
     remedy: str = ""
@@ -74,6 +79,26 @@ def proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:
         if proof.verdict == "proven":
             found[proof.driver].append(proof.node)
     return {driver: sorted(nodes) for driver, nodes in found.items()}
+
+
+def settle(proofs: Sequence[Proof]) -> list[Proof]:
+    """Whose fault is a volume that did not come up on another node? Its own, where that node's own volume did.
+
+    A node that mounts nothing fails its own proof, and what was proven elsewhere stays proven.
+    """
+    able = {(proof.driver, proof.node) for proof in proofs if proof.verdict == "proven"}
+    settled = []
+    for proof in proofs:
+        if proof.verdict == "proven" and proof.not_on is not None:
+            node, why, remedy = proof.not_on
+            if (proof.driver, node) in able:
+                error = f"volume {proof.volume} did not come up on {node}, where another one does: {why}"
+                settled.append(replace(proof, verdict="failed", error=error, remedy=remedy))
+            else:
+                settled.append(replace(proof, note=f"not read on {node}, which has trouble of its own"))
+            continue
+        settled.append(proof)
+    return settled
 
 
 def compared(written: str, read: str) -> str:

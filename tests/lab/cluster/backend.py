@@ -137,3 +137,9 @@ class Backend:
 
     def exists(self, driver: str, volume: str) -> bool:
         return self.path(driver, volume).is_dir()
+
+    def roll_back(self, driver: str, volume: str) -> None:
+        """Give every file another content, as a disk has that was restored from an older copy."""
+        for file in self.path(driver, volume).rglob("*"):
+            if file.is_file():
+                file.write_bytes(b"an older state\r\n")

@@ -155,6 +155,7 @@ class Exec:
         files_of: Callable[[str, str, str], dict[str, Path] | None],
     ) -> None:
         self._hosts, self._settings, self._node_of, self._files_of = hosts, settings, node_of, files_of
+        self._cut: set[tuple[str, ...]] = set()
 
     async def _start(self, namespace: str, pod: str, container: str, words: list[str]) -> Running:
         answer = self._settings.get().answer(container, words)
@@ -194,6 +195,11 @@ class Exec:
             await _send(socket, STDERR_CHANNEL)
             async for channel, data in running.frames():
                 ended = channel == STATUS_CHANNEL
+                if ended and self._settings.get().cuts(words) and (part["pod"], *words) not in self._cut:
+                    self._cut.add((part["pod"], *words))
+                    if request.transport is not None:
+                        request.transport.abort()
+                    return socket
                 await _send(socket, channel, json.dumps(final_status(int(data))).encode() if ended else data)
         except AgentError as error:
             await _send(socket, STATUS_CHANNEL, json.dumps(final_status(None, str(error))).encode())

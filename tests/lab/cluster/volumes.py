@@ -46,10 +46,15 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """One volume of a pod: its unique name on the node (empty where nothing is attached) and its files."""
+    """One volume of a pod: its unique name on the node (empty where nothing is attached) and its files.
+
+    `driver` and `handle` are empty where it is none of CSI's.
+    """
 
     unique: str
     files: Path
+    driver: str = ""
+    handle: str = ""
 
 
 class InUse:
@@ -98,6 +103,7 @@ class Pod:
         self._record = Recorder(node.cluster, found.involved, "kubelet", found.node)
         self._said = ""
         self._ending = False
+        self._mounted: tuple[Mounted, ...] = ()
         self.task = asyncio.create_task(self._guarded())
 
     async def _guarded(self) -> None:
@@ -111,6 +117,7 @@ class Pod:
         if not self._was_running:
             await asyncio.sleep(self._settings().delay(self.workload.node))
         mounted = await self._mounts()
+        self._mounted = tuple(mounted.values())
         if not self._was_running:
             await self._pull()
         for container in self.workload.containers:
@@ -132,7 +139,7 @@ class Pod:
         tried = 0
         while True:
             try:
-                found = {}
+                found: dict[str, Mounted] = {}
                 for volume, claim in self.workload.claims.items():
                     found[volume] = await self._claim(volume, claim, found)
                 for volume, driver in self.workload.inline.items():
@@ -170,7 +177,7 @@ class Pod:
         await self._reachable(name, driver)
         if not self._backend.exists(driver, handle):
             raise workload.no_volume(name, handle)
-        return Mounted(unique, self._backend.path(driver, handle))
+        return Mounted(unique, self._backend.path(driver, handle), driver, handle)
 
     async def _attaches(self, driver: str) -> bool:
         try:
@@ -239,7 +246,10 @@ class Pod:
         """Containers stop, volumes are unmounted, the pod goes, and then the node says that it holds them no more."""
         self.task.cancel()
         self.files.clear()
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+        for one in self._mounted:
+            if one.driver in self._settings().rolled_back:
+                self._backend.roll_back(one.driver, one.handle)
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         options["preconditions"] = {"uid": self.workload.uid}
         try:
             await self._node.cluster.call("DELETE", self._path, options)
