@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
@@ -40,15 +41,17 @@ def connect(kubeconfig: str, retry_for: float = 20) -> Client:
     return patiently(lambda: get_api_client(kubeconfig=kubeconfig), retry_for)
 
 
-def planned(client: Client, wanted: Wanted | None = None, *, check_access: bool = True) -> Plan:
+def planned(
+    client: Client, wanted: Wanted | None = None, *, check_access: bool = True, driver: Driver = VSPHERE
+) -> Plan:
     """What driver_info returns."""
     wishes = wanted or Wanted()
-    return plan(VSPHERE, wishes, snapshot(client, VSPHERE, wishes, check_access=check_access))
+    return plan(driver, wishes, snapshot(client, driver, wishes, check_access=check_access))
 
 
-def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False) -> Outcome:
+def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:
     """What the role's entry point apply does."""
-    made = planned(client, wanted)
+    made = planned(client, wanted, driver=driver)
     assert made.deployable, made.refusal
     applier = Applier(client)
     return applier.plan(render(made)) if check else applier.apply(render(made))

@@ -1,0 +1,292 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""verify.yml proves volumes on nodes, says what a volume that fails lacks, and leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from integration.kube import applied, connect, install_csi_proxy, label, pipes, writes
+from integration.playbooks import Run, play, start
+from integration.storage import ATTACHMENTS, VOLUMES, folders, storage_class, volumes
+from lab import handle
+from lab.cluster import access
+from lab.cluster.api import kubeconfig
+from lab.handle import Lab, eventually
+
+PLAYBOOK = "playbooks/verify.yml"
+NODES = ("win-1", "win-2", "win-3")
+NAMESPACES = "/api/v1/namespaces"
+OURS = "labelSelector=app.kubernetes.io/part-of=storage-proof"
+ACCOUNT = "verifier"
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Lab]:
+    """Three nodes with vSphere's and SMB's plugins, and an account that holds kubewin-csi-proof and nothing else."""
+    lab = handle.start(f"verify-{os.getpid()}")
+    for host in lab.state.hosts:
+        install_csi_proxy(lab, host.name)
+        label(lab, host.node)
+    deploy(lab, "vsphere", "smb")
+    storage_class(lab, "share", "smb.csi.k8s.io", {"source": "//server/share"}, waits=False)
+    _account(lab)
+    yield lab
+    lab.stop()
+
+
+def deploy(lab: Lab, *keys: str) -> None:
+    """Node plugins on every node, and what belongs to their controllers."""
+    admin = connect(lab.state.kubeconfigs["admin"])
+    for key in keys:
+        applied(admin, Wanted(create_cluster_objects=True), driver=DRIVERS[key])
+    names = {DRIVERS[key].name for key in keys}
+
+    def registered() -> bool:
+        found = [lab.api.get(f"/apis/storage.k8s.io/v1/csinodes/{node}")["spec"]["drivers"] or [] for node in NODES]
+        return all(names <= {entry["name"] for entry in drivers} for drivers in found)
+
+    eventually(registered, f"{', '.join(keys)} on every node")
+
+
+def _account(lab: Lab) -> None:
+    accounts = f"{NAMESPACES}/{access.NAMESPACE}/serviceaccounts"
+    lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-proof"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
+    }
+    lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
+    content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})
+    _kubeconfig(lab).write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def _kubeconfig(lab: Lab) -> Path:
+    return lab.state.paths.kubeconfigs / f"{ACCOUNT}.yaml"
+
+
+def given(lab: Lab, *drivers: str, **variables: Any) -> dict[str, Any]:
+    known = {"kubewin_verify_storage_classes": {"smb": "share"}} if "smb" in drivers else {}
+    numbers = {"kubewin_verify_parallel": 3, "kubewin_verify_step_timeout": 20}
+    return {"kubewin_drivers": drivers, "kubewin_kubeconfig": str(_kubeconfig(lab)), **numbers, **known, **variables}
+
+
+def verify(lab: Lab, *drivers: str, arguments: tuple[str, ...] = (), **variables: Any) -> Run:
+    """Without Windows hosts in the inventory."""
+    return play(PLAYBOOK, "localhost,", *arguments, variables=given(lab, *drivers, **variables))
+
+
+def result(run: Run) -> dict[str, Any]:
+    for event in run.events:
+        if event["event"] in ("ok", "failed") and event["action"].endswith("storage_proof"):
+            found: dict[str, Any] = event["result"]
+            return found
+    raise AssertionError(f"nothing was proven:\n{run.screen}")
+
+
+def by_node(run: Run) -> dict[str, dict[str, Any]]:
+    return {proof["node"]: proof for proof in result(run)["proofs"]}
+
+
+def nothing_is_left(lab: Lab) -> bool:
+    return (
+        lab.api.items(f"{NAMESPACES}?{OURS}") == []
+        and lab.api.items(f"/api/v1/pods?{OURS}") == []
+        and lab.api.items(f"/api/v1/persistentvolumeclaims?{OURS}") == []
+        and lab.api.items(f"/apis/coordination.k8s.io/v1/leases?{OURS}") == []
+        and volumes(lab) == []
+        and lab.api.items(ATTACHMENTS) == []
+        and folders(lab) == []
+    )
+
+
+@contextmanager
+def a_namespace(lab: Lab, name: str, **labels: str) -> Iterator[str]:
+    """One that the run is given, so that it neither makes nor deletes it."""
+    lab.api.ensure(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+    eventually(lambda: lab.api.ok(f"{NAMESPACES}/{name}/serviceaccounts/default"), "its account")
+    yield name
+    lab.api.gone(f"{NAMESPACES}/{name}")
+
+
+def test_volumes_are_proven_on_the_nodes_of_the_hosts_though_connections_are_cut(ready: Lab) -> None:
+    inventory = ready.state.inventories["ntlm-http"]
+    with ready.settings(exec_cuts=("echo",)):
+        run = play(PLAYBOOK, inventory, variables=given(ready, "vsphere", "smb"))
+    assert run.code == 0, run.screen
+    proofs = result(run)["proofs"]
+    expected = {(driver, node) for driver in ("vsphere", "smb") for node in NODES}
+    assert {(proof["driver"], proof["node"]) for proof in proofs} == expected
+    for proof in proofs:
+        assert proof["verdict"] == "proven"
+        same, another = proof["read_on"]
+        assert same == proof["node"]
+        assert another != proof["node"]
+        (wrote,) = [step for step in proof["steps"] if step["step"] == "write"]
+        assert wrote["told"].startswith("run again after 1 lost connection")
+    assert result(run)["proven"] == {driver: list(NODES) for driver in ("vsphere", "smb")}
+    assert "written on win-1, read back on win-1 by its next pod, read back on win-" in run.screen
+    assert "6 of 6 volumes kept what was written to them" in run.screen
+    assert "vsphere on win-1: restart, pod kubewin-proof-" in run.screen
+    assert result(run)["left"] == []
+    assert run.changed == []
+    assert nothing_is_left(ready)
+
+
+def test_a_node_whose_csi_proxy_died_after_registration_fails_and_the_others_pass(ready: Lab) -> None:
+    ready.set_service("win-2", running=False)
+    eventually(lambda: not pipes(ready, "win-2"), "the pipes of win-2 are gone")
+    try:
+        with a_namespace(ready, "given"):
+            run = verify(ready, "vsphere", kubewin_verify_namespace="given", kubewin_verify_step_timeout=6)
+            assert ready.api.ok(f"{NAMESPACES}/given")
+    finally:
+        ready.set_service("win-2", running=True)
+        eventually(lambda: pipes(ready, "win-2"), "the pipes of win-2 are back")
+    assert run.code != 0
+    proofs = by_node(run)
+    assert {node: proof["verdict"] for node, proof in proofs.items()} == {
+        "win-1": "proven",
+        "win-2": "failed",
+        "win-3": "proven",
+    }
+    failed = proofs["win-2"]
+    assert "FailedMount: MountVolume.MountDevice failed" in failed["error"]
+    assert "csi-proxy-disk-v1: The system cannot find the file specified." in failed["error"]
+    assert "csi-proxy does not serve that pipe on win-2: run enable_csi.yml for its host" in failed["remedy"]
+    assert failed["error"] in result(run)["msg"]
+    assert result(run)["reason"] == "proof_failed"
+    assert result(run)["proven"] == {"vsphere": ["win-1", "win-3"]}
+    assert nothing_is_left(ready)
+
+
+def test_a_volume_that_comes_back_with_other_data_is_found(ready: Lab) -> None:
+    with ready.settings(rolled_back=(DRIVERS["vsphere"].name,)):
+        run = verify(ready, "vsphere", kubewin_verify_nodes="win-3")
+    assert run.code != 0
+    proof = by_node(run)["win-3"]
+    assert proof["verdict"] == "failed"
+    assert proof["error"].startswith('the file differs: written "20')
+    assert proof["error"].endswith('read "an older state"')
+    assert [step["step"] for step in proof["steps"] if not step["ok"]] == ["read"]
+    assert nothing_is_left(ready)
+
+
+def test_a_volume_that_its_class_keeps_is_named_and_not_deleted(ready: Lab) -> None:
+    name = storage_class(
+        ready, "kept", DRIVERS["vsphere"].name, {"csi.storage.k8s.io/fstype": "ntfs"}, reclaim="Retain"
+    )
+    with a_namespace(ready, "given"):
+        chosen = {"kubewin_verify_storage_classes": {"vsphere": name}, "kubewin_verify_namespace": "given"}
+        run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"], **chosen)
+    assert run.code == 0, run.screen
+    (volume,) = volumes(ready)
+    (left,) = result(run)["left"]
+    kept = volume["metadata"]["name"]
+    assert (left["kind"], left["name"], left["kept"]) == ("PersistentVolume", kept, True)
+    assert (
+        f"StorageClass kept keeps its volumes (Retain). When you need it no more: kubectl delete pv {kept}"
+        in left["why"]
+    )
+    assert left["why"] in run.screen
+    assert volume["status"]["phase"] == "Released"
+    assert len(folders(ready)) == 1
+    ready.api.patch(f"{VOLUMES}/{kept}", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+    eventually(lambda: nothing_is_left(ready), "the kept volume goes")
+
+
+def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
+    size = ready.audit_size()
+    kubewin = ready.state.kubeconfigs["kubewin"]
+    run = verify(ready, "vsphere", kubewin_kubeconfig=kubewin)
+    assert run.code != 0
+    refused = result(run)
+    assert refused["reason"] == "forbidden"
+    assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["create"]}' in refused["msg"]
+    assert "kubewin-csi-proof" in refused["msg"]
+    assert writes(ready, size) == []
+
+
+def test_check_mode_says_what_would_be_done_and_does_nothing(ready: Lab) -> None:
+    size = ready.audit_size()
+    run = verify(ready, "smb", arguments=("--check",))
+    assert run.code == 0, run.screen
+    assert "smb on win-3: a claim of 10Gi (share, ReadWriteMany), written by a pod" in run.screen
+    assert [entry for entry in ready.audit(ACCOUNT, size) if entry["verb"] in ("patch", "delete")] == []
+
+
+def begin(lab: Lab, record: Path, **variables: Any) -> subprocess.Popen[str]:
+    """A run in the background, as far as a pod of it that runs."""
+    wanted = given(lab, "vsphere", kubewin_verify_nodes=["win-1"], **variables)
+    process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+    running = f"/api/v1/pods?{OURS}&fieldSelector=status.phase=Running"
+    eventually(lambda: lab.api.items(running), "a pod of the proof runs")
+    return process
+
+
+def family(process: int) -> list[int]:
+    """A process and all that came of it: Ansible's workers and modules have sessions of their own."""
+    found = [process]
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in task.read_text(encoding="ascii").split():
+            found += family(int(child))
+    return found
+
+
+def test_an_interrupted_run_takes_everything_away(ready: Lab, tmp_path: Path) -> None:
+    process = begin(ready, tmp_path / "record.jsonl")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    eventually(lambda: nothing_is_left(ready), "all of it is gone")
+
+
+def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(ready: Lab, tmp_path: Path) -> None:
+    process = begin(ready, tmp_path / "record.jsonl")
+    for member in family(process.pid):
+        os.kill(member, signal.SIGKILL)
+    process.communicate()
+    (space,) = ready.api.items(f"{NAMESPACES}?{OURS}")
+    name, killed = space["metadata"]["name"], space["metadata"]["labels"]["kubewin.io/proof-run"]
+
+    # Its lease is fresh: for all that anybody can know, it lives.
+    look = verify(ready, "vsphere", arguments=("--check",))
+    (earlier,) = result(look)["earlier"]
+    assert earlier["run"] == killed
+    assert "renewed its lease" in earlier["lives"]
+
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/kubewin-proof-{killed}"
+    ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"])
+    assert run.code == 0, run.screen
+    assert by_node(run)["win-1"]["verdict"] == "proven"
+    assert result(run)["earlier"] == [{"run": killed, "namespace": name, "lives": ""}]
+    assert result(run)["changed"] is True
+    assert nothing_is_left(ready)
+
+
+@pytest.mark.torture
+def test_six_drivers_are_proven_on_every_node(ready: Lab) -> None:
+    deploy(ready, *DRIVERS)
+    run = verify(ready, *DRIVERS)
+    assert run.code == 0, run.screen
+    proofs = result(run)["proofs"]
+    assert {(proof["driver"], proof["node"]) for proof in proofs} == {(key, node) for key in DRIVERS for node in NODES}
+    assert {proof["verdict"] for proof in proofs} == {"proven"}
+    assert nothing_is_left(ready)
