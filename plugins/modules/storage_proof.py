@@ -225,7 +225,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import Found, Left, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
@@ -394,7 +394,7 @@ def main() -> None:
         if ansible.check_mode:
             told["plan"] += [f"take away what run {one.room.run} left in {one.room.namespace}" for one in dead]
             ansible.exit_json(changed=bool(dead), **told)
-        left: list[Left] = take_away(client, found, params["cleanup_timeout"], say)
+        others = take_away(client, found, params["cleanup_timeout"], say)
         limits = Limits(
             step=params["step_timeout"],
             whole=params["timeout"],
@@ -405,7 +405,10 @@ def main() -> None:
         holder = f"{socket.gethostname()}/{os.getpid()}"
         prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
         proofs = prover.run(decided.targets)
-        left += prover.left
+        ends = time.monotonic() + params["cleanup_timeout"]
+        for other in others:
+            other.rest(ends)
+        left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused", **told)
     except ClusterError as error:

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
-from integration.kube import applied, connect, install_csi_proxy, label, pipes, writes
+from integration.kube import applied, connect, install_csi_proxy, label, pipes
 from integration.playbooks import Run, play, start
 from integration.storage import ATTACHMENTS, VOLUMES, folders, storage_class, volumes
 from lab import handle
@@ -30,6 +29,8 @@ NODES = ("win-1", "win-2", "win-3")
 NAMESPACES = "/api/v1/namespaces"
 OURS = "labelSelector=app.kubernetes.io/part-of=storage-proof"
 ACCOUNT = "verifier"
+# A namespace that runs are given, so that they neither make nor delete one.
+GIVEN = "given"
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,7 @@ def ready() -> Iterator[Lab]:
         label(lab, host.node)
     deploy(lab, "vsphere", "smb")
     storage_class(lab, "share", "smb.csi.k8s.io", {"source": "//server/share"}, waits=False)
+    lab.api.ensure(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GIVEN}})
     _account(lab)
     yield lab
     lab.stop()
@@ -116,15 +118,6 @@ def nothing_is_left(lab: Lab) -> bool:
     )
 
 
-@contextmanager
-def a_namespace(lab: Lab, name: str, **labels: str) -> Iterator[str]:
-    """One that the run is given, so that it neither makes nor deletes it."""
-    lab.api.ensure(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-    eventually(lambda: lab.api.ok(f"{NAMESPACES}/{name}/serviceaccounts/default"), "its account")
-    yield name
-    lab.api.gone(f"{NAMESPACES}/{name}")
-
-
 def test_volumes_are_proven_on_the_nodes_of_the_hosts_though_connections_are_cut(ready: Lab) -> None:
     inventory = ready.state.inventories["ntlm-http"]
     with ready.settings(exec_cuts=("echo",)):
@@ -153,9 +146,7 @@ def test_a_node_whose_csi_proxy_died_after_registration_fails_and_the_others_pas
     ready.set_service("win-2", running=False)
     eventually(lambda: not pipes(ready, "win-2"), "the pipes of win-2 are gone")
     try:
-        with a_namespace(ready, "given"):
-            run = verify(ready, "vsphere", kubewin_verify_namespace="given", kubewin_verify_step_timeout=6)
-            assert ready.api.ok(f"{NAMESPACES}/given")
+        run = verify(ready, "vsphere", kubewin_verify_namespace=GIVEN, kubewin_verify_step_timeout=6)
     finally:
         ready.set_service("win-2", running=True)
         eventually(lambda: pipes(ready, "win-2"), "the pipes of win-2 are back")
@@ -178,7 +169,7 @@ def test_a_node_whose_csi_proxy_died_after_registration_fails_and_the_others_pas
 
 def test_a_volume_that_comes_back_with_other_data_is_found(ready: Lab) -> None:
     with ready.settings(rolled_back=(DRIVERS["vsphere"].name,)):
-        run = verify(ready, "vsphere", kubewin_verify_nodes="win-3")
+        run = verify(ready, "vsphere", kubewin_verify_nodes="win-3", kubewin_verify_namespace=GIVEN)
     assert run.code != 0
     proof = by_node(run)["win-3"]
     assert proof["verdict"] == "failed"
@@ -192,9 +183,8 @@ def test_a_volume_that_its_class_keeps_is_named_and_not_deleted(ready: Lab) -> N
     name = storage_class(
         ready, "kept", DRIVERS["vsphere"].name, {"csi.storage.k8s.io/fstype": "ntfs"}, reclaim="Retain"
     )
-    with a_namespace(ready, "given"):
-        chosen = {"kubewin_verify_storage_classes": {"vsphere": name}, "kubewin_verify_namespace": "given"}
-        run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"], **chosen)
+    chosen = {"kubewin_verify_storage_classes": {"vsphere": name}, "kubewin_verify_namespace": GIVEN}
+    run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"], **chosen)
     assert run.code == 0, run.screen
     (volume,) = volumes(ready)
     (left,) = result(run)["left"]
@@ -212,26 +202,33 @@ def test_a_volume_that_its_class_keeps_is_named_and_not_deleted(ready: Lab) -> N
 
 
 def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
+    path = f"{access.RBAC}/clusterroles/kubewin-csi-proof"
+    rules = ready.api.get(path)["rules"]
+    ready.api.patch(path, {"rules": [rule for rule in rules if "pods/exec" not in rule["resources"]]})
     size = ready.audit_size()
-    kubewin = ready.state.kubeconfigs["kubewin"]
-    run = verify(ready, "vsphere", kubewin_kubeconfig=kubewin)
+    try:
+        run = verify(ready, "vsphere")
+    finally:
+        ready.api.patch(path, {"rules": rules})
     assert run.code != 0
     refused = result(run)
     assert refused["reason"] == "forbidden"
-    assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["create"]}' in refused["msg"]
+    for verb in ("get", "create"):
+        assert f'{{apiGroups: [""], resources: ["pods/exec"], verbs: ["{verb}"]}}' in refused["msg"]
     assert "kubewin-csi-proof" in refused["msg"]
-    assert writes(ready, size) == []
+    assert sent(ready, size) == []
 
 
-def test_check_mode_says_what_would_be_done_and_does_nothing(ready: Lab) -> None:
-    size = ready.audit_size()
-    run = verify(ready, "smb", arguments=("--check",))
-    assert run.code == 0, run.screen
-    assert "smb on win-3: a claim of 10Gi (share, ReadWriteMany), written by a pod" in run.screen
-    assert [entry for entry in ready.audit(ACCOUNT, size) if entry["verb"] in ("patch", "delete")] == []
+def sent(lab: Lab, since: int) -> list[str]:
+    """What our account sent that could have changed something."""
+    return [
+        f"{entry['verb']} {entry['requestURI']}"
+        for entry in lab.audit(f":{ACCOUNT}", since)
+        if entry["verb"] not in ("get", "list", "watch") and "selfsubjectaccessreviews" not in entry["requestURI"]
+    ]
 
 
-def begin(lab: Lab, record: Path, **variables: Any) -> subprocess.Popen[str]:
+def begin(lab: Lab, record: Path, **variables: str) -> subprocess.Popen[str]:
     """A run in the background, as far as a pod of it that runs."""
     wanted = given(lab, "vsphere", kubewin_verify_nodes=["win-1"], **variables)
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
@@ -250,11 +247,12 @@ def family(process: int) -> list[int]:
 
 
 def test_an_interrupted_run_takes_everything_away(ready: Lab, tmp_path: Path) -> None:
-    process = begin(ready, tmp_path / "record.jsonl")
+    process = begin(ready, tmp_path / "record.jsonl", kubewin_verify_namespace=GIVEN)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode != 0
     eventually(lambda: nothing_is_left(ready), "all of it is gone")
+    assert ready.api.ok(f"{NAMESPACES}/{GIVEN}")
 
 
 def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(ready: Lab, tmp_path: Path) -> None:
@@ -266,16 +264,21 @@ def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(r
     name, killed = space["metadata"]["name"], space["metadata"]["labels"]["kubewin.io/proof-run"]
 
     # Its lease is fresh: for all that anybody can know, it lives.
+    size = ready.audit_size()
     look = verify(ready, "vsphere", arguments=("--check",))
+    assert look.code == 0, look.screen
     (earlier,) = result(look)["earlier"]
     assert earlier["run"] == killed
     assert "renewed its lease" in earlier["lives"]
+    assert "vsphere on win-3: a claim of 10Gi (vsphere-csi-windows, ReadWriteOnce), written by a pod" in look.screen
+    assert sent(ready, size) == []
 
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{name}/leases/kubewin-proof-{killed}"
     ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
     run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"])
     assert run.code == 0, run.screen
     assert by_node(run)["win-1"]["verdict"] == "proven"
+    assert result(run)["left"] == []
     assert result(run)["earlier"] == [{"run": killed, "namespace": name, "lives": ""}]
     assert result(run)["changed"] is True
     assert nothing_is_left(ready)

@@ -425,4 +425,4 @@ class Prover:
                 said = now
                 self._say(f"{what}: {now - began:.0f} s: {trouble(live)}")
             self._stop.wait(min(pause, max(0.0, ends - now)))
-            pause = min(pause * 1.5, _LOOK)
+            pause = min(pause * 1.3, _LOOK)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,34 +74,41 @@ class Cleaner:
     def all(self, seconds: float) -> None:
         """Take away everything of the run, its lease last, and its namespace if that is its own."""
         ends = time.monotonic() + seconds
+        self.most(ends)
+        self.rest(ends)
+
+    def most(self, ends: float) -> None:
+        """As all, without waiting for the namespace: Kubernetes takes its time with that."""
         selector = objects.of_run(self._room.run)
-        try:
+        with self._told():
             self._remove(selector, ends, lambda _name: True)
             for lease in self._client.list(kinds.LEASE, self._room.namespace, label_selector=selector).items:
                 self._delete(kinds.LEASE, lease)
-            if self._room.own:
-                self._space(ends)
+            live = self._client.get(kinds.NAMESPACE, self._room.namespace) if self._room.own else None
+            if live is not None:
+                self._delete(kinds.NAMESPACE, live)
+
+    def rest(self, ends: float) -> None:
+        """Wait for the namespace."""
+        with self._told():
+            while self._room.own and self._client.get(kinds.NAMESPACE, self._room.namespace) is not None:
+                if time.monotonic() > ends:
+                    why = "it is being deleted; kubectl describe namespace says why it stays"
+                    self._keep(kinds.NAMESPACE.kind, self._room.namespace, why)
+                    return
+                time.sleep(_LOOK)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """An error while cleaning up hides nothing that was proven; it is told with what it leaves."""
+        try:
+            yield
         except ClusterError as error:
             self._keep(
                 kinds.NAMESPACE.kind if self._room.own else "objects with label",
                 self._room.namespace if self._room.own else f"{objects.RUN}={self._room.run}",
                 f"cleaning up ended with: {error}. The next run takes it away",
             )
-
-    def _space(self, ends: float) -> None:
-        live = self._client.get(kinds.NAMESPACE, self._room.namespace)
-        if live is None:
-            return
-        self._delete(kinds.NAMESPACE, live)
-        while self._client.get(kinds.NAMESPACE, self._room.namespace) is not None:
-            if time.monotonic() > ends:
-                self._keep(
-                    kinds.NAMESPACE.kind,
-                    self._room.namespace,
-                    "it is being deleted; kubectl describe namespace says why it stays",
-                )
-                return
-            time.sleep(_LOOK)
 
     def _remove(self, selector: str, ends: float, ours: Callable[[str], bool]) -> None:
         """Pods first, then claims, then wait for the volumes behind them."""
@@ -205,16 +213,16 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
     return tuple(Found(rooms[one.run], one.lives) for one in judged)
 
 
-def take_away(client: Client, found: Sequence[Found], seconds: float, say: Callable[[str], None]) -> list[Left]:
-    """Take away what dead runs left; answers what of it stays."""
+def take_away(client: Client, found: Sequence[Found], seconds: float, say: Callable[[str], None]) -> list[Cleaner]:
+    """Take away what dead runs left; answers with who does it, to be asked for the rest when this run ends."""
     ends = time.monotonic() + seconds
-    left: list[Left] = []
+    at_work: list[Cleaner] = []
     for one in found:
         if one.lives:
             say(f"run {one.room.run} in namespace {one.room.namespace} is left alone: {one.lives}")
             continue
         say(f"taking away what run {one.room.run} left in namespace {one.room.namespace}")
         cleaner = Cleaner(client, one.room, say)
-        cleaner.all(max(1.0, ends - time.monotonic()))
-        left += cleaner.left
-    return left
+        cleaner.most(ends)
+        at_work.append(cleaner)
+    return at_work
