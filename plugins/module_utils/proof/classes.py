@@ -17,10 +17,9 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A class that fits, or why there is none. waits: its volumes are made once a pod is scheduled. keeps: they stay."""
+    """A class that fits, or why there is none. keeps: its volumes stay when their claims go."""
 
     name: str = ""
-    waits: bool = False
     keeps: bool = False
     refusal: str = ""
 
@@ -90,6 +89,5 @@ def _asked_for(driver: Driver, wanted: str, by_name: Mapping[str, Mapping[str, A
 def _as_chosen(found: Mapping[str, Any]) -> Chosen:
     return Chosen(
         name=found["metadata"]["name"],
-        waits=found.get("volumeBindingMode") == "WaitForFirstConsumer",
         keeps=found.get("reclaimPolicy") == "Retain",
     )
