@@ -29,7 +29,10 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One driver on one node. elsewhere: where its volume is tried next, in this order; the volume decides itself."""
+    """One driver on one node.
+
+    keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
+    """
 
     driver: str
     provisioner: str
@@ -56,6 +59,7 @@ class Plan:
             f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, {target.access_mode}), "
             "written by a pod, read back by its successor"
             + (f", and read on another node ({' or '.join(target.elsewhere)})" if target.elsewhere else "")
+            + (f"; the volume stays, since {target.storage_class} keeps its volumes" if target.keeps else "")
             for target in self.targets
         ]
 
