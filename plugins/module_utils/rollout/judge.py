@@ -30,8 +30,9 @@ _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and proves i
 class Rules:
     """What the user allows, and what is known from elsewhere.
 
-    proven: nodes on which a volume was just written and read back, which stands in for a look at the host. only: judge these nodes, report the others; empty judges all. host_facts_max_age, stable_for: seconds. stable_for
-    is how long a pod must have been Ready when its registration is not known to be its own.
+    only: judge these nodes, report the others; empty judges all. host_facts_max_age, stable_for: seconds. stable_for
+    is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
+    volume was just written and read back, which stands in for a look at the host.
     """
 
     only: frozenset[str] = frozenset()
