@@ -32,3 +32,12 @@ def test_pod_stages_but_deletion_pass_over_plugin_pods() -> None:
             keys = " ".join(item["jq"]["key"] for item in spec["selector"]["matchExpressions"])
             assert "csi-node-driver-registrar" in keys, name
             assert "csi-proxy-" in keys, name
+
+
+def test_pods_with_volumes_are_the_stand_ins_until_they_are_gone() -> None:
+    for stage in rendered():
+        if stage["spec"]["resourceRef"]["kind"] == "Pod":
+            left = [item["jq"] for item in stage["spec"]["selector"]["matchExpressions"]]
+            (volumes,) = [item for item in left if "persistentVolumeClaim" in item["key"]]
+            assert volumes["operator"] == "DoesNotExist"
+            assert all(kind in volumes["key"] for kind in (".ephemeral", ".csi"))
