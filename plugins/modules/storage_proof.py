@@ -87,14 +87,6 @@ options:
     description: Seconds for all proofs together. What was not begun by then is named.
     type: int
     default: 3600
-  cleanup_timeout:
-    description: Seconds to wait, on top of that, until everything is gone.
-    type: int
-    default: 180
-  lease_seconds:
-    description: Seconds without a sign of life after which the next run takes this one for dead.
-    type: int
-    default: 60
   progress_file:
     description: The action sets it. Lines for whoever waits are added to this file, and the run ends when it disappears.
     type: path
@@ -225,7 +217,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
@@ -245,12 +237,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "parallel": {"type": "int", "default": 4},
     "step_timeout": {"type": "int", "default": 300},
     "timeout": {"type": "int", "default": 3600},
-    "cleanup_timeout": {"type": "int", "default": 180},
-    "lease_seconds": {"type": "int", "default": 60},
     "progress_file": {"type": "path"},
 }
-# The least that makes sense of each number.
-LEAST = {"parallel": 1, "step_timeout": 1, "timeout": 1, "cleanup_timeout": 1, "lease_seconds": 4}
 
 
 class Interrupted(BaseException):
@@ -269,9 +257,9 @@ def wishes(params: dict[str, Any]) -> Wishes:
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.
             raise Refused(unknown(name))
-    for name, least in LEAST.items():
-        if params[name] < least:
-            raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
+    for name in ("parallel", "step_timeout", "timeout"):
+        if params[name] < 1:
+            raise Refused(f"{name} is {params[name]}; at least 1 is expected.")
     if params["timeout"] < params["step_timeout"]:
         raise Refused(
             f"timeout is {params['timeout']} and step_timeout {params['step_timeout']}; the whole run needs at least as "
@@ -333,6 +321,7 @@ def refuse(client: Client, wanted: Wishes, decided: Plan, room: Room) -> None:
 
 def watch_over(progress: str | None) -> None:
     """End this process when nobody waits for it any more: Ansible's own processes do not take modules along."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     poll = select.poll()
     poll.register(1, 0)
 
@@ -346,10 +335,11 @@ def watch_over(progress: str | None) -> None:
 
     def end(_number: int, _frame: Any) -> NoReturn:
         # Once is enough: what follows is taking everything away.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
         raise Interrupted
 
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in numbers:
         signal.signal(number, end)
     threading.Thread(target=follow, daemon=True).start()
 
@@ -394,18 +384,12 @@ def main() -> None:
         if ansible.check_mode:
             told["plan"] += [f"take away what run {one.room.run} left in {one.room.namespace}" for one in dead]
             ansible.exit_json(changed=bool(dead), **told)
-        others = take_away(client, found, params["cleanup_timeout"], say)
-        limits = Limits(
-            step=params["step_timeout"],
-            whole=params["timeout"],
-            cleanup=params["cleanup_timeout"],
-            parallel=params["parallel"],
-            lease=params["lease_seconds"],
-        )
+        others = take_away(client, found, say)
+        limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
         holder = f"{socket.gethostname()}/{os.getpid()}"
         prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
         proofs = prover.run(decided.targets)
-        ends = time.monotonic() + params["cleanup_timeout"]
+        ends = time.monotonic() + PATIENCE
         for other in others:
             other.rest(ends)
         left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
@@ -415,8 +399,14 @@ def main() -> None:
         told["left"] = [one.as_dict() for one in prover.left] if prover else []
         ansible.fail_json(msg=str(error), reason=error.reason, **told)
     except Interrupted:
+        if prover:
+            # It may have come while things were taken away.
+            prover.clean()
+        told["left"] = [one.as_dict() for one in prover.left] if prover else []
         ansible.fail_json(
-            msg="the run was ended from outside; what it had made was taken away", reason="interrupted", **told
+            msg="the run was ended from outside; what it made was taken away, but for what is left",
+            reason="interrupted",
+            **told,
         )
     told.update(
         run=run,

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes import client, config
 from kubernetes.stream import stream
-from lab.cluster.api import ApiError, Object
+from lab.cluster.api import Object
 from lab.handle import Lab, eventually
 
 NAMESPACE = "stories"
@@ -164,13 +164,3 @@ def folders(lab: Lab) -> list[Path]:
 def status(lab: Lab, node: str) -> Object:
     found: Object = lab.api.get(f"/api/v1/nodes/{node}")["status"]
     return found
-
-
-def exists(lab: Lab, path: str) -> bool:
-    try:
-        lab.api.get(path)
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return False
-    return True

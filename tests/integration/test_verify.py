@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -246,9 +247,19 @@ def family(process: int) -> list[int]:
     return found
 
 
-def test_an_interrupted_run_takes_everything_away(ready: Lab, tmp_path: Path) -> None:
+def test_an_interrupted_run_takes_everything_away_however_often_it_is_interrupted(ready: Lab, tmp_path: Path) -> None:
     process = begin(ready, tmp_path / "record.jsonl", kubewin_verify_namespace=GIVEN)
+    members = family(process.pid)
+    # Its claim is held, so that the second signal comes while things are taken away.
+    (claim,) = ready.api.items(f"/api/v1/persistentvolumeclaims?{OURS}")
+    path = f"/api/v1/namespaces/{GIVEN}/persistentvolumeclaims/{claim['metadata']['name']}"
+    ready.api.patch(path, {"metadata": {"finalizers": [*claim["metadata"]["finalizers"], "test/hold"]}})
     process.send_signal(signal.SIGINT)
+    eventually(lambda: "deletionTimestamp" in ready.api.get(path)["metadata"], "its claim is told to go")
+    for member in members:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member, signal.SIGINT)
+    ready.api.patch(path, {"metadata": {"finalizers": None}})
     process.communicate(timeout=60)
     assert process.returncode != 0
     eventually(lambda: nothing_is_left(ready), "all of it is gone")

@@ -169,18 +169,17 @@ class Client:
         )  # fmt: skip
 
     def delete(
-        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, foreground: bool = True
+        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground"
     ) -> None:
         """Delete the object that was seen, dependents first; one that is gone already is no error.
 
         Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
-        foreground: what depends on it goes first. What has no dependents goes sooner without.
         """
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
-            "propagationPolicy": "Foreground" if foreground else "Background",
+            "propagationPolicy": policy,
             **({"dryRun": ["All"]} if dry_run else {}),
         }
         query = {"dry_run": "All"} if dry_run else {}

@@ -34,6 +34,8 @@ _FIRST_LOOK, _LOOK = 0.1, 1.0
 _SAY = 10.0
 # One command's time; a longer one is taken for lost and sent again.
 _COMMAND = 30.0
+# Seconds without a sign of life after which the next run takes this one for dead.
+_LEASE = 60
 
 
 class Stopped(Exception):
@@ -51,13 +53,11 @@ class Trouble(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds for a step, for all proofs together, for taking things away again; nodes at once; life of the lease."""
+    """Seconds for a step and for all proofs together; nodes at once."""
 
     step: float
     whole: float
-    cleanup: float
     parallel: int
-    lease: int
 
 
 @dataclass(slots=True)
@@ -124,7 +124,11 @@ class Prover:
             self._stop.set()
             if beat.ident is not None:
                 beat.join()
-            self._cleaner.all(self._limits.cleanup)
+            self.clean()
+
+    def clean(self) -> None:
+        """Take everything away; for who was interrupted while that was done, to do it again."""
+        self._cleaner.all()
 
     def _all(self, targets: Sequence[Target]) -> list[Proof]:
         by_node: dict[str, list[Target]] = {}
@@ -145,11 +149,11 @@ class Prover:
     # The sign of life
 
     def _renew(self) -> None:
-        lease = self._room.lease(self._holder, self._limits.lease, self._client.now())
+        lease = self._room.lease(self._holder, _LEASE, self._client.now())
         self._client.apply(lease, dry_run=False)
 
     def _keep_alive(self) -> None:
-        while not self._stop.wait(self._limits.lease / 4):
+        while not self._stop.wait(_LEASE / 4):
             try:
                 self._renew()
             except ClusterError as error:
@@ -192,7 +196,7 @@ class Prover:
             where = " and ".join(journal.read_on)
             self._say(f"{target.driver} on {target.node}: proven in {done.seconds:g} s, read back on {where}")
         if begun and not self._stop.is_set():
-            self._cleaner.target(target, self._limits.cleanup)
+            self._cleaner.target(target)
         return done
 
     def _move(self, journal: _Journal, pod: str, text: str) -> None:
@@ -308,7 +312,7 @@ class Prover:
         node = str((live.get("spec") or {}).get("nodeName", ""))
         uid = str(live["metadata"]["uid"])
         with self._step(journal, f"{step}: delete", node):
-            self._client.delete(kinds.POD, pod, namespace, uid, dry_run=False, foreground=False)
+            self._client.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
             self._until(
                 kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
                 lambda now: Trouble(

@@ -21,6 +21,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import R
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target
 
 _LOOK = 0.3
+# Until everything is gone; storage may take minutes to detach and delete a disk.
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +61,21 @@ class Cleaner:
             with self._lock:
                 self._volumes[volume] = claim
 
-    def target(self, target: Target, seconds: float) -> None:
+    def target(self, target: Target) -> None:
         """Take away one target's claim and pods, as long as the run goes on."""
         name = self._room.name(target)
         selector = objects.of_run(self._room.run)
         try:
             self._remove(
-                selector, time.monotonic() + seconds, lambda found: found == name or found.startswith(f"{name}-")
+                selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
             )
         except ClusterError as error:
             # Everything is tried once more when the run ends, and what is left then is told.
             self._say(f"{target.driver} on {target.node}: {error}")
 
-    def all(self, seconds: float) -> None:
+    def all(self) -> None:
         """Take away everything of the run, its lease last, and its namespace if that is its own."""
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + PATIENCE
         self.most(ends)
         self.rest(ends)
 
@@ -157,7 +159,7 @@ class Cleaner:
         if live is not None and spec.get("persistentVolumeReclaimPolicy") != "Retain":
             return True
         with self._lock:
-            del self._volumes[name]
+            self._volumes.pop(name, None)
             self._left.pop((kinds.PERSISTENT_VOLUME.kind, name), None)
         if live is not None:
             handle = (spec.get("csi") or {}).get("volumeHandle") or "what is behind it"
@@ -172,7 +174,7 @@ class Cleaner:
         metadata = item["metadata"]
         try:
             self._client.delete(
-                kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False, foreground=False
+                kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False, policy="Background"
             )
         except ClusterError as error:
             # It was made anew under its name, or changed at this moment: the next look sees what is there now.
@@ -213,9 +215,9 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
     return tuple(Found(rooms[one.run], one.lives) for one in judged)
 
 
-def take_away(client: Client, found: Sequence[Found], seconds: float, say: Callable[[str], None]) -> list[Cleaner]:
+def take_away(client: Client, found: Sequence[Found], say: Callable[[str], None]) -> list[Cleaner]:
     """Take away what dead runs left; answers with who does it, to be asked for the rest when this run ends."""
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + PATIENCE
     at_work: list[Cleaner] = []
     for one in found:
         if one.lives:

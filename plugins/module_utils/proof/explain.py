@@ -16,20 +16,17 @@ _TELLING = (
     "FailedScheduling",
 )  # fmt: skip
 
+_UNKNOWN_DRIVER = (
+    "the kubelet of {node} does not know the driver: run enable_csi.yml, whose gate says what its plugin pod lacks"
+)
 _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("csi-proxy", "cannot find the file"),
         "csi-proxy does not serve that pipe on {node}: run enable_csi.yml for its host, or start the service there "
         "(sc.exe start csi-proxy) and delete the plugin pod of that node",
     ),
-    (
-        ("list of registered csi drivers",),
-        "the kubelet of {node} does not know the driver: run enable_csi.yml, whose gate says what its plugin pod lacks",
-    ),
-    (
-        ("does not contain driver",),
-        "the kubelet of {node} does not know the driver: run enable_csi.yml, whose gate says what its plugin pod lacks",
-    ),
+    (("list of registered csi drivers",), _UNKNOWN_DRIVER),
+    (("does not contain driver",), _UNKNOWN_DRIVER),
     (("actively refused",), "the driver's plugin pod on {node} does not run: look at it and its log"),
     (
         ("multi-attach",),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import term_matches
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import term_matches, tolerates
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
 # https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
@@ -63,15 +63,6 @@ def _says_windows(taint: Taint) -> bool:
     return taint.key.lower() in _WINDOWS_KEYS and taint.value.lower() in ("windows", "win1809", "")
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
-    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
-    if effect not in ("", taint.effect) or key not in ("", taint.key):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(key) and (toleration.get("value") or "") == taint.value
-
-
 def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
     """Why no pod of a proof may go to a node, with what helps; empty when it may."""
     facts = node.facts
@@ -83,7 +74,7 @@ def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]
     for taint in facts.taints:
         if taint.effect == "PreferNoSchedule" or _says_windows(taint):
             continue
-        if not any(_tolerates(one, taint) for one in tolerations):
+        if not any(tolerates(one, taint) for one in tolerations):
             shown = f"{taint.key}={taint.value}" if taint.value else taint.key
             return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
     if not image and not node.image():

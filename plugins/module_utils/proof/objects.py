@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target
 
-PART_OF = "app.kubernetes.io/part-of"
 PART = "storage-proof"
 RUN = "kubewin.io/proof-run"
-NODE = "kubewin.io/proof-node"
 OURS = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
 MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
@@ -66,7 +65,7 @@ class Room:
         return {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": self._metadata(self.name(target), {NODE: target.node}),
+            "metadata": self._metadata(self.name(target)),
             "spec": {
                 "accessModes": [target.access_mode],
                 "storageClassName": target.storage_class,
@@ -85,7 +84,7 @@ class Room:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": self._metadata(f"{self.name(target)}-{number}", {NODE: node}),
+            "metadata": self._metadata(f"{self.name(target)}-{number}"),
             "spec": {
                 "os": {"name": "windows"},
                 "nodeSelector": {"kubernetes.io/os": "windows"},
@@ -120,11 +119,8 @@ class Room:
         digest = hashlib.sha256(target.node.encode()).hexdigest()[:8]
         return f"{target.driver.replace('_', '-')}-{digest}"
 
-    def _metadata(self, name: str, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
-        metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": self.labels()}
-        if annotations:
-            metadata["annotations"] = dict(annotations)
-        return metadata
+    def _metadata(self, name: str) -> dict[str, Any]:
+        return {"name": name, "namespace": self.namespace, "labels": self.labels()}
 
 
 def attachment(provisioner: str, handle: str, node: str) -> str:

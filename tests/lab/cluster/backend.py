@@ -126,20 +126,20 @@ class Backend:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def path(self, driver: str, volume: str) -> Path:
+    def _path(self, driver: str, volume: str) -> Path:
         return self._root / driver / urllib.parse.quote(volume, safe="")
 
-    def create(self, driver: str, volume: str) -> None:
-        self.path(driver, volume).mkdir(parents=True, exist_ok=True)
+    def create(self, driver: str, volume: str) -> Path:
+        """Its directory, made unless it is there."""
+        path = self._path(driver, volume)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     def delete(self, driver: str, volume: str) -> None:
-        shutil.rmtree(self.path(driver, volume), ignore_errors=True)
-
-    def exists(self, driver: str, volume: str) -> bool:
-        return self.path(driver, volume).is_dir()
+        shutil.rmtree(self._path(driver, volume), ignore_errors=True)
 
     def roll_back(self, driver: str, volume: str) -> None:
         """Give every file another content, as a disk has that was restored from an older copy."""
-        for file in self.path(driver, volume).rglob("*"):
+        for file in self._path(driver, volume).rglob("*"):
             if file.is_file():
                 file.write_bytes(b"an older state\r\n")

@@ -42,16 +42,14 @@ class Settings:
 
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
-    outlives its pod, as when a registrar is killed before it can remove its socket. `attach_patience` is how long a pod's
-    volumes may take to be attached before its events say so (real kubelets: 2 minutes). `rolled_back` are drivers whose
-    volumes come back with an older content each time they were unmounted. An exec found by a pattern of `exec_cuts`
+    outlives its pod, as when a registrar is killed before it can remove its socket. `rolled_back` are
+    drivers whose volumes come back with an older content each time they were unmounted. An exec found by a pattern of `exec_cuts`
     (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
     """
 
     start_delay: float = 0.15
     node_delays: Mapping[str, float] = field(default_factory=dict)
     registration_delay: float = 0.1
-    attach_patience: float = 5.0
     backoff: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     bad_images: tuple[str, ...] = ("*:nosuchtag",)
     pipes_without_host: bool = False

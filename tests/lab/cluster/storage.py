@@ -206,8 +206,12 @@ class Storage:
         }
         if node and (terms := await self._topology(driver, node)):
             volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}}
-        with contextlib.suppress(_Exists):
-            await self._create(VOLUMES, volume)
+        try:
+            await self._cluster.call("POST", VOLUMES, volume)
+        except Refused as error:
+            # It was made by a try whose answer was lost.
+            if error.status != 409:
+                raise
 
     async def _topology(self, driver: str, node: str) -> list[Object]:
         """What CreateVolume answers as accessible topology: the segment of the node that the scheduler chose."""
@@ -215,14 +219,6 @@ class Storage:
         keys = next((entry.get("topologyKeys") or [] for entry in drivers if entry["name"] == driver), [])
         labels = (await self._cluster.call("GET", f"/api/v1/nodes/{node}"))["metadata"]["labels"]
         return [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
-
-    async def _create(self, path: str, thing: Object) -> None:
-        try:
-            await self._cluster.call("POST", path, thing)
-        except Refused as error:
-            if error.status == 409:
-                raise _Exists from error
-            raise
 
     async def _reclaim(self, volume: Object) -> None:
         name, driver = volume["metadata"]["name"], _annotations(volume)[PROVISIONED_BY]
@@ -246,8 +242,8 @@ class Storage:
             attachment["spec"]["nodeName"],
         )
         path, finalizer = f"{ATTACHMENTS}/{name}", _attacher_finalizer(driver)
-        while trouble := await self._cannot_attach(attachment, driver, node):
-            error = {"message": trouble, "time": plugin.stamp()}
+        while not await self._registered(driver, node):
+            error = {"message": f"CSINode {node} does not contain driver {driver}", "time": plugin.stamp()}
             await self._cluster.call(
                 "PATCH", f"{path}/status", {"status": {"attached": False, "attachError": error}}, MERGE
             )
@@ -260,14 +256,9 @@ class Storage:
         await self._cluster.call("PATCH", f"{path}/status", {"status": {"attached": True, "attachError": None}}, MERGE)
         say(f"{driver} attached {_volume_of(attachment)} to {node}")
 
-    async def _cannot_attach(self, attachment: Object, driver: str, node: str) -> str:
+    async def _registered(self, driver: str, node: str) -> bool:
         drivers = (await self._cluster.call("GET", f"{CSI_NODES}/{node}"))["spec"].get("drivers") or []
-        if not any(entry["name"] == driver for entry in drivers):
-            return f"CSINode {node} does not contain driver {driver}"
-        source = (await self._cluster.call("GET", f"{VOLUMES}/{_volume_of(attachment)}"))["spec"].get("csi")
-        if source and not self._backend.exists(driver, source["volumeHandle"]):
-            return f'rpc error: code = NotFound desc = volume "{source["volumeHandle"]}" not found'
-        return ""
+        return any(entry["name"] == driver for entry in drivers)
 
     async def _detach(self, attachment: Object) -> None:
         name, driver, volume = attachment["metadata"]["name"], attachment["spec"]["attacher"], _volume_of(attachment)
@@ -298,10 +289,6 @@ class Storage:
                     return
                 raise
             return
-
-
-class _Exists(Exception):
-    """There is one of that name already."""
 
 
 def _to_reclaim(volume: Object) -> bool:

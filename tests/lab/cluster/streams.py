@@ -166,7 +166,7 @@ class Exec:
         if files is not None:
             if not files:
                 raise nanoserver.CannotStart(f"container not found ({json.dumps(container)})")
-            done = nanoserver.run(words, files, node or "")
+            done = nanoserver.run(words, files)
             return Scripted(done.code, done.stdout.encode(), done.stderr.encode())
         host = self._hosts.find(node) if node else None
         if host is None:

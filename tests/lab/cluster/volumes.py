@@ -27,6 +27,8 @@ from lab.cluster.watch import Cluster, Refused, say
 from lab.cluster.workload import Trouble, Workload
 
 POLL = 0.1
+# How long a pod's volumes may take to be attached before its events say so; real kubelets wait 2 minutes.
+ATTACH_PATIENCE = 5.0
 
 
 class Node(Protocol):
@@ -142,8 +144,6 @@ class Pod:
                 found: dict[str, Mounted] = {}
                 for volume, claim in self.workload.claims.items():
                     found[volume] = await self._claim(volume, claim, found)
-                for volume, driver in self.workload.inline.items():
-                    await self._reachable(volume, driver)
                 return found
             except Trouble as trouble:
                 await self._show(workload.waiting(self.workload, self._started, self._address))
@@ -166,8 +166,7 @@ class Pod:
         source = (await call("GET", f"/api/v1/persistentvolumes/{name}"))["spec"].get("csi")
         if source is None:
             # Not a CSI volume: nothing here stands in for its driver, so it is taken to be there.
-            self._backend.create("other", name)
-            return Mounted("", self._backend.path("other", name))
+            return Mounted("", self._backend.create("other", name))
         driver, handle = source["driver"], source["volumeHandle"]
         unique = ""
         if await self._attaches(driver):
@@ -175,9 +174,8 @@ class Pod:
             await self._in_use.hold(pod.node, pod.uid, {unique, *(one.unique for one in before.values() if one.unique)})
             await self._attached(volume, driver, handle)
         await self._reachable(name, driver)
-        if not self._backend.exists(driver, handle):
-            raise workload.no_volume(name, handle)
-        return Mounted(unique, self._backend.path(driver, handle), driver, handle)
+        # One that an administrator wrote by hand is taken to be there, too.
+        return Mounted(unique, self._backend.create(driver, handle), driver, handle)
 
     async def _attaches(self, driver: str) -> bool:
         try:
@@ -191,7 +189,7 @@ class Pod:
             f"/apis/storage.k8s.io/v1/volumeattachments/{workload.attachment_name(driver, handle, self.workload.node)}"
         )
         loop = asyncio.get_running_loop()
-        ends = loop.time() + self._settings().attach_patience
+        ends = loop.time() + ATTACH_PATIENCE
         while loop.time() < ends:
             try:
                 found = await self._node.cluster.call("GET", path)

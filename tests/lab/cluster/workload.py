@@ -26,10 +26,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A pod that cannot run before its volumes are mounted.
-
-    `claims`: claim by name of the volume; `inline`: CSI driver by name of the volume.
-    """
+    """A pod that cannot run before its volumes are mounted. `claims`: claim by name of the volume."""
 
     uid: str
     namespace: str
@@ -37,7 +34,6 @@ class Workload:
     node: str
     containers: tuple[Container, ...]
     claims: Mapping[str, str]
-    inline: Mapping[str, str]
 
     @property
     def involved(self) -> Object:
@@ -45,24 +41,21 @@ class Workload:
 
 
 def read(pod: Object) -> Workload | None:
-    """The workload that this pod is; None for a pod without such volumes, and for node plugins.
+    """The workload that this pod is; None for a pod without claims, and for node plugins.
 
     KWOK's stages draw the same line.
     """
     volumes: list[Object] = pod["spec"].get("volumes") or []
-    name = pod["metadata"]["name"]
     claims = {
         one["name"]: one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one
     }
-    claims |= {one["name"]: f"{name}-{one['name']}" for one in volumes if "ephemeral" in one}
-    inline = {one["name"]: one["csi"]["driver"] for one in volumes if "csi" in one}
     found = plugin.read(pod)
-    if (not claims and not inline) or (found is not None and (found.registrar or found.pipes)):
+    if not claims or (found is not None and (found.registrar or found.pipes)):
         return None
     return Workload(
         uid=pod["metadata"]["uid"],
         namespace=pod["metadata"]["namespace"],
-        name=name,
+        name=pod["metadata"]["name"],
         node=pod["spec"].get("nodeName", ""),
         containers=tuple(
             Container(
@@ -73,7 +66,6 @@ def read(pod: Object) -> Workload | None:
             for item in pod["spec"].get("containers") or []
         ),
         claims=claims,
-        inline=inline,
     )
 
 
@@ -181,10 +173,6 @@ def no_pipe(volume: str, driver: str, pipe: str) -> Trouble:
         rf'connection error: desc = "transport: Error while dialing open \\\\.\\pipe\\{pipe}: The system cannot find the '
         'file specified."',
     )
-
-
-def no_volume(volume: str, handle: str) -> Trouble:
-    return not_mounted(volume, f"rpc error: code = NotFound desc = volume {handle} not found")
 
 
 def unbound(volumes: list[str], namespace: str, claim: str, why: str) -> Trouble:
