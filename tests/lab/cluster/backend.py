@@ -138,8 +138,9 @@ class Backend:
     def delete(self, driver: str, volume: str) -> None:
         shutil.rmtree(self._path(driver, volume), ignore_errors=True)
 
-    def roll_back(self, driver: str, volume: str) -> None:
-        """Give every file another content, as a disk has that was restored from an older copy."""
-        for file in self._path(driver, volume).rglob("*"):
-            if file.is_file():
-                file.write_bytes(b"an older state\r\n")
+
+def roll_back(volume: Path) -> None:
+    """Give every file another content, as a disk has that was restored from an older copy."""
+    for file in volume.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"an older state\r\n")

@@ -43,7 +43,7 @@ class Settings:
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
     outlives its pod, as when a registrar is killed before it can remove its socket. `rolled_back` are
-    drivers whose volumes come back with an older content each time they were unmounted. An exec found by a pattern of `exec_cuts`
+    nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of `exec_cuts`
     (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
     """
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from lab.cluster import plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
-from lab.cluster.backend import Backend
+from lab.cluster.backend import Backend, roll_back
 from lab.cluster.events import Recorder
 from lab.cluster.hostlink import HostUnreachable
 from lab.cluster.plugin import Plugin
@@ -48,15 +48,10 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """One volume of a pod: its unique name on the node (empty where nothing is attached) and its files.
-
-    `driver` and `handle` are empty where it is none of CSI's.
-    """
+    """One volume of a pod: its unique name on the node (empty where nothing is attached) and its files."""
 
     unique: str
     files: Path
-    driver: str = ""
-    handle: str = ""
 
 
 class InUse:
@@ -175,7 +170,7 @@ class Pod:
             await self._attached(volume, driver, handle)
         await self._reachable(name, driver)
         # One that an administrator wrote by hand is taken to be there, too.
-        return Mounted(unique, self._backend.create(driver, handle), driver, handle)
+        return Mounted(unique, self._backend.create(driver, handle))
 
     async def _attaches(self, driver: str) -> bool:
         try:
@@ -244,9 +239,9 @@ class Pod:
         """Containers stop, volumes are unmounted, the pod goes, and then the node says that it holds them no more."""
         self.task.cancel()
         self.files.clear()
-        for one in self._mounted:
-            if one.driver in self._settings().rolled_back:
-                self._backend.roll_back(one.driver, one.handle)
+        if self.workload.node in self._settings().rolled_back:
+            for one in self._mounted:
+                roll_back(one.files)
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         options["preconditions"] = {"uid": self.workload.uid}
         try:
