@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def a_namespace(lab: Lab) -> Iterator[None]:
     yield
     for path in (PODS, CLAIMS):
         lab.api.delete(path)
-        eventually(lambda path=path: not lab.api.items(path), f"nothing left of {path}")
+        eventually(partial(_empty, lab, path), f"nothing left of {path}")
     # Kept volumes are released by now; nobody else deletes them.
     for volume in volumes(lab):
         if volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain":
@@ -60,6 +61,10 @@ def a_namespace(lab: Lab) -> Iterator[None]:
     eventually(lambda: not volumes(lab), "no volume left")
     lab.api.gone(f"/api/v1/namespaces/{NAMESPACE}")
     eventually(lambda: not lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}"), "the namespace is gone")
+
+
+def _empty(lab: Lab, path: str) -> bool:
+    return not lab.api.items(path)
 
 
 def claim(lab: Lab, name: str, storage_class_name: str, mode: str = "ReadWriteOnce") -> None:
@@ -118,9 +123,9 @@ def gone(lab: Lab, path: str) -> None:
     eventually(lambda: not lab.api.ok(path), f"{path} is gone")
 
 
-def events(lab: Lab, namespace: str = NAMESPACE) -> list[str]:
+def events(lab: Lab) -> list[str]:
     """What is told of the namespace's objects: "name reason message"."""
-    found = lab.api.items(f"/api/v1/namespaces/{namespace}/events")
+    found = lab.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
     return [f"{one['involvedObject']['name']} {one['reason']} {one['message']}" for one in found]
 
 
@@ -131,13 +136,14 @@ def told(lab: Lab, *words: str) -> str:
     )
 
 
-def run(lab: Lab, name: str, *command: str, namespace: str = NAMESPACE) -> tuple[int | str, str, str]:
+def run(lab: Lab, name: str, *command: str) -> tuple[int | str, str, str]:
     """Run a command in a pod with the client that everybody uses; the code is a text where nothing could be started."""
-    core = client.CoreV1Api(config.new_client_from_config(lab.state.kubeconfigs["admin"]))
+    load: Any = config.new_client_from_config
+    core = client.CoreV1Api(load(lab.state.kubeconfigs["admin"]))
     socket: Any = stream(
         core.connect_get_namespaced_pod_exec,
         name,
-        namespace,
+        NAMESPACE,
         command=list(command),
         stdout=True,
         stderr=True,

@@ -188,7 +188,7 @@ def test_a_kept_volume_outlives_its_claim(ground: Lab) -> None:
 
 
 def _folder(lab: Lab, volume: str) -> Path:
-    source = lab.api.get(f"{VOLUMES}/{volume}")["spec"]["csi"]
+    source: dict[str, str] = lab.api.get(f"{VOLUMES}/{volume}")["spec"]["csi"]
     return lab.state.paths.volumes / source["driver"] / source["volumeHandle"]
 
 

@@ -108,9 +108,9 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
             f"DaemonSet {provider} provides {picture.driver} here too; the two take each other's registration away"
         )
         lacks.append(Lack("CSI-G30", "red", message, "remove one of them"))
-    notes = ("cordoned; the plugin runs, workloads are not scheduled here",) if node.cordoned else ()
-    notes += ("nobody looked at the host; a volume was proven there",) if proven else ()
-    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=notes)
+    notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
+    notes += ["nobody looked at the host; a volume was proven there"] if proven else []
+    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
 def _host(picture: Picture, rules: Rules, node: NodeFacts, host: HostFacts | None) -> Iterator[Lack]:

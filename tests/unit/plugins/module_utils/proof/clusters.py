@@ -30,14 +30,16 @@ def node(
     return ProofNode.from_objects(body, {"spec": {"drivers": [{"name": one} for one in drivers]}})
 
 
-def storage_class(name: str, provisioner: str, default: bool = False, **parameters: str) -> dict[str, Any]:
+def storage_class(
+    name: str, provisioner: str, parameters: dict[str, str] | None = None, *, default: bool = False
+) -> dict[str, Any]:
     """A StorageClass; the parameter fstype is written as csi.storage.k8s.io/fstype."""
     known = {"fstype": "csi.storage.k8s.io/fstype"}
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
     return {
         "metadata": {"name": name, "annotations": annotations},
         "provisioner": provisioner,
-        "parameters": {known.get(key, key): value for key, value in parameters.items()},
+        "parameters": {known.get(key, key): value for key, value in (parameters or {}).items()},
     }
 
 

@@ -32,7 +32,7 @@ VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))
     ],
 )
 def test_what_fits_windows(driver: str, parameters: dict[str, str], why: str) -> None:
-    found = unfit(DRIVERS[driver], storage_class("one", DRIVERS[driver].name, **parameters))
+    found = unfit(DRIVERS[driver], storage_class("one", DRIVERS[driver].name, parameters))
     assert found.startswith(why) if why else not found
 
 
@@ -50,7 +50,7 @@ def test_ours_comes_first_then_the_default_then_the_first_by_name() -> None:
 
 def test_a_class_that_does_not_fit_is_passed_over() -> None:
     unfitting = storage_class(EBS.storage_class.name, EBS.name)
-    assert choose(EBS, "", [unfitting, storage_class("windows", EBS.name, fstype="ntfs")]).name == "windows"
+    assert choose(EBS, "", [unfitting, storage_class("windows", EBS.name, {"fstype": "ntfs"})]).name == "windows"
 
 
 def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make() -> None:
@@ -73,8 +73,8 @@ def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make
 )
 def test_the_class_asked_for_is_taken_or_refused(wanted: str, said: str) -> None:
     classes = [
-        storage_class("fits", EBS.name, fstype="ntfs"),
-        storage_class("linux", EBS.name, fstype="ext4"),
+        storage_class("fits", EBS.name, {"fstype": "ntfs"}),
+        storage_class("linux", EBS.name, {"fstype": "ext4"}),
         storage_class("other", VSPHERE.name),
     ]
     assert choose(EBS, "fits", classes).name == "fits"

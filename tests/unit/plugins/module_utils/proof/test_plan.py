@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Plan
 from unit.plugins.module_utils.proof.clusters import node, storage_class
 
 VSPHERE, SMB = DRIVERS["vsphere"], DRIVERS["smb"]
-CLASSES = [storage_class("disks", VSPHERE.name), storage_class("share", SMB.name, source="//server/share")]
+CLASSES = [storage_class("disks", VSPHERE.name), storage_class("share", SMB.name, {"source": "//server/share"})]
 THREE = [node("win-3"), node("win-1"), node("win-2")]
 
 
