@@ -239,6 +239,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 3600},
     "progress_file": {"type": "path"},
 }
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Interrupted(BaseException):
@@ -319,9 +320,14 @@ def refuse(client: Client, wanted: Wishes, decided: Plan, room: Room) -> None:
         raise Refused("\n".join(refusals))
 
 
+def deaf() -> None:
+    """Nobody ends this process from here on: what follows is taking everything away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def watch_over(progress: str | None) -> None:
     """End this process when nobody waits for it any more: Ansible's own processes do not take modules along."""
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     poll = select.poll()
     poll.register(1, 0)
 
@@ -334,12 +340,10 @@ def watch_over(progress: str | None) -> None:
             time.sleep(0.5)
 
     def end(_number: int, _frame: Any) -> NoReturn:
-        # Once is enough: what follows is taking everything away.
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
+        deaf()
         raise Interrupted
 
-    for number in numbers:
+    for number in SIGNALS:
         signal.signal(number, end)
     threading.Thread(target=follow, daemon=True).start()
 
@@ -388,7 +392,11 @@ def main() -> None:
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
         holder = f"{socket.gethostname()}/{os.getpid()}"
         prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
-        proofs = prover.run(decided.targets)
+        try:
+            proofs = prover.run(decided.targets)
+        finally:
+            deaf()
+            prover.clean()
         ends = time.monotonic() + PATIENCE
         for other in others:
             other.rest(ends)
@@ -399,9 +407,6 @@ def main() -> None:
         told["left"] = [one.as_dict() for one in prover.left] if prover else []
         ansible.fail_json(msg=str(error), reason=error.reason, **told)
     except Interrupted:
-        if prover:
-            # It may have come while things were taken away.
-            prover.clean()
         told["left"] = [one.as_dict() for one in prover.left] if prover else []
         ansible.fail_json(
             msg="the run was ended from outside; what it made was taken away, but for what is left",

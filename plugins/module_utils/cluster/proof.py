@@ -110,7 +110,7 @@ class Prover:
         return self._cleaner.left
 
     def run(self, targets: Sequence[Target]) -> list[Proof]:
-        """Prove every target. Whatever happens, everything made here is taken away before this returns or raises."""
+        """Prove every target; clean has to follow, whatever comes of this."""
         beat = threading.Thread(target=self._keep_alive, daemon=True)
         try:
             if self._room.own:
@@ -124,10 +124,9 @@ class Prover:
             self._stop.set()
             if beat.ident is not None:
                 beat.join()
-            self.clean()
 
     def clean(self) -> None:
-        """Take everything away; for who was interrupted while that was done, to do it again."""
+        """Take everything away that was made."""
         self._cleaner.all()
 
     def _all(self, targets: Sequence[Target]) -> list[Proof]:
