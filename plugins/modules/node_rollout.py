@@ -89,6 +89,13 @@ options:
     description: Pass when nodes are registered but nobody looked at their hosts. It is said all the same.
     type: bool
     default: false
+  proven:
+    description:
+      - Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. That stands in for a look at
+        their hosts. What a look at the host did see is believed all the same.
+    type: list
+    elements: str
+    default: []
   allow_zero_nodes:
     description: Pass when there is no node to judge.
     type: bool
@@ -114,6 +121,7 @@ options:
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.csi_proxy_info
+  - module: kubewin.csi.storage_proof
 """
 
 EXAMPLES = r"""
@@ -207,6 +215,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "nodes": {"type": "list", "elements": "str", "default": []},
     "timeout": {"type": "int", "default": 600},
     "accept_unproven": {"type": "bool", "default": False},
+    "proven": {"type": "list", "elements": "str", "default": []},
     "allow_zero_nodes": {"type": "bool", "default": False},
     "host_facts_max_age": {"type": "int", "default": 3600},
     "stable_for": {"type": "int", "default": 10},
@@ -252,6 +261,7 @@ def main() -> None:
             allow_zero_nodes=params["allow_zero_nodes"],
             host_facts_max_age=float(params["host_facts_max_age"]),
             stable_for=float(params["stable_for"]),
+            proven=frozenset(params["proven"]),
         )
         judgement = run(view, rules, params["known"], float(window))
     except Unreachable as error:

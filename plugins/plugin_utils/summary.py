@@ -114,7 +114,7 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str
     for driver, rollout in rollouts.items():
         for node in rollout.get("nodes") or []:
             lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
-            why = lacks or f"{driver} registered, pod Ready"
+            why = lacks or "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((node["verdict"], why))
         for other in rollout.get("others") or []:
             verdicts.setdefault(other["node"], []).append(("not judged", other["reason"]))

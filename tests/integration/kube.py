@@ -49,9 +49,9 @@ def planned(
     return plan(driver, wishes, snapshot(client, driver, wishes, check_access=check_access))
 
 
-def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False) -> Outcome:
+def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:
     """What the role's entry point apply does."""
-    made = planned(client, wanted)
+    made = planned(client, wanted, driver=driver)
     assert made.deployable, made.refusal
     applier = Applier(client)
     return applier.plan(render(made)) if check else applier.apply(render(made))

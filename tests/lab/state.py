@@ -77,6 +77,11 @@ class Paths:
         return self.directory / "audit.log"
 
     @property
+    def volumes(self) -> Path:
+        """A directory for each volume that was provisioned, below one for its driver."""
+        return self.directory / "volumes"
+
+    @property
     def kubelet_settings(self) -> Path:
         return self.directory / "kubelet.json"
 

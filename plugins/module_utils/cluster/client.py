@@ -12,12 +12,12 @@ from __future__ import annotations
 import email.utils
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds, streams
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import (
     ClusterError,
     Gone,
@@ -33,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import 
     status_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.streams import Executed
 
 FIELD_MANAGER = "kubewin.csi"
 
@@ -170,18 +171,17 @@ class Client:
         )  # fmt: skip
 
     def delete(
-        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, orphan: bool = False
+        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground"
     ) -> None:
-        """Delete the object that was seen, dependents first; one that is gone already is no error.
+        """Delete the object that was seen; one that is gone already is no error. policy: what becomes of its dependents.
 
-        orphan: its dependents stay, as nobody's.
         Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
         """
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
-            "propagationPolicy": "Orphan" if orphan else "Foreground",
+            "propagationPolicy": policy,
             **({"dryRun": ["All"]} if dry_run else {}),
         }
         query = {"dry_run": "All"} if dry_run else {}
@@ -242,6 +242,16 @@ class Client:
             if status_of(error) is None and not is_connection(error):
                 raise
             return ""
+
+    def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
+        """Run a command in a container and wait for its end, at most timeout seconds.
+
+        Raises Cut when the connection ends before the command's exit code is known: it may have run, or still run. It is
+        not repeated here, since only the caller knows what is safe to repeat.
+        """
+        return streams.execute(
+            self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout
+        )
 
     def watch(
         self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,

@@ -34,6 +34,10 @@ class Unreachable(ClusterError):
     """No answer from the API server within the time given."""
 
 
+class Cut(ClusterError):
+    """The connection ended before a command's exit code was known."""
+
+
 def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
     """Words for a request's object: DaemonSet ns/name, all nodes, pods in ns."""
     if name:

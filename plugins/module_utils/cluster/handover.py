@@ -183,7 +183,9 @@ class Stage:
                 ),
             }
             Applier(self._client).apply([record(self._driver, namespace, data)])
-            self._client.delete(kinds.DAEMON_SET, name, namespace, live["metadata"]["uid"], dry_run=False, orphan=True)
+            self._client.delete(
+                kinds.DAEMON_SET, name, namespace, live["metadata"]["uid"], dry_run=False, policy="Orphan"
+            )
         uid = self._begun().get("uid")
         self.until(
             lambda: (

@@ -60,6 +60,7 @@ CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", True)
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True)
 CLUSTER_VERSION = Kind("config.openshift.io/v1", "ClusterVersion", "clusterversions", False)
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases", True)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 SUBJECT_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
 
@@ -67,7 +68,7 @@ _KNOWN = {
     (kind.api_version, kind.kind): kind
     for kind in (
         NODE, NAMESPACE, POD, EVENT, CONFIG_MAP, SERVICE_ACCOUNT, DAEMON_SET, DEPLOYMENT, CSI_NODE, CSI_DRIVER,
-        STORAGE_CLASS, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING,
+        STORAGE_CLASS, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, PERSISTENT_VOLUME_CLAIM, LEASE,
     )
 }  # fmt: skip
 

@@ -28,16 +28,18 @@ _REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and proves i
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the user allows.
+    """What the user allows, and what is known from elsewhere.
 
     only: judge these nodes, report the others; empty judges all. host_facts_max_age, stable_for: seconds. stable_for
-    is how long a pod must have been Ready when its registration is not known to be its own.
+    is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
+    volume was just written and read back, which stands in for a look at the host.
     """
 
     only: frozenset[str] = frozenset()
     allow_zero_nodes: bool = False
     host_facts_max_age: float = 3600.0
     stable_for: float = 10.0
+    proven: frozenset[str] = frozenset()
 
 
 def judge(picture: Picture, rules: Rules) -> Judgement:
@@ -95,7 +97,10 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
         because = f": {node.not_ready_because}" if node.not_ready_because else ""
         remedy = f"kubectl describe node {node.name}"
         lacks.append(Lack("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
-    lacks += _host(picture, rules, node, host)
+    found = list(_host(picture, rules, node, host))
+    proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
+    # What a look at the host saw outranks an earlier proof; that nobody looked does not.
+    lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
     lacks += _pod(picture, rules, node, pod, host)
     lacks += _registration(picture, node, pod)
     for provider in picture.other_providers.get(node.name, ()):
@@ -103,8 +108,9 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
             f"DaemonSet {provider} provides {picture.driver} here too; the two take each other's registration away"
         )
         lacks.append(Lack("CSI-G30", "red", message, "remove one of them"))
-    notes = ("cordoned; the plugin runs, workloads are not scheduled here",) if node.cordoned else ()
-    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=notes)
+    notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
+    notes += ["nobody looked at the host; a volume was proven there"] if proven else []
+    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
 def _host(picture: Picture, rules: Rules, node: NodeFacts, host: HostFacts | None) -> Iterator[Lack]:

@@ -37,7 +37,7 @@ def why_not(daemon_set: DaemonSetFacts, node: NodeFacts) -> str | None:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is not None:
         terms = required.get("nodeSelectorTerms") or []
-        if not any(_term_matches(term, node) for term in terms):
+        if not any(term_matches(term, node) for term in terms):
             return "the DaemonSet's node affinity does not match its labels"
     for taint in node.taints:
         if not _tolerated(taint, daemon_set):
@@ -46,7 +46,8 @@ def why_not(daemon_set: DaemonSetFacts, node: NodeFacts) -> str | None:
     return None
 
 
-def _term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
+def term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
+    """Whether a node selector term matches a node."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
@@ -79,11 +80,12 @@ def _tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
         return True
     if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
         return True
-    for toleration in daemon_set.pod_spec.get("tolerations") or []:
-        effect, key = toleration.get("effect") or "", toleration.get("key") or ""
-        if effect not in ("", taint.effect) or key not in ("", taint.key):
-            continue
-        exists = toleration.get("operator") == "Exists"
-        if exists or (key and (toleration.get("value") or "") == taint.value):
-            return True
-    return False
+    return any(tolerates(one, taint) for one in daemon_set.pod_spec.get("tolerations") or [])
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    """Whether one toleration of a pod covers a taint."""
+    effect, key = toleration.get("effect") or "", toleration.get("key") or ""
+    if effect not in ("", taint.effect) or key not in ("", taint.key):
+        return False
+    return toleration.get("operator") == "Exists" or bool(key and (toleration.get("value") or "") == taint.value)

@@ -5,7 +5,8 @@
 
 What it models of a Windows node: a plugin that starts, or starts again, opens the pipes it mounts. Without them its
 driver container crash-loops and it does not register. A plugin that runs does not notice when they go: it stays
-Ready, its registration stays. Every other pod belongs to KWOK.
+Ready, its registration stays. Pods with volumes of claims run once these are mounted (`volumes.py`), and the
+provisioner and attacher of their drivers live in this process too (`storage.py`). Every other pod belongs to KWOK.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from lab.cluster import plugin
+from lab.cluster import plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
+from lab.cluster.backend import Backend
+from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
 from lab.cluster.plugin import Phase, Plugin, Standing
 from lab.cluster.settings import Settings, Source
+from lab.cluster.storage import Storage
 from lab.cluster.streams import Exec, Logs
+from lab.cluster.volumes import InUse, Pod
 from lab.cluster.watch import Cluster, Refused, say
 from lab.state import LabState, Paths
 
@@ -56,8 +61,15 @@ class Worker:
         self._registrar_since = ""
         self._ready: bool | None = None
         self._turned = self._started
-        self._events: dict[str, Object] = {}
         self.registered = False
+        involved = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": found.namespace,
+            "name": found.name,
+            "uid": found.uid,
+        }
+        self._event = Recorder(kubelet.cluster, involved, "kubelet", found.node)
         self.task = asyncio.create_task(self._guarded())
 
     def observe(self, pod: Object) -> None:
@@ -107,6 +119,11 @@ class Worker:
                 await self._event("Normal", "Started", f"Started container {self.plugin.driver}")
                 await self._register()
                 await self._until_restart()
+
+    @property
+    def serves(self) -> bool:
+        """Whether its driver container runs."""
+        return self._was_ready if self._ready is None else self._ready
 
     @property
     def _settings(self) -> Settings:
@@ -192,43 +209,6 @@ class Worker:
         found = self.plugin
         say(f"{found.namespace}/{found.name} on {found.node}: {phase.value}, {self._restarts} restarts")
 
-    async def _event(self, kind: str, reason: str, message: str) -> None:
-        now = plugin.stamp()
-        collection = f"/api/v1/namespaces/{self.plugin.namespace}/events"
-        known = self._events.get(reason + message)
-        if known is not None:
-            known["count"] += 1
-            known["lastTimestamp"] = now
-            body = {"count": known["count"], "lastTimestamp": now}
-            await self._kubelet.cluster.call("PATCH", f"{collection}/{known['metadata']['name']}", body, MERGE)
-            return
-        target = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": self.plugin.namespace,
-            "name": self.plugin.name,
-            "uid": self.plugin.uid,
-        }
-        self._events[reason + message] = await self._kubelet.cluster.call(
-            "POST",
-            collection,
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {"generateName": f"{self.plugin.name}.", "namespace": self.plugin.namespace},
-                "involvedObject": target,
-                "type": kind,
-                "reason": reason,
-                "message": message,
-                "count": 1,
-                "firstTimestamp": now,
-                "lastTimestamp": now,
-                "source": {"component": "kubelet", "host": self.plugin.node},
-                "reportingComponent": "kubelet",
-                "reportingInstance": self.plugin.node,
-            },
-        )
-
 
 def _asked_restart(pod: Object) -> str:
     annotations: dict[str, str] = pod["metadata"].get("annotations") or {}
@@ -247,6 +227,9 @@ class Kubelet:
         self._nodes: dict[str, Object] = {}
         self._sites: dict[str, web.TCPSite] = {}
         self._workers: dict[str, Worker] = {}
+        self._with_volumes: dict[str, Pod] = {}
+        self._in_use = InUse(cluster)
+        self.backend = Backend(place.volumes)
         self._pods: dict[tuple[str, str], str] = {}
         self._owners: dict[tuple[str, str], str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -258,6 +241,19 @@ class Kubelet:
 
     def node_of(self, namespace: str, pod: str) -> str | None:
         return self._pods.get((namespace, pod))
+
+    def files_of(self, namespace: str, pod: str, container: str) -> dict[str, Path] | None:
+        """What a container of a pod with volumes has mounted, by path; None for any other pod."""
+        for found in self._with_volumes.values():
+            if (found.workload.namespace, found.workload.name) == (namespace, pod):
+                return found.files.get(container, {})
+        return None
+
+    def ready_plugin(self, node: str, driver: str) -> Plugin | None:
+        for worker in self._workers.values():
+            if (worker.plugin.node, worker.plugin.driver_name) == (node, driver) and worker.serves:
+                return worker.plugin
+        return None
 
     async def missing_pipes(self, found: Plugin) -> frozenset[str]:
         if not found.pipes:
@@ -378,12 +374,19 @@ class Kubelet:
         async for kind, pod in self.cluster.follow("/api/v1/pods"):
             if kind == "RESET":
                 present = {item["metadata"]["uid"] for item in pod["items"]}
-                for uid in [uid for uid in self._workers if uid not in present]:
+                for uid in [uid for uid in (*self._workers, *self._with_volumes) if uid not in present]:
                     self._drop(uid)
                 continue
             metadata = pod["metadata"]
             key, uid, node = (metadata["namespace"], metadata["name"]), metadata["uid"], pod["spec"].get("nodeName")
-            if kind == "DELETED" or metadata.get("deletionTimestamp"):
+            if uid in self._with_volumes and kind != "DELETED":
+                self._keep(self._with_volumes[uid].changed(pod))
+            elif node and kind != "DELETED" and (found := workload.read(pod)) is not None:
+                self._pods[key] = node
+                made = Pod(self, found, pod, self._in_use, self.backend, self.settings.get)
+                self._with_volumes[uid] = made
+                self._keep(made.changed(pod))
+            elif kind == "DELETED" or metadata.get("deletionTimestamp"):
                 self._drop(uid)
                 if kind == "DELETED":
                     self._pods.pop(key, None)
@@ -392,8 +395,8 @@ class Kubelet:
                 self._pods[key] = node
                 if uid in self._workers:
                     self._workers[uid].observe(pod)
-                elif (found := plugin.read(pod)) is not None:
-                    self._workers[uid] = Worker(self, pod, found)
+                elif (plugged := plugin.read(pod)) is not None:
+                    self._workers[uid] = Worker(self, pod, plugged)
 
     def _drop(self, uid: str) -> None:
         worker = self._workers.pop(uid, None)
@@ -402,7 +405,12 @@ class Kubelet:
             mine = (worker.plugin.node, worker.plugin.driver_name)
             others = self._workers.values() if worker.registered else ()
             beside = [one for one in others if one.registered and (one.plugin.node, one.plugin.driver_name) == mine]
-            task = asyncio.create_task(self._unregister(worker.plugin, beside))
+            self._keep(asyncio.create_task(self._unregister(worker.plugin, beside)))
+        if (pod := self._with_volumes.pop(uid, None)) is not None:
+            self._keep(asyncio.create_task(pod.gone()))
+
+    def _keep(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -424,7 +432,8 @@ async def serve(place: Paths) -> None:
         app = web.Application(client_max_size=0)
         runner = web.AppRunner(app, access_log=None)
         kubelet = Kubelet(place, Cluster(session, state.server), runner, server, state.ports["kubelet"])
-        execute = Exec(kubelet.hosts, kubelet.settings, kubelet.node_of)
+        execute = Exec(kubelet.hosts, kubelet.settings, kubelet.node_of, kubelet.files_of)
+        storage = Storage(kubelet.cluster, kubelet.backend, kubelet.settings)
         routes: list[tuple[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]] = [
             ("/exec/{namespace}/{pod}/{container}", execute.handle),
             ("/exec/{namespace}/{pod}/{uid}/{container}", execute.handle),
@@ -435,7 +444,13 @@ async def serve(place: Paths) -> None:
             app.router.add_route("*", path, handler)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", state.ports["kubelet"], ssl_context=server).start()
-        await asyncio.gather(kubelet.follow_nodes(), kubelet.follow_pods())
+        await asyncio.gather(
+            kubelet.follow_nodes(),
+            kubelet.follow_pods(),
+            storage.follow_claims(),
+            storage.follow_volumes(),
+            storage.follow_attachments(),
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -43,7 +43,9 @@ class Settings:
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
     outlives its pod, as when a registrar is killed before it can remove its socket. `liveness_delay` is how long a liveness
-    probe takes to find that another plugin of the same driver took the socket along when it ended.
+    probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
+    nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
+    `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
     """
 
     start_delay: float = 0.15
@@ -56,6 +58,8 @@ class Settings:
     liveness_delay: float = 1.0
     drivers: Mapping[str, Driver] = field(default_factory=dict)
     exec_answers: tuple[Answer, ...] = ()
+    rolled_back: tuple[str, ...] = ()
+    exec_cuts: tuple[str, ...] = ()
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)
@@ -74,10 +78,13 @@ class Settings:
         text = " ".join([container, *command])
         return next((answer for answer in self.exec_answers if re.search(answer.pattern, text)), None)
 
+    def cuts(self, command: list[str]) -> bool:
+        return any(re.search(pattern, " ".join(command)) for pattern in self.exec_cuts)
+
     @classmethod
     def from_json(cls, text: str) -> Settings:
         raw: dict[str, Any] = json.loads(text)
-        for name in ("backoff", "bad_images", "stale"):
+        for name in ("backoff", "bad_images", "stale", "rolled_back", "exec_cuts"):
             if name in raw:
                 raw[name] = tuple(raw[name])
         raw["drivers"] = {name: Driver(**driver) for name, driver in raw.get("drivers", {}).items()}

@@ -4,7 +4,7 @@
 """What KWOK does with nodes and pods: the Stage objects of the lab.
 
 Nothing here beats by itself, so an idle cluster writes nothing. Pods that the kubelet stand-in answers for (node
-plugins, and pods whose image cannot be pulled) are left to it. Switches, as annotations on the object:
+plugins, pods with claims, and pods whose image cannot be pulled) are left to it. Switches, as annotations on the object:
 
 - `lab/ready-delay`: a duration ("1.5s") before a pod becomes Ready
 - `lab/state`: `crash` or `notready` keeps a pod there
@@ -111,8 +111,10 @@ _NO_PIPES: Match = (
     "DoesNotExist",
     [],
 )
+# What kubelets cannot run before it is mounted is the stand-in's, from its start to its deletion.
+_NO_CLAIMS: Match = (".spec.volumes[]?.persistentVolumeClaim | select(. != null) | .claimName", "DoesNotExist", [])
 _PULLABLE: Match = (f'.spec.containers[]?.image | select(test("{BAD_IMAGE}"))', "DoesNotExist", [])
-_OURS = [_ALIVE, _NOT_PLUGIN, _NO_PIPES, _PULLABLE]
+_OURS = [_ALIVE, _NOT_PLUGIN, _NO_PIPES, _PULLABLE, _NO_CLAIMS]
 _NODE_READY = '.status.conditions[]? | select(.type=="Ready") | .status'
 _POD_READY = '.status.conditions[]? | select(.type=="Ready" and .status=="{}") | .status'
 _WAITING = ".status.containerStatuses[]?.state.waiting.reason"
@@ -152,7 +154,11 @@ def stages() -> list[dict[str, Any]]:
         _stage(
             "pod-delete",
             "Pod",
-            [(".metadata.deletionTimestamp", "Exists", []), (_annotation("hold-delete"), "DoesNotExist", [])],
+            [
+                (".metadata.deletionTimestamp", "Exists", []),
+                (_annotation("hold-delete"), "DoesNotExist", []),
+                _NO_CLAIMS,
+            ],
             finalizers={"empty": True},
             delete=True,
         ),

@@ -17,11 +17,12 @@ import re
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from aiohttp import WSMsgType, web
 
-from lab.cluster import plugin
+from lab.cluster import nanoserver, plugin
 from lab.cluster.api import Object
 from lab.cluster.hostlink import Hosts
 from lab.cluster.settings import Source
@@ -146,14 +147,27 @@ def command_line(words: list[str]) -> Request:
 class Exec:
     """Handler of /exec."""
 
-    def __init__(self, hosts: Hosts, settings: Source, node_of: Callable[[str, str], str | None]) -> None:
-        self._hosts, self._settings, self._node_of = hosts, settings, node_of
+    def __init__(
+        self,
+        hosts: Hosts,
+        settings: Source,
+        node_of: Callable[[str, str], str | None],
+        files_of: Callable[[str, str, str], dict[str, Path] | None],
+    ) -> None:
+        self._hosts, self._settings, self._node_of, self._files_of = hosts, settings, node_of, files_of
+        self._cut: set[tuple[str, ...]] = set()
 
     async def _start(self, namespace: str, pod: str, container: str, words: list[str]) -> Running:
         answer = self._settings.get().answer(container, words)
         if answer is not None:
             return Scripted(answer.rc, answer.stdout.encode(), answer.stderr.encode())
         node = self._node_of(namespace, pod)
+        files = self._files_of(namespace, pod, container)
+        if files is not None:
+            if not files:
+                raise nanoserver.CannotStart(f"container not found ({json.dumps(container)})")
+            done = nanoserver.run(words, files)
+            return Scripted(done.code, done.stdout.encode(), done.stderr.encode())
         host = self._hosts.find(node) if node else None
         if host is None:
             return builtin(words)
@@ -167,7 +181,7 @@ class Exec:
         part, words = request.match_info, request.query.getall("command", [])
         try:
             running = await self._start(part["namespace"], part["pod"], part["container"], words)
-        except (AgentError, OSError) as error:
+        except (AgentError, OSError, nanoserver.CannotStart) as error:
             await _send(socket, STATUS_CHANNEL, json.dumps(final_status(None, str(error))).encode())
             await socket.close()
             return socket
@@ -181,6 +195,11 @@ class Exec:
             await _send(socket, STDERR_CHANNEL)
             async for channel, data in running.frames():
                 ended = channel == STATUS_CHANNEL
+                if ended and self._settings.get().cuts(words) and (part["pod"], *words) not in self._cut:
+                    self._cut.add((part["pod"], *words))
+                    if request.transport is not None:
+                        request.transport.abort()
+                    return socket
                 await _send(socket, channel, json.dumps(final_status(int(data))).encode() if ended else data)
         except AgentError as error:
             await _send(socket, STATUS_CHANNEL, json.dumps(final_status(None, str(error))).encode())

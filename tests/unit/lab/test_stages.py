@@ -32,3 +32,11 @@ def test_pod_stages_but_deletion_pass_over_plugin_pods() -> None:
             keys = " ".join(item["jq"]["key"] for item in spec["selector"]["matchExpressions"])
             assert "csi-node-driver-registrar" in keys, name
             assert "csi-proxy-" in keys, name
+
+
+def test_pods_with_claims_are_the_stand_ins_until_they_are_gone() -> None:
+    for stage in rendered():
+        if stage["spec"]["resourceRef"]["kind"] == "Pod":
+            left = [item["jq"] for item in stage["spec"]["selector"]["matchExpressions"]]
+            (claims,) = [item for item in left if "persistentVolumeClaim" in item["key"]]
+            assert claims["operator"] == "DoesNotExist"

@@ -332,3 +332,17 @@ def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None
     later = of(replace(crashing(), logs={"plugin-win-2": "more"}))
     assert first.fingerprint == later.fingerprint
     assert first.fingerprint != of(picture()).fingerprint
+
+
+def test_a_volume_proven_on_a_node_stands_in_for_a_look_at_its_host() -> None:
+    proven = Rules(proven=frozenset({"win-2"}))
+    unseen = of(win2(hosts=None), rules=proven)
+    assert (unseen.verdict, unseen.notes) == ("green", ("nobody looked at the host; a volume was proven there",))
+    assert of(win2(hosts=None), rules=Rules(proven=frozenset({"win-1"}))).verdict == "unproven"
+
+
+def test_what_was_seen_on_a_host_outranks_an_earlier_proof() -> None:
+    proven = Rules(proven=frozenset({"win-2"}))
+    assert of(win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=[])), rules=proven).verdict == "red"
+    assert of(win2(registrations=None, hosts=None), rules=proven).verdict == "waiting"
+    assert of(win2(), rules=proven).notes == ()

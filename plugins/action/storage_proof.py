@@ -1,0 +1,66 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proof's face: runs the module of the same name, shows what it does meanwhile, and its report at the end."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """The work is the module's. It ends, and takes everything away, when the file that it tells its progress to goes."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        path, follower, ended = None, None, threading.Event()
+        # Only a module on this machine can write to a file of ours.
+        if getattr(self._connection, "transport", "") == "local" and not self._task.check_mode:
+            handle, path = tempfile.mkstemp(prefix="kubewin-proof-")
+            os.close(handle)
+            arguments["progress_file"] = path
+            follower = threading.Thread(target=_follow, args=(path, ended), daemon=True)
+            follower.start()
+        try:
+            result.update(
+                self._execute_module(
+                    module_name="kubewin.csi.storage_proof", module_args=arguments, task_vars=task_vars
+                )
+            )
+        finally:
+            # Also when this task was interrupted or its time is over: the module sees it and cleans up.
+            ended.set()
+            if follower is not None and path is not None:
+                follower.join()
+                os.unlink(path)
+        result.pop("invocation", None)
+        if result.get("proofs"):
+            result["report"] = report(result)
+            display.display("")
+            display.display(result["report"])
+        return result
+
+
+def _follow(path: str, ended: threading.Event) -> None:
+    """Show each line that is added to the file."""
+    with open(path, encoding="utf-8") as lines:
+        while True:
+            last = ended.wait(0.3)
+            for line in lines:
+                display.display(f"  {line.rstrip()}")
+            if last:
+                return

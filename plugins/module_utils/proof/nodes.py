@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which Windows nodes a volume can be proven on, with which image, and where a volume can go next. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import term_matches, tolerates
+
+IMAGE = "mcr.microsoft.com/windows/nanoserver"
+# https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
+TAGS = {"17763": "ltsc2019", "20348": "ltsc2022", "25398": "ltsc2022", "26100": "ltsc2025"}
+_BUILD_LABEL = "node.kubernetes.io/windows-build"
+_BUILD = re.compile(r"10\.0\.(\d{5})")
+# What says no more than that a node is Windows.
+_WINDOWS_KEYS = frozenset({"os", "kubernetes.io/os", "node.kubernetes.io/os"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProofNode:
+    """A Windows Node. build: as in "20348", empty when it does not tell. drivers: CSI names in its CSINode."""
+
+    facts: NodeFacts
+    build: str
+    drivers: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Name of the Node."""
+        return self.facts.name
+
+    @classmethod
+    def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
+        """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
+        labels = node["metadata"].get("labels") or {}
+        info = (node.get("status") or {}).get("nodeInfo") or {}
+        told = [str(labels.get(_BUILD_LABEL, "")), str(info.get("kernelVersion", "")), str(info.get("osImage", ""))]
+        match = next((found for text in told if (found := _BUILD.search(text))), None)
+        entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
+        return cls(NodeFacts.from_object(node), match[1] if match else "", frozenset(one["name"] for one in entries))
+
+    def image(self) -> str:
+        """The smallest Windows image of this node's build, empty when none is known."""
+        return f"{IMAGE}:{TAGS[self.build]}" if self.build in TAGS else ""
+
+    def tolerations(self, more: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What a pod there needs: the node's own taints that only say Windows, and what the user allows."""
+        own = [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+            for taint in self.facts.taints
+            if _says_windows(taint)
+        ]
+        return [*own, *(dict(one) for one in more)]
+
+
+def _says_windows(taint: Taint) -> bool:
+    return taint.key.lower() in _WINDOWS_KEYS and taint.value.lower() in ("windows", "win1809", "")
+
+
+def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why no pod of a proof may go to a node, with what helps; empty when it may."""
+    facts = node.facts
+    if facts.cordoned:
+        return f"it is cordoned; kubectl uncordon {node.name} when that is over"
+    if not facts.ready:
+        because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
+        return f"it is not Ready{because}; kubectl describe node {node.name}"
+    for taint in facts.taints:
+        if taint.effect == "PreferNoSchedule" or _says_windows(taint):
+            continue
+        if not any(tolerates(one, taint) for one in tolerations):
+            shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+            return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
+    if not image and not node.image():
+        found = f"Windows build {node.build}" if node.build else "no Windows build in its labels"
+        return f"{found}, and no image is known for that; give one with image"
+    return ""
+
+
+def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
+    """Why a driver (its CSI name) cannot be proven on a node, with what helps; empty when it can."""
+    why = closed(node, image, tolerations)
+    if not why and driver not in node.drivers:
+        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate says why"
+    return why
+
+
+def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:
+    """Whether a PersistentVolume can be used on a node, by its node affinity."""
+    required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required")
+    if not required:
+        return True
+    return any(term_matches(term, node.facts) for term in required.get("nodeSelectorTerms") or [])

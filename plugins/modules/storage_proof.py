@@ -1,0 +1,439 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: storage_proof
+short_description: Prove on every Windows node that a volume keeps what a pod wrote
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Makes a claim and a Windows pod for each driver and node, writes a file with a time and a random word through the pod,
+    deletes the pod, lets another one come up on the same node, and reads the file back. Then, where the volume can go there,
+    the same on another node.
+  - That is the only proof there is. A registered driver with a Ready plugin pod fails every mount when csi-proxy has died.
+  - The pod needs cmd alone, so the smallest Windows image will do. No data of anybody else is touched.
+  - Everything it makes carries the labels C(app.kubernetes.io/managed-by=kubewin.csi) and C(kubewin.io/proof-run), and is
+    taken away when the run ends, however it ends. What a killed run left is found by these labels and taken away by the
+    next, unless its lease says that it lives.
+  - A volume whose StorageClass keeps it (C(Retain)) is named and never deleted.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode; it looks at everything, makes nothing and says what it would do.
+    support: full
+  diff_mode:
+    description: Will not return details about what has changed; nothing stays.
+    support: none
+options:
+  drivers:
+    description:
+      - The drivers, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+    type: list
+    elements: str
+    required: true
+  nodes:
+    description:
+      - Prove only these Nodes; each of them has to be provable. Without it every Windows Node that is Ready, not cordoned
+        and registered with the driver, and the others are named with the reason.
+    type: list
+    elements: str
+    default: []
+  storage_classes:
+    description:
+      - StorageClass by driver. Without it the class of this collection's name, the cluster's default or another one of the
+        driver, whichever of them fits Windows.
+    type: dict
+    default: {}
+  image:
+    description:
+      - Image of the pods; it has to hold C(cmd) and C(ping) and to fit the nodes' build of Windows. Without it
+        C(mcr.microsoft.com/windows/nanoserver) with the tag of each node's build.
+    type: str
+    default: ''
+  size:
+    description: Size of each claim.
+    type: str
+    default: 10Gi
+  move:
+    description: Whether the file is also read on another node, where there is one.
+    type: bool
+    default: true
+  namespace:
+    description:
+      - An existing namespace to work in; it stays. Its pod security must allow V(baseline). Without it each run makes one of
+        its own and deletes it.
+    type: str
+    default: ''
+  tolerations:
+    description: Tolerations of the pods besides those for taints that only say Windows.
+    type: list
+    elements: dict
+    default: []
+  parallel:
+    description: Nodes at once. Each has one volume and one pod at a time.
+    type: int
+    default: 4
+  step_timeout:
+    description: Seconds that one step may take, such as attaching and mounting a volume.
+    type: int
+    default: 300
+  timeout:
+    description: Seconds for all proofs together. What was not begun by then is named.
+    type: int
+    default: 3600
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file, and the run ends when it disappears.
+    type: path
+seealso:
+  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.summary
+"""
+
+EXAMPLES = r"""
+- name: Prove vSphere volumes on every Windows node
+  kubewin.csi.storage_proof:
+    drivers: [vsphere]
+
+- name: Prove two drivers on two nodes, with a class of my own
+  kubewin.csi.storage_proof:
+    drivers: [azure_disk, smb]
+    nodes: [win-1, win-2]
+    storage_classes:
+      smb: team-share
+    image: registry.example.com/windows/nanoserver:ltsc2022
+"""
+
+RETURN = r"""
+run:
+  description: Name of this run, which its objects carried as the label C(kubewin.io/proof-run).
+  returned: always, once it began
+  type: str
+  sample: 5f0c1b9e
+proofs:
+  description: What came of each driver on each node.
+  returned: always, once it began
+  type: list
+  elements: dict
+  contains:
+    driver:
+      description: The driver.
+      type: str
+    node:
+      description: The Node it was proven on.
+      type: str
+    storage_class:
+      description: The StorageClass of the claim.
+      type: str
+    verdict:
+      description: V(proven), V(failed), or V(not_run) when the time was over before.
+      type: str
+    volume:
+      description: The PersistentVolume that was made.
+      type: str
+    read_on:
+      description: Nodes on which the file was read back, the first by another pod on the same node.
+      type: list
+      elements: str
+    seconds:
+      description: How long all steps took.
+      type: float
+    steps:
+      description: Each step with C(step), C(node), C(seconds), C(ok) and C(told), which is what was read or what went wrong.
+      type: list
+      elements: dict
+    note:
+      description: What was not tried, and why.
+      type: str
+    error:
+      description: What went wrong, in the cluster's words.
+      type: str
+    remedy:
+      description: What helps.
+      type: str
+    events:
+      description: Warnings about the pod and its claim.
+      type: list
+      elements: str
+proven:
+  description: Nodes on which each driver was proven, for O(kubewin.csi.node_rollout#module:proven).
+  returned: always, once it began
+  type: dict
+  sample: {vsphere: [win-1, win-2]}
+left_out:
+  description: Nodes on which a driver was not tried, with C(driver), C(node) and C(why).
+  returned: always, once the cluster was looked at
+  type: list
+  elements: dict
+left:
+  description:
+    - What is still there, with C(kind), C(namespace), C(name), C(why) and C(kept), which is true when a StorageClass keeps
+      its volumes.
+  returned: always, once it began
+  type: list
+  elements: dict
+earlier:
+  description: Runs that had left something, with C(run), C(namespace) and C(lives), which says why one was left alone.
+  returned: always, once the cluster was looked at
+  type: list
+  elements: dict
+plan:
+  description: What is done, or in check mode would be, for people.
+  returned: always, once the cluster was looked at
+  type: list
+  elements: str
+report:
+  description: All of it for people.
+  returned: always, once it began
+  type: str
+reason:
+  description:
+    - Why the task failed, as a word that does not change. One of V(proof_failed), V(refused), V(left_behind),
+      V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(admission_refused), V(api_error).
+  returned: failure
+  type: str
+  sample: proof_failed
+"""
+
+import os
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import PREFIX, Room
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Plan, Wishes, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.verdict import failed, proven_nodes
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "drivers": {"type": "list", "elements": "str", "required": True},
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "storage_classes": {"type": "dict", "default": {}},
+    "image": {"type": "str", "default": ""},
+    "size": {"type": "str", "default": "10Gi"},
+    "move": {"type": "bool", "default": True},
+    "namespace": {"type": "str", "default": ""},
+    "tolerations": {"type": "list", "elements": "dict", "default": []},
+    "parallel": {"type": "int", "default": 4},
+    "step_timeout": {"type": "int", "default": 300},
+    "timeout": {"type": "int", "default": 3600},
+    "progress_file": {"type": "path"},
+}
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+class Interrupted(BaseException):
+    """Somebody ended this run from outside. Not an Exception: nothing on the way may take it for a failure."""
+
+
+class Refused(Exception):
+    """The run cannot be made as it was asked for."""
+
+
+def wishes(params: dict[str, Any]) -> Wishes:
+    """The options, checked as far as they can be without a cluster."""
+    if not params["drivers"]:
+        raise Refused(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.")
+    for name in (*params["drivers"], *params["storage_classes"]):
+        if name not in DRIVERS:
+            # Not by choices, which documentation would have to repeat for every new driver.
+            raise Refused(unknown(name))
+    for name in ("parallel", "step_timeout", "timeout"):
+        if params[name] < 1:
+            raise Refused(f"{name} is {params[name]}; at least 1 is expected.")
+    if params["timeout"] < params["step_timeout"]:
+        raise Refused(
+            f"timeout is {params['timeout']} and step_timeout {params['step_timeout']}; the whole run needs at least as "
+            "long as one step may take."
+        )
+    return Wishes(
+        drivers=tuple(DRIVERS[name] for name in dict.fromkeys(params["drivers"])),
+        nodes=tuple(dict.fromkeys(params["nodes"])),
+        storage_classes={str(key): str(value) for key, value in params["storage_classes"].items()},
+        image=params["image"],
+        size=params["size"],
+        tolerations=tuple(params["tolerations"]),
+        move=params["move"],
+    )
+
+
+def look(client: Client, wanted: Wishes) -> Plan:
+    """Look at nodes and classes, and decide."""
+    csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
+    nodes = [
+        ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
+        for item in client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    ]
+    attach = {}
+    for driver in wanted.drivers:
+        found = client.get(kinds.CSI_DRIVER, driver.name)
+        attach[driver.name] = bool(((found or {}).get("spec") or {}).get("attachRequired", True))
+    return plan(wanted, nodes, client.list(kinds.STORAGE_CLASS).items, attach)
+
+
+def refuse(client: Client, wanted: Wishes, decided: Plan, room: Room) -> None:
+    """Everything that would go wrong later, before the first object is made."""
+    refusals = list(decided.refusals)
+    if not room.own:
+        live = client.get(kinds.NAMESPACE, room.namespace)
+        if live is None:
+            refusals.append(
+                f"Namespace {room.namespace} does not exist: kubectl create namespace {room.namespace}, or give none and "
+                "let the run make its own."
+            )
+        elif "deletionTimestamp" in live["metadata"]:
+            refusals.append(f"Namespace {room.namespace} is being deleted; wait for that, or give another one.")
+
+    def allowed(need: Need) -> bool:
+        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+
+    attaches = any(target.attaches for target in decided.targets)
+    lacking = missing(needs(room.namespace, own=room.own, attaches=attaches), allowed)
+    if lacking:
+        raise ClusterError(
+            "this account may not do everything that a proof needs; nothing was made. Add these rules to a role of the "
+            f"account, or bind kubewin-csi-proof of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(lacking)}",
+            "forbidden",
+            403,
+        )
+    if refusals:
+        raise Refused("\n".join(refusals))
+
+
+def deaf() -> None:
+    """Nobody ends this process from here on: what follows is taking everything away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def watch_over(progress: str | None) -> None:
+    """End this process when nobody waits for it any more: Ansible's own processes do not take modules along."""
+    poll = select.poll()
+    poll.register(1, 0)
+
+    def follow() -> None:
+        while True:
+            gone = any(event & (select.POLLERR | select.POLLHUP) for _descriptor, event in poll.poll(0))
+            if gone or (progress is not None and not os.path.exists(progress)):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            time.sleep(0.5)
+
+    def end(_number: int, _frame: Any) -> NoReturn:
+        deaf()
+        raise Interrupted
+
+    for number in SIGNALS:
+        signal.signal(number, end)
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def teller(progress: str | None) -> Callable[[str], None]:
+    """Adds lines to the file that the action shows, without ever making one."""
+    lock = threading.Lock()
+
+    def say(text: str) -> None:
+        if progress is None:
+            return
+        with lock:
+            try:
+                with open(os.open(progress, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8") as file:
+                    file.write(text.replace("\n", " ") + "\n")
+            except FileNotFoundError:
+                return
+
+    return say
+
+
+def main() -> None:
+    """Look, refuse, take away what dead runs left, prove, take away what was made."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    run = secrets.token_hex(4)
+    room = Room(run, params["namespace"] or f"{PREFIX}-{run}", not params["namespace"])
+    say = teller(params["progress_file"])
+    watch_over(params["progress_file"])
+    told: dict[str, Any] = {}
+    prover: Prover | None = None
+    try:
+        wanted = wishes(params)
+        client = connect(ansible)
+        decided = look(client, wanted)
+        told["plan"] = decided.steps()
+        told["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
+        refuse(client, wanted, decided, room)
+        found = earlier(client, room)
+        told["earlier"] = [_as_dict(one) for one in found]
+        dead = [one for one in found if not one.lives]
+        if ansible.check_mode:
+            told["plan"] += [f"take away what run {one.room.run} left in {one.room.namespace}" for one in dead]
+            ansible.exit_json(changed=bool(dead), **told)
+        others = take_away(client, found, say)
+        limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
+        holder = f"{socket.gethostname()}/{os.getpid()}"
+        prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
+        try:
+            proofs = prover.run(decided.targets)
+        finally:
+            deaf()
+            prover.clean()
+        ends = time.monotonic() + PATIENCE
+        for other in others:
+            other.rest(ends)
+        left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
+    except Refused as error:
+        ansible.fail_json(msg=str(error), reason="refused", **told)
+    except ClusterError as error:
+        told["left"] = [one.as_dict() for one in prover.left] if prover else []
+        ansible.fail_json(msg=str(error), reason=error.reason, **told)
+    except Interrupted:
+        told["left"] = [one.as_dict() for one in prover.left] if prover else []
+        ansible.fail_json(
+            msg="the run was ended from outside; what it made was taken away, but for what is left",
+            reason="interrupted",
+            **told,
+        )
+    told.update(
+        run=run,
+        proofs=[proof.as_dict() for proof in proofs],
+        proven=proven_nodes(proofs),
+        left=[one.as_dict() for one in left],
+        changed=bool(dead or left),
+    )
+    for one in left:
+        ansible.warn(f"{one.kind} {one.name}: {one.why}")
+    stuck = [one for one in left if not one.kept]
+    if headline := failed(proofs):
+        ansible.fail_json(msg=headline, reason="proof_failed", **told)
+    if stuck:
+        names = "; ".join(f"{one.kind} {one.name} ({one.why})" for one in stuck)
+        ansible.fail_json(msg=f"proven, but not everything could be taken away: {names}", reason="left_behind", **told)
+    ansible.exit_json(**told)
+
+
+def _as_dict(found: Found) -> dict[str, Any]:
+    return {"run": found.room.run, "namespace": found.room.namespace, "lives": found.lives}
+
+
+if __name__ == "__main__":
+    main()
