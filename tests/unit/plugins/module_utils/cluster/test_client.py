@@ -166,7 +166,7 @@ def test_apply_is_ours_strict_and_without_force() -> None:
 def test_what_is_deleted_is_what_was_seen_and_its_pods_may_stay() -> None:
     made, script, dummy = client(Response(NODE))
     made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False)
-    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False, orphan=True)
+    made.delete(kinds.DAEMON_SET, "plugin", "n", "uid-1", dry_run=False, policy="Orphan")
     bodies = [asked["body"] for dummy_method, dummy_path, asked in script.asked]
     assert [body["preconditions"] for body in bodies] == [{"uid": "uid-1"}] * 2
     assert [body["propagationPolicy"] for body in bodies] == ["Foreground", "Orphan"]
