@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every driver that the collection knows, in one run on the same node: enabled, stable, and removed without a rest."""
+"""Every driver in every mode it has, all of a mode on the same nodes: enabled, stable, proven and removed without a rest."""
 
 from __future__ import annotations
 
@@ -14,20 +14,34 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from integration.kube import also_holds
 from integration.playbooks import Run, play
+from integration.storage import volumes
 from integration.test_remove import left
 from lab import handle
+from lab.cluster import vsphere
+from lab.cluster.api import STRATEGIC
 from lab.handle import Lab
 
-NAMES = sorted(DRIVERS)
+NODES = ("win-1", "win-2")
+ROLES = ("cluster-objects", "remove", "proof", "aws-ebs", "azure-disk", "azure-file", "gce-pd", "smb")
+CONTROLLER = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/deployments/vsphere-csi-controller"
+HOST_PROCESS = "3.8.0"  # of vSphere: a release has one mode
 # The lab has only vSphere's own installation; of the others this collection makes what belongs to the cluster.
-VARIABLES: dict[str, Any] = {"kubewin_drivers": NAMES, "kubewin_create_cluster_objects": "yes"}
-ROLES = ("cluster-objects", "remove", "aws-ebs", "azure-disk", "azure-file", "gce-pd", "smb")
+COMMON: dict[str, Any] = {
+    "kubewin_create_cluster_objects": "yes",
+    "kubewin_verify_step_timeout": 60,
+    "smb_csi_storage_class": {"create": True, "parameters": {"source": "//server/share"}},
+}
+MODES = {
+    mode: [key for key, driver in sorted(DRIVERS.items()) if any(rule.mode == mode for rule in driver.modes)]
+    for mode in ("csi_proxy", "host_process")
+}
+PASS = pytest.mark.parametrize("mode", MODES)
 
 
 @pytest.fixture(scope="module")
-def one() -> Iterator[Lab]:
-    """A lab of one Windows node, whose account holds the shipped role of every driver."""
-    made = handle.start(f"drivers-{os.getpid()}", nodes=1)
+def two() -> Iterator[Lab]:
+    """A lab of two Windows nodes, whose account holds the shipped role of every driver."""
+    made = handle.start(f"drivers-{os.getpid()}", nodes=len(NODES))
     with ExitStack() as held:
         for name in ROLES:
             held.enter_context(also_holds(made, f"kubewin-csi-{name}"))
@@ -35,27 +49,64 @@ def one() -> Iterator[Lab]:
     made.stop()
 
 
-def enable(lab: Lab, **variables: Any) -> Run:
-    return play("playbooks/enable-csi.yml", lab.state.inventories["ntlm-http"], variables={**VARIABLES, **variables})
+def given(mode: str) -> dict[str, Any]:
+    release = {"vsphere_csi_version": HOST_PROCESS} if mode == "host_process" else {}
+    return {
+        "kubewin_drivers": MODES[mode],
+        **{f"{key}_csi_mode": mode for key in MODES[mode]},
+        **COMMON,
+        **release,
+    }
 
 
-def test_all_of_them_work_on_one_node(one: Lab) -> None:
-    run = enable(one)
-    assert run.code == 0, run.screen
-    (row,) = run.summary["nodes"]
-    assert row["verdict"] == "green"
-    node = one.api.get("/apis/storage.k8s.io/v1/csinodes/win-1")
-    assert sorted(entry["name"] for entry in node["spec"]["drivers"]) == sorted(one.name for one in DRIVERS.values())
+def run(lab: Lab, playbook: str, mode: str) -> Run:
+    done = play(f"playbooks/{playbook}.yml", lab.state.inventories["ntlm-http"], variables=given(mode))
+    assert done.code == 0, done.screen
+    return done
 
 
-def test_a_second_run_changes_nothing(one: Lab) -> None:
-    run = enable(one)
-    assert run.code == 0, run.screen
-    assert run.changed == []
+def registered(lab: Lab, node: str) -> list[str]:
+    found = lab.api.get(f"/apis/storage.k8s.io/v1/csinodes/{node}")["spec"]["drivers"] or []
+    return sorted(entry["name"] for entry in found)
 
 
-def test_all_of_them_can_be_removed(one: Lab) -> None:
-    access = {"kubewin_kubeconfig": one.state.kubeconfigs["kubewin"]}
-    run = play("playbooks/remove.yml", "localhost,", variables={"kubewin_drivers": NAMES, **access})
-    assert run.code == 0, run.screen
-    assert [name for name in left(one) if not name.startswith("namespaces")] == []
+def pipes_mounted(lab: Lab) -> dict[str, bool]:
+    """By our DaemonSets, whether they mount pipes of csi-proxy."""
+    return {
+        item["metadata"]["labels"]["app.kubernetes.io/name"]: any(
+            "csi-proxy" in (volume.get("hostPath") or {}).get("path", "")
+            for volume in item["spec"]["template"]["spec"].get("volumes") or []
+        )
+        for item in lab.api.items("/apis/apps/v1/daemonsets?labelSelector=app.kubernetes.io/managed-by=kubewin.csi")
+    }
+
+
+def test_every_driver_has_the_modes_that_are_tried_here() -> None:
+    assert MODES["csi_proxy"] == sorted(DRIVERS)
+    assert MODES["host_process"] == sorted(set(DRIVERS) - {"gce_pd"})
+
+
+@PASS
+def test_a_mode_of_all_drivers_from_the_first_run_to_the_last(two: Lab, mode: str) -> None:
+    if mode == "host_process":
+        images = [
+            {"name": name, "image": f"registry.k8s.io/csi-vsphere/{kind}:v{HOST_PROCESS}"}
+            for name, kind in (("vsphere-csi-controller", "driver"), ("vsphere-syncer", "syncer"))
+        ]
+        two.api.patch(CONTROLLER, {"spec": {"template": {"spec": {"containers": images}}}}, STRATEGIC)
+
+    first = run(two, "enable-csi", mode)
+    assert [(row["node"], row["verdict"]) for row in first.summary["nodes"]] == [(node, "green") for node in NODES]
+    names = sorted(DRIVERS[key].name for key in MODES[mode])
+    assert {node: registered(two, node) for node in NODES} == dict.fromkeys(NODES, names)
+    assert set(pipes_mounted(two).values()) == {mode == "csi_proxy"}
+
+    assert run(two, "enable-csi", mode).changed == []
+
+    proofs = next(e["result"]["proofs"] for e in run(two, "verify", mode).events if "proofs" in (e.get("result") or {}))
+    proven = {(one["driver"], one["node"]) for one in proofs if one["verdict"] == "proven"}
+    assert proven == {(key, node) for key in MODES[mode] for node in NODES}
+
+    run(two, "remove", mode)
+    assert [name for name in left(two) if not name.startswith("namespaces")] == []
+    assert volumes(two) == []
