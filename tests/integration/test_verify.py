@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
 from integration.playbooks import Run, play, start
-from integration.storage import ATTACHMENTS, VOLUMES, folders, storage_class, volumes
+from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes
 from lab import handle
 from lab.cluster import access
 from lab.cluster.api import kubeconfig
@@ -107,6 +107,7 @@ def by_node(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def nothing_is_left(lab: Lab) -> bool:
+    """Also in the storage: a volume that is gone has left its node and its directory before."""
     return (
         lab.api.items(f"{NAMESPACES}?{OURS}") == []
         and lab.api.items(f"/api/v1/pods?{OURS}") == []
@@ -152,6 +153,7 @@ def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_clas
         assert volume["status"]["phase"] == "Released"
         ready.api.patch(f"{VOLUMES}/{name}", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
     eventually(lambda: nothing_is_left(ready), "the kept volumes go, and there was nothing else")
+    ready.api.gone(f"{CLASSES}/{kept}")
 
 
 def test_a_node_without_csi_proxy_and_one_whose_volumes_come_back_older_fail_and_another_passes(ready: Lab) -> None:

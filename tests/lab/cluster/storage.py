@@ -10,7 +10,6 @@ pkg/controller/csi_handler.go); binding, protection and attachments themselves a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -264,11 +263,11 @@ class Storage:
         name, driver, volume = attachment["metadata"]["name"], attachment["spec"]["attacher"], _volume_of(attachment)
         finalizer = _attacher_finalizer(driver)
         await self._cluster.call("PATCH", f"{ATTACHMENTS}/{name}/status", {"status": {"attached": False}}, MERGE)
+        await self._change(f"{ATTACHMENTS}/{name}", remove=finalizer)
+        # The volume's own finalizer goes once no attachment is left, so a volume that is gone is attached nowhere.
         others = [one for key, one in self._attachments.items() if key != name and _volume_of(one) == volume]
         if not others:
-            with contextlib.suppress(Refused):
-                await self._change(f"{VOLUMES}/{volume}", remove=finalizer)
-        await self._change(f"{ATTACHMENTS}/{name}", remove=finalizer)
+            await self._change(f"{VOLUMES}/{volume}", remove=finalizer)
         say(f"{driver} detached {volume} from {attachment['spec']['nodeName']}")
 
     async def _change(self, path: str, add: str = "", remove: str = "") -> None:
