@@ -95,28 +95,14 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-
-try:
-    import yaml
-
-    HAS_YAML = True
-except ImportError:
-    # kubernetes.core's module class says so in its words.
-    HAS_YAML = False
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
     "only_existing": {"type": "bool", "default": False},
     "force_conflicts": {"type": "bool", "default": False},
 }
-
-
-def as_text(diff: dict[str, Any]) -> dict[str, Any]:
-    """A diff of YAML texts, which people read more easily than JSON."""
-    sides = {side: yaml.safe_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
-    return {**diff, **sides}
 
 
 def main() -> None:

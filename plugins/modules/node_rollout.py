@@ -21,6 +21,7 @@ description:
   - It watches, and prints a line for each node whose verdict changes while it waits.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.hosts
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 attributes:
@@ -40,42 +41,6 @@ options:
   daemonset:
     description: Name of the DaemonSet. Without it upstream's.
     type: str
-  hosts:
-    description: What was seen on the hosts, for example made from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      node:
-        description: Name of the Node.
-        type: str
-        required: true
-      observed_at:
-        description: When it was seen, RFC 3339.
-        type: str
-      serving:
-        description: Whether csi-proxy serves. Not given means that the host could not be looked at.
-        type: bool
-      release:
-        description: Release of csi-proxy.
-        type: str
-      state:
-        description: State of the service.
-        type: str
-      reason:
-        description: Why it does not serve, or why nobody could look.
-        type: str
-      missing_pipes:
-        description: Required pipes that are not there, bare names.
-        type: list
-        elements: str
-      pipes:
-        description: All pipes that are there. With them every pipe the pod mounts is checked.
-        type: list
-        elements: str
-      boot_time:
-        description: When the host booted, RFC 3339.
-        type: str
   nodes:
     description: Judge only these Nodes and report the others. Without it every expected Node is judged.
     type: list
@@ -189,6 +154,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View, find_namespace
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 
@@ -196,22 +162,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
     "namespace": {"type": "str"},
     "daemonset": {"type": "str"},
-    "hosts": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "node": {"type": "str", "required": True},
-            "observed_at": {"type": "str"},
-            "serving": {"type": "bool"},
-            "release": {"type": "str"},
-            "state": {"type": "str"},
-            "reason": {"type": "str"},
-            "missing_pipes": {"type": "list", "elements": "str"},
-            "pipes": {"type": "list", "elements": "str"},
-            "boot_time": {"type": "str"},
-        },
-    },
+    "hosts": HOSTS,
     "nodes": {"type": "list", "elements": "str", "default": []},
     "timeout": {"type": "int", "default": 600},
     "accept_unproven": {"type": "bool", "default": False},

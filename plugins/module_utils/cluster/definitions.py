@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading objects from an option that takes them as YAML text, as one object or as a list."""
+"""Objects as they are given to modules, and differences as they are shown."""
 
 from __future__ import annotations
 
@@ -41,3 +41,9 @@ def documents(given: Any) -> list[dict[str, Any]]:
     if not found:
         raise ClusterError("the definition holds no object", "invalid")
     return found
+
+
+def as_text(diff: dict[str, Any]) -> dict[str, Any]:
+    """A diff of YAML texts, which people read more easily than JSON."""
+    sides = {side: yaml.safe_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
+    return {**diff, **sides}

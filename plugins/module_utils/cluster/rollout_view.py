@@ -26,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     Picture,
     PodFacts,
     Registration,
+    revision_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
@@ -128,9 +129,9 @@ class View:
             log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
             self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
 
-    def picture(self) -> Picture:
-        """The current state, for the judge."""
-        daemon_set = self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
+    def picture(self, instead: dict[str, Any] | None = None) -> Picture:
+        """The current state, for the judge. instead: another form of the DaemonSet, to see what it would be like."""
+        daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [NodeFacts.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
             name: Registration.from_object(item, self._target.driver)
@@ -140,7 +141,9 @@ class View:
             now=self._client.now(),
             controller_now=datetime.now(timezone.utc),
             driver=self._target.driver,
-            daemon_set=None if daemon_set is None else DaemonSetFacts.from_object(daemon_set),
+            daemon_set=None
+            if daemon_set is None
+            else DaemonSetFacts.from_object(daemon_set, self._revision(daemon_set)),
             nodes=nodes,
             registrations={name: one for name, one in found.items() if one is not None},
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
@@ -150,16 +153,21 @@ class View:
             logs=self._logs,
         )
 
+    def _revision(self, daemon_set: dict[str, Any]) -> str:
+        return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
+
     def _others_on(self, node: NodeFacts) -> list[str]:
         return [f"{one.namespace}/{one.name}" for one in self._providers if why_not(one, node) is None]
 
     def _sources(self) -> Sequence[_Source]:
         target = self._target
+        selector = target.selector or f"app={target.app_label}"
         return (
             _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
             _Source(kinds.NODE, None, label_selector=WINDOWS),
             _Source(kinds.CSI_NODE, None),
-            _Source(kinds.POD, target.namespace, label_selector=target.selector or f"app={target.app_label}"),
+            _Source(kinds.POD, target.namespace, label_selector=selector),
+            _Source(kinds.CONTROLLER_REVISION, target.namespace, label_selector=selector),
         )
 
     def _list(self, source: _Source) -> tuple[dict[str, dict[str, Any]], str]:

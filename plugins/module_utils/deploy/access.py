@@ -112,6 +112,7 @@ def _watched(namespace: str) -> Iterator[Need]:
         (_STORAGE, "csinodes", None),
         ("", "pods", namespace),
         ("apps", "daemonsets", namespace),
+        ("apps", "controllerrevisions", namespace),
     )
     for group, resource, where in watched:
         for verb in ("list", "watch"):

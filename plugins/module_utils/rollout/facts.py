@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
+_REVISION_LABEL = "controller-revision-hash"
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 
 
@@ -137,7 +138,10 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """A plugin pod. ready_since: since when it is Ready. not_scheduled: why it has no node."""
+    """A plugin pod.
+
+    ready_since: since when it is Ready. not_scheduled: why it has no node. revision: hash of the template it was made from.
+    """
 
     name: str
     node: str
@@ -148,6 +152,8 @@ class PodFacts:
     containers: tuple[ContainerFacts, ...] = ()
     not_scheduled: str = ""
     phase: str = "Running"
+    uid: str = ""
+    revision: str = ""
 
     @classmethod
     def from_object(cls, pod: Mapping[str, Any]) -> PodFacts:
@@ -165,6 +171,8 @@ class PodFacts:
             containers=tuple(ContainerFacts.from_object(entry) for entry in status.get("containerStatuses") or []),
             not_scheduled=str(scheduled.get("message", "")) if scheduled.get("status") == "False" else "",
             phase=str(status.get("phase", "")),
+            uid=str(metadata.get("uid", "")),
+            revision=str((metadata.get("labels") or {}).get(_REVISION_LABEL, "")),
         )
 
     @property
@@ -195,7 +203,11 @@ def _node_of(pod: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetFacts:
-    """The plugin's DaemonSet. pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations."""
+    """The plugin's DaemonSet.
+
+    pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
+    where it is not known.
+    """
 
     namespace: str
     name: str
@@ -207,9 +219,10 @@ class DaemonSetFacts:
     pipes: tuple[str, ...]
     pod_spec: Mapping[str, Any]
     host_network: bool = False
+    revision: str = ""
 
     @classmethod
-    def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetFacts:
+    def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "") -> DaemonSetFacts:
         """Read an apps/v1 DaemonSet."""
         metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
         pod = spec["template"]["spec"]
@@ -225,7 +238,58 @@ class DaemonSetFacts:
             pipes=tuple(path[len(_PIPE) :] for path in paths if path.startswith(_PIPE)),
             pod_spec=pod,
             host_network=bool(pod.get("hostNetwork")),
+            revision=revision,
         )
+
+    def made(self, pod: PodFacts) -> bool:
+        """Whether a pod is of the template as it is now: the DaemonSet controller's own rule.
+
+        A template that comes back has a new generation and its old hash, so pods that always had it are left alone.
+        """
+        if self.revision and pod.revision == self.revision:
+            return True
+        return not self.template_generation or pod.template_generation in ("", self.template_generation)
+
+
+def revision_of(daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]) -> str:
+    """The hash of a DaemonSet's template: that of the ControllerRevision which keeps this very template.
+
+    Empty while the controller has not made one yet. A revision is never taken for its number alone: the list may be older
+    than the DaemonSet.
+    """
+    wanted = _bare(daemon_set["spec"]["template"])
+    for one in own_revisions(daemon_set, revisions):
+        if _bare(kept_template(one)) == wanted:
+            return hash_of(one)
+    return ""
+
+
+def own_revisions(
+    daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
+) -> tuple[Mapping[str, Any], ...]:
+    """The ControllerRevisions of a DaemonSet, the newest first."""
+    uid = daemon_set["metadata"].get("uid")
+    own = [one for one in revisions if any(by.get("uid") == uid for by in one["metadata"].get("ownerReferences") or [])]
+    return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
+
+
+def hash_of(revision: Mapping[str, Any]) -> str:
+    """The hash that pods of a ControllerRevision carry."""
+    return str((revision["metadata"].get("labels") or {}).get(_REVISION_LABEL, ""))
+
+
+def kept_template(revision: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod template that a ControllerRevision keeps."""
+    template = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
+    found: dict[str, Any] = _bare({key: value for key, value in template.items() if key != "$patch"})
+    return found
+
+
+def _bare(value: Any) -> Any:
+    """Without nulls: what is kept has them where the API leaves them out."""
+    if isinstance(value, Mapping):
+        return {key: _bare(item) for key, item in value.items() if item is not None}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)

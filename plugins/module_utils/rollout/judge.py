@@ -171,7 +171,7 @@ def _pod(
         message = f"pod {pod.name} is Ready from before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
         yield Lack("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
         return
-    if daemon_set.template_generation and pod.template_generation not in ("", daemon_set.template_generation):
+    if not daemon_set.made(pod):
         message = f"pod {pod.name} still runs an older template"
         remedy = f"kubectl -n {daemon_set.namespace} rollout status daemonset {daemon_set.name}"
         yield Lack("CSI-G14", "waiting", message, remedy)

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applying a driver with progress: calls the module of the same name window by window while nodes are changed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
+
+display = Display()
+
+# A window ends earlier when a node has come to its end; this is how long nothing may be said.
+WINDOW = 30
+
+
+class ActionModule(ActionBase):
+    """Goes on until the module says that it is over; what is done, and when, is the module's."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what was applied, with the last look at the nodes."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        result.update(self._look({}, task_vars))
+        following: dict[str, Any] | None = result.pop("progress", None)
+        if result.get("failed"):
+            return result
+        if following is not None:
+            result.update(self._roll(result, following, task_vars))
+        roll = result.get("roll")
+        if roll and not result.get("failed"):
+            warning = left_over(roll, self._name(result))
+            if warning:
+                result.setdefault("warnings", []).append(warning)
+        return result
+
+    def _roll(
+        self, begun: dict[str, Any], following: dict[str, Any], task_vars: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        started = time.monotonic()
+        known: dict[str, str] = {}
+        changed, replaced = bool(begun["changed"]), []
+        silent_since: float | None = None
+        while True:
+            seen = self._look(following, task_vars)
+            waited = int(time.monotonic() - started)
+            if seen.get("failed"):
+                return {**seen, "changed": changed}
+            following = seen["progress"]
+            if "unreachable_api" in seen:
+                silent_since = silent_since or time.monotonic()
+                display.display(f"  {waited} s: {seen['unreachable_api']}")
+                if time.monotonic() - silent_since > self._patience():
+                    return {"changed": changed, "failed": True, "reason": "unreachable", "msg": seen["unreachable_api"]}
+                continue
+            silent_since = None
+            roll = seen["roll"]
+            changed = changed or seen["changed"]
+            replaced += roll["replaced"]
+            for line in progress(roll, known, waited):
+                display.display(line)
+            known = {one["node"]: one["state"] for one in roll["states"]}
+            if roll["step"] == "back":
+                display.display(f"    {roll['nodes'][0]}: {roll['message']}; bringing the former plugin back")
+            elif roll["step"] != "wait":
+                roll["replaced"] = replaced
+                return {
+                    "changed": changed,
+                    "roll": roll,
+                    **ended(roll, self._name(begun), str(self._task.args["driver"])),
+                }
+
+    def _patience(self) -> float:
+        """How long an API server that does not answer is waited for: as long as for a node."""
+        return float(self._task.args.get("node_timeout", 600))
+
+    def _look(self, following: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        given = {**self._task.args, "progress": following, "window": WINDOW}
+        seen: dict[str, Any] = self._execute_module(
+            module_name="kubewin.csi.driver_apply", module_args=given, task_vars=task_vars
+        )
+        seen.pop("invocation", None)
+        return seen
+
+    @staticmethod
+    def _name(result: dict[str, Any]) -> str:
+        found = next((one for one in result["objects"] if one["kind"] == "DaemonSet"), None)
+        return f"{found['namespace']}/{found['name']}" if found else ""

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In which order nodes get a changed plugin: a canary alone, then batches. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Nodes in batches of the given sizes, numbers or percentages of them all; the last size repeats.
+
+    Whatever the sizes say, the first node stands alone: it is the canary.
+    """
+    found: list[tuple[str, ...]] = []
+    start, number = 0, 0
+    while start < len(nodes):
+        size = share(sizes[min(number, len(sizes) - 1)], len(nodes)) if sizes else len(nodes)
+        found.append(tuple(nodes[start : start + size]))
+        start, number = start + size, number + 1
+    if found and len(found[0]) > 1:
+        found[0:1] = [found[0][:1], found[0][1:]]
+    return tuple(found)
+
+
+def share(size: str, of: int) -> int:
+    """A number, or a percentage of a number rounded down as Ansible's serial does; at least one."""
+    text = str(size).strip()
+    return max(1, int(int(text[:-1]) * of / 100) if text.endswith("%") else int(text))
+
+
+def allowed_away(max_unavailable: int | str, of: int) -> int:
+    """How many nodes may be without a Ready plugin: a percentage rounded up, as the DaemonSet controller does."""
+    text = str(max_unavailable).strip()
+    return max(1, -(-int(text[:-1]) * of // 100) if text.endswith("%") else int(text))

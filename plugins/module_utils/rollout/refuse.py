@@ -1,0 +1,62 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a change of a running DaemonSet must not begin. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Standing, hopeless
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+
+_MARK = "kubewin.io/csi-proxy"
+_SHOWN = 3
+
+
+def refusals(
+    picture: Picture, judgement: Judgement, stands: Standing, uses: Callable[[], Iterable[tuple[str, str]]]
+) -> tuple[str, ...]:
+    """What keeps the change from beginning, node by node. picture: with the DaemonSet as it would be.
+
+    uses: nodes with volumes of the driver in use, each with what shows it; asked only when it matters.
+    """
+    verdicts = {one.node: one for one in judgement.nodes}
+    found = []
+    for name in stands.old:
+        trouble = hopeless(verdicts.get(name))
+        if trouble:
+            found.append(
+                f"{name}: {trouble}; expected a node on which a new plugin can come to work. Repair it first, or leave it out "
+                "with --limit"
+            )
+    losing = _losing(picture)
+    in_use: dict[str, list[str]] = {}
+    if any(_MARK not in why for dummy, why in losing):
+        for name, what in uses():
+            in_use.setdefault(name, []).append(what)
+    for name, why in losing:
+        if _MARK in why:
+            found.append(
+                f"{name}: its plugin would be taken away at once, since csi-proxy was not proven there ({why}). Run enable_csi.yml "
+                "with that host in the inventory and without --limit; it installs csi-proxy and proves its pipes first"
+            )
+        elif name in in_use:
+            signs = ", ".join(in_use[name][:_SHOWN])
+            found.append(
+                f"{name}: its plugin would be taken away at once ({why}) although volumes are in use there: {signs}. Move these "
+                "workloads first, or let the DaemonSet go there"
+            )
+    return tuple(found)
+
+
+def _losing(picture: Picture) -> list[tuple[str, str]]:
+    """Nodes that have a pod and that the DaemonSet does not go to any more: no strategy keeps the controller from removing it."""
+    if picture.daemon_set is None:
+        return []
+    nodes = {node.name: node for node in picture.nodes}
+    names = sorted({pod.node for pod in picture.pods if not pod.deleting and pod.node in nodes})
+    reasons = [(name, why_not(picture.daemon_set, nodes[name])) for name in names]
+    return [(name, why) for name, why in reasons if why is not None]

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One window of a change that goes node by node: look, take the next step, watch what comes of it.
+
+What is watched comes in as a View, what is done goes out through Hands, time is a clock; nothing here talks to a cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import (
+    NOBODY,
+    Goal,
+    Standing,
+    Step,
+    decide,
+    standing,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import COALESCE, Watched
+
+_LOOK_AGAIN = 1.0
+
+
+class Hands(Protocol):
+    """What may be done."""
+
+    def replace(self, pods: Sequence[PodFacts]) -> None:
+        """Delete these pods, so that the DaemonSet makes new ones there."""
+
+    def taken_over(self) -> str:
+        """Who else is at this change now; empty when nobody is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a window ended. waited: seconds by node that is moving. replaced: nodes whose pods were deleted in it."""
+
+    step: Step
+    standing: Standing
+    judgement: Judgement
+    waited: Mapping[str, float]
+    replaced: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {
+            "step": self.step.kind,
+            "message": self.step.message,
+            "nodes": list(self.step.nodes),
+            "order": list(self.standing.order),
+            "states": states(self.standing, self.judgement),
+            "left": list(self.standing.left),
+            "waited": dict(self.waited),
+            "replaced": list(self.replaced),
+        }
+
+
+def states(now: Standing, judgement: Judgement) -> list[dict[str, str]]:
+    """Each node of the run, in order: old, moving or done, and what a moving one lacks."""
+    why = {one.node: "; ".join(lack.message for lack in one.lacks) for one in judgement.nodes}
+    return [
+        {
+            "node": name,
+            "state": "old" if name in now.old else "moving" if name in now.moving else "done",
+            "why": why.get(name, "") if name in now.moving else "",
+        }
+        for name in now.order
+    ]
+
+
+def run(
+    view: Watched, hands: Hands, goal: Goal, rules: Rules, waited: Mapping[str, float], seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> Report:  # fmt: skip
+    """Go on until a step ends the change, a node has come to its end, or the time is over."""
+    view.load()
+    view.watch(seconds)
+    started = clock()
+    since = {name: started - spent for name, spent in waited.items()}
+    deleted: set[str] = set()
+    replaced: list[str] = []
+    first: Standing | None = None
+    ends = started + seconds
+    changed_at: float | None = None
+    while True:
+        now = clock()
+        picture = view.picture()
+        judgement = judge(picture, rules)
+        gone = frozenset(deleted)
+        stands = standing(picture, judgement, goal, gone)
+        first = first or stands
+        still = stands.moving or (frozenset() if stands.done.issuperset(stands.order) else frozenset({NOBODY}))
+        since = {name: since.get(name, now) for name in still}
+        spent = {name: now - then for name, then in since.items()}
+        step = decide(picture, judgement, goal, spent, gone)
+        if step.kind == "replace" and (other := hands.taken_over()):
+            return Report(Step("stop", message=other), stands, judgement, spent, tuple(replaced))
+        if step.kind in ("back", "stop"):
+            # Said with everything that explains it.
+            view.explain()
+            picture = view.picture()
+            judgement = judge(picture, rules)
+            step = decide(picture, judgement, goal, spent, gone)
+        if step.kind not in ("wait", "replace"):
+            return Report(step, stands, judgement, spent, tuple(replaced))
+        if step.kind == "replace":
+            hands.replace(step.pods)
+            deleted.update(pod.uid for pod in step.pods)
+            replaced += step.nodes
+        if changed_at is None and (stands.done != first.done or step.kind == "replace"):
+            changed_at = now
+        until = ends if changed_at is None else min(ends, changed_at + COALESCE)
+        if now >= until:
+            return Report(Step("wait"), stands, judgement, spent, tuple(replaced))
+        view.wait(min(_LOOK_AGAIN, until - now))

@@ -1,0 +1,315 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: driver_apply
+short_description: Apply a CSI driver's Windows node plugin, and roll a changed one node by node
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Applies a driver's objects as M(kubewin.csi.cluster_apply) does.
+  - Where the pod template of a DaemonSet of this collection changes while its pods run, the new template is applied under
+    C(OnDelete), so that nothing moves by itself. Then the first node's pod is replaced (the canary), and only when the driver
+    works there again as M(kubewin.csi.node_rollout) judges it, the other nodes follow in batches. At no time more nodes
+    than O(definition)'s C(maxUnavailable) are without a Ready plugin. At the end the strategy is what the definition says.
+  - Pods that are of the wanted template already are left alone.
+  - When the canary does not come to work in time, the template from before, which the cluster keeps as a ControllerRevision, is
+    applied again and the canary brought back to it; the task fails and says so. When a later node does not, everything
+    stays as it is, the remaining nodes with their former pods, until a run with another wish or after a repair goes on.
+  - Where the change stands is an annotation of the DaemonSet (C(kubewin.io/rolling)), so that a run that was cut off at any point is
+    finished by the next one. Two runs at the same time do not get in each other's way; the one that came later goes on.
+  - Deleting plugin pods needs the role C(kubewin-csi-roll) in the driver's namespace; each pod is deleted by its uid.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.hosts
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode and report what would change, after the server's own dry run.
+    support: full
+  diff_mode:
+    description: Returns what changed, or in check mode would change, without the server's bookkeeping.
+    support: full
+options:
+  definition:
+    description: The objects, as YAML text with any number of documents, or as a list of dictionaries.
+    type: raw
+    required: true
+  driver:
+    description:
+      - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+    type: str
+    required: true
+  nodes:
+    description:
+      - The Nodes whose pods may be replaced, the canary first. Without it every Node that the DaemonSet goes to, by name.
+      - While other Nodes are left on the former template, the DaemonSet stays under C(OnDelete).
+    type: list
+    elements: str
+    default: []
+  batches:
+    description: Sizes of the batches after the canary, numbers or percentages of all nodes; the last one repeats.
+    type: list
+    elements: str
+    default: ['1', '25%']
+  node_timeout:
+    description: Seconds that one node may take from the end of its former pod until the driver works there again.
+    type: int
+    default: 600
+  stable_for:
+    description: Seconds a plugin pod must have been Ready, where its registration is not known to be its own.
+    type: int
+    default: 10
+  force_conflicts:
+    description: Take over fields that another manager owns. Without it such a conflict names that manager and fails.
+    type: bool
+    default: false
+  window:
+    description: Seconds of one look; the action sets it.
+    type: int
+    default: 30
+  progress:
+    description: What a look before found out; the action sets it.
+    type: dict
+    default: {}
+seealso:
+  - module: kubewin.csi.driver_info
+  - module: kubewin.csi.cluster_apply
+  - module: kubewin.csi.node_rollout
+"""
+
+EXAMPLES = r"""
+- name: Apply a node plugin, and roll it where it has changed
+  kubewin.csi.driver_apply:
+    driver: vsphere
+    definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
+    batches: ['1', '10%']
+    node_timeout: 900
+"""
+
+RETURN = r"""
+objects:
+  description: Every object and what was, or in check mode would be, done with it; see M(kubewin.csi.cluster_apply).
+  returned: success
+  type: list
+  elements: dict
+roll:
+  description: What became of the nodes, null when no running pod is concerned.
+  returned: always, once the objects were looked at
+  type: dict
+  contains:
+    step:
+      description:
+        - V(finish) when every pod is of the wanted template, V(rest) when pods of other nodes are not, V(stop) when a node did not
+          come to work, V(back) when the former template was brought back, V(plan) in check mode.
+      type: str
+    states:
+      description: Each node with C(node), C(state) (V(old), V(moving) or V(done)) and C(why).
+      type: list
+      elements: dict
+    left:
+      description: Nodes that this run leaves alone and whose pod is of another template.
+      type: list
+      elements: str
+    replaced:
+      description: Nodes whose pod was replaced, in order; in check mode those that would be.
+      type: list
+      elements: str
+reason:
+  description:
+    - Why the task failed, as a word that does not change. V(roll_refused), V(canary_failed), V(roll_stopped) or a word of
+      M(kubewin.csi.cluster_apply).
+  returned: failure
+  type: str
+  sample: canary_failed
+"""
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.roller import Roller
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import hold
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import states
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "definition": {"type": "raw", "required": True},
+    "driver": {"type": "str", "required": True},
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "hosts": HOSTS,
+    "batches": {"type": "list", "elements": "str", "default": ["1", "25%"]},
+    "node_timeout": {"type": "int", "default": 600},
+    "stable_for": {"type": "int", "default": 10},
+    "force_conflicts": {"type": "bool", "default": False},
+    "window": {"type": "int", "default": 30},
+    "progress": {"type": "dict", "default": {}},
+}
+
+_ACCESS = (
+    "this account may not delete pods in {namespace}, which replacing plugin pods node by node takes: bind the ClusterRole "
+    "kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace"
+)
+
+
+class Refused(Exception):
+    """What keeps a change from beginning. Nothing was written."""
+
+
+class Job:
+    """One task: the options, read once."""
+
+    def __init__(self, params: dict[str, Any], driver: Driver, client: Client) -> None:
+        self.client = client
+        self.driver = driver
+        self.force = params["force_conflicts"]
+        self.definitions = documents(params["definition"])
+        self.plugin = next((item for item in self.definitions if item["kind"] == "DaemonSet"), None)
+        self.run = str(params["progress"].get("run") or uuid.uuid4())
+        self.waited = {str(name): float(spent) for name, spent in (params["progress"].get("waited") or {}).items()}
+        self.seconds = float(params["window"])
+        self.rules = Rules(stable_for=float(params["stable_for"]))
+        self.hosts = [HostFacts.from_option(host) for host in params["hosts"]]
+        self.goal = Goal(
+            nodes=tuple(params["nodes"]),
+            batches=tuple(params["batches"]),
+            max_unavailable=1 if self.plugin is None else hold.max_unavailable(self.plugin),
+            node_timeout=float(params["node_timeout"]),
+        )
+
+    def roller(self) -> Roller:
+        """The hands for its DaemonSet."""
+        assert self.plugin is not None
+        return Roller(self.client, self.plugin, self.run, force=self.force)
+
+    def view(self) -> View:
+        """The eyes for its DaemonSet."""
+        assert self.plugin is not None
+        metadata = self.plugin["metadata"]
+        target = Target(
+            self.driver.name, metadata["namespace"], metadata["name"], self.driver.app_label, self.driver.container
+        )
+        return View(self.client, target, self.hosts)
+
+    def begin(self, *, check: bool) -> dict[str, Any]:
+        """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
+        planned = Applier(self.client, force=self.force).plan(self.definitions)
+        change = next((one for one in planned.changes if one.kind == "DaemonSet"), None)
+        live = None if change is None or change.action == "create" else self.roller().live()
+        if change is None or live is None or not hold.must_hold(live, change.after):
+            return self.write(self.definitions, planned, check=check)
+        view = self.view()
+        view.load()
+        wanted = hold.to_be(live, change.after)
+        picture = view.picture(wanted)
+        judgement = judge(picture, self.rules)
+        stands = standing(picture, judgement, self.goal)
+        step = decide(picture, judgement, self.goal, {})
+        report = {"step": "plan", "states": states(stands, judgement), "left": list(stands.left), "replaced": []}
+        state = hold.rolling(live)
+        if step.kind == "finish":
+            # Every pod is of this template already: the controller has nothing to move.
+            return {**self.write(self.definitions, planned, check=check), "roll": {**report, "step": "finish"}}
+        if step.kind == "rest" and state is not None and hold.same_template(live, change.after):
+            # Nothing for this run, and others to come: the change stays theirs.
+            return {
+                **self.write(self.swapped(hold.held(self.plugin or {}, state)), None, check=check),
+                "roll": {**report, "step": "rest"},
+            }
+        refused = refusals(picture, judgement, stands, self.uses)
+        if not self.client.allowed("delete", "", "pods", self.roller().namespace):
+            refused += (_ACCESS.format(namespace=self.roller().namespace),)
+        if refused:
+            raise Refused("\n".join(refused))
+        written = self.write(self.swapped(self.roller().held(live)), None, check=check)
+        if check:
+            report["replaced"] = [name for name in stands.order if name in stands.old]
+            return {**written, "changed": True, "roll": report}
+        return {**written, "roll": report, "progress": {"run": self.run, "waited": {}}}
+
+    def swapped(self, plugin: dict[str, Any]) -> list[dict[str, Any]]:
+        """The definitions with another form of the DaemonSet."""
+        return [plugin if item is self.plugin else item for item in self.definitions]
+
+    def uses(self) -> list[tuple[str, str]]:
+        """Nodes with volumes of the driver in use, and what shows it."""
+        return [(use.node, use.what) for use in in_use(self.client, self.driver)]
+
+    def write(self, definitions: list[dict[str, Any]], planned: Outcome | None, *, check: bool) -> dict[str, Any]:
+        """Apply what differs, or only say it. planned: what is known of that already."""
+        applier = Applier(self.client, force=self.force)
+        outcome = planned or applier.plan(definitions)
+        if outcome.changed and not check:
+            outcome = applier.apply(definitions)
+        return {
+            "changed": outcome.changed,
+            "warnings": list(outcome.warnings),
+            "objects": [change.as_dict() for change in outcome.changes],
+            "diff": [as_text(change.diff()) for change in outcome.changes if change.action != "none"],
+            "roll": None,
+        }
+
+    def go_on(self) -> dict[str, Any]:
+        """One window of replacing pods."""
+        roller = self.roller()
+        state = roller.state()
+        goal = replace(self.goal, goes_back=state is not None and state.goes_back)
+        report = rolling.run(self.view(), roller, goal, self.rules, self.waited, self.seconds)
+        result = report.as_dict()
+        changed = bool(report.replaced)
+        if report.step.kind == "back":
+            trouble = roller.back(report.step.nodes[0], report.step.message)
+            changed = True
+            result.update({"step": "stop", "message": f"{report.step.message}; {trouble}"} if trouble else {})
+        elif report.step.kind == "finish":
+            changed = roller.finish() or changed
+        if state is not None and state.goes_back:
+            result["failed_canary"] = {"node": state.failed, "because": state.because}
+        return {"changed": changed, "roll": result, "progress": {"run": self.run, "waited": result["waited"]}}
+
+
+def main() -> None:
+    """Begin, or go on for one window."""
+    ansible = module(ARGUMENT_SPEC)
+    if ansible.params["driver"] not in DRIVERS:
+        # Not by choices, which documentation would have to repeat for every new driver.
+        ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
+    going = bool(ansible.params["progress"])
+    try:
+        client = connect(ansible, retry_for=float(ansible.params["window"]) if going else None)
+        job = Job(ansible.params, DRIVERS[ansible.params["driver"]], client)
+        result = job.go_on() if going else job.begin(check=ansible.check_mode)
+    except Refused as error:
+        ansible.fail_json(msg=str(error), reason="roll_refused")
+    except Unreachable as error:
+        if not going:
+            ansible.fail_json(msg=str(error), reason=error.reason)
+        # An API server may restart while nodes come up. The action decides when it was too long.
+        ansible.exit_json(changed=False, unreachable_api=str(error), progress=ansible.params["progress"])
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    for warning in result.pop("warnings", ()):
+        ansible.warn(warning)
+    ansible.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

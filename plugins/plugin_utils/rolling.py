@@ -1,0 +1,74 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a change that goes node by node says on its way and when it ends. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: int) -> Iterator[str]:
+    """Lines for nodes that stand otherwise than known, or one line that nothing changed."""
+    states = roll["states"]
+    done = sum(one["state"] == "done" for one in states)
+    head = f"  {waited} s: {done} of {len(states)} nodes have the new plugin"
+    news = [one for one in states if known.get(one["node"], "old") != one["state"]]
+    if not news:
+        moving = [f"{one['node']} ({one['why']})" for one in states if one["state"] == "moving"]
+        yield head + (f"; waiting for {', '.join(moving)}" if moving else "")
+        return
+    yield head
+    for one in news:
+        said = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
+        yield f"    {one['node']}: {said}" + (f" ({one['why']})" if one["why"] else "")
+
+
+def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, Any]:
+    """What the task's result says of the end: nothing more, or failed with a reason."""
+    failed = roll.get("failed_canary")
+    if roll["step"] == "stop" and failed:
+        return {
+            "failed": True,
+            "reason": "canary_failed",
+            "msg": (
+                f"{driver}: the changed plugin did not come to work on the canary {failed['node']}: {failed['because']}. The former "
+                f"template is in DaemonSet {daemon_set} again, but it does not come to work there either: {roll['message']}. No other "
+                f"node was touched. Repair {failed['node']}, then run again."
+            ),
+        }
+    if failed:
+        return {
+            "failed": True,
+            "reason": "canary_failed",
+            "msg": (
+                f"{driver}: the changed plugin did not come to work on the canary {failed['node']}: {failed['because']}. Rolled back: "
+                f"DaemonSet {daemon_set} has its former template again, {failed['node']} works with it, and no other node was touched. "
+                "Correct what is wrong with the new plugin, then run again."
+            ),
+        }
+    if roll["step"] != "stop":
+        return {}
+    names = {state: [one["node"] for one in roll["states"] if one["state"] == state] for state in ("done", "old")}
+    where = f" at {', '.join(roll['nodes'])}" if roll["nodes"] else ""
+    return {
+        "failed": True,
+        "reason": "roll_stopped",
+        "msg": (
+            f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {roll['message']}. With the new plugin: "
+            f"{', '.join(names['done']) or 'none'}; untouched: {', '.join([*names['old'], *roll['left']]) or 'none'}. The DaemonSet stays "
+            "under OnDelete, so nothing moves by itself. Repair it and run again to go on, or run again with the former "
+            "release and mode to go back in the same way."
+        ),
+    }
+
+
+def left_over(roll: Mapping[str, Any], daemon_set: str) -> str:
+    """A warning for nodes that another run has to take, empty when there is none."""
+    if roll["step"] != "rest":
+        return ""
+    return (
+        f"{', '.join(roll['left'])} still have the former plugin, as they are not of this run. DaemonSet {daemon_set} stays under "
+        "OnDelete until a run has taken them."
+    )
