@@ -19,5 +19,8 @@ class ActionModule(WindowsAction):
         return desired.for_info(options)
 
     def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        directory = options["reference_counters"]
+        checked = desired.checked_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, wanted, look_at_mounts=True)
-        return {"changed": False, "csi_proxy": prove.state(wanted, snapshot)}
+        counted = {"references": list(observe.references(node, checked))} if checked else {}
+        return {"changed": False, "csi_proxy": {**prove.state(wanted, snapshot), **counted}}

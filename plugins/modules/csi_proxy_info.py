@@ -19,6 +19,12 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+options:
+  reference_counters:
+    description:
+      - Directory in which a driver keeps a file for each volume in use on this host, such as C(C:\csi\smbmounts) of the SMB driver in
+        its HostProcess form. The files are then returned.
+    type: str
 seealso:
   - module: kubewin.csi.csi_proxy
 """
@@ -89,6 +95,11 @@ csi_proxy:
       description: Required pipes that are not served.
       type: list
       elements: str
+    references:
+      description: Files below the directory of reference counters, each a volume in use.
+      type: list
+      elements: str
+      returned: when O(reference_counters) is given
     drift:
       description: Required pipes that are missing and a service that does not run, with C(item), C(found) and C(expected).
       type: list

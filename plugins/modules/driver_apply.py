@@ -143,6 +143,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.roller import Roller
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import hold
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MODE
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
@@ -234,7 +235,8 @@ class Job:
                 **self.write(self.swapped(hold.held(self.plugin or {}, state)), None, check=check),
                 "roll": {**report, "step": "rest"},
             }
-        refused = refusals(picture, judgement, stands, self.uses)
+        self.goal = replace(self.goal, kept=self.kept(live))
+        refused = refusals(picture, judgement, self.goal, self.uses)
         if not self.client.allowed("delete", "", "pods", self.roller().namespace):
             refused += (_ACCESS.format(namespace=self.roller().namespace),)
         if refused:
@@ -248,6 +250,18 @@ class Job:
     def swapped(self, plugin: dict[str, Any]) -> list[dict[str, Any]]:
         """The definitions with another form of the DaemonSet."""
         return [plugin if item is self.plugin else item for item in self.definitions]
+
+    def kept(self, live: dict[str, Any]) -> dict[str, str]:
+        """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
+        mode = str(((self.plugin or {})["metadata"].get("annotations") or {}).get(MODE, ""))
+        if mode not in self.driver.drain_to or hold.former_mode(live) in ("", mode):
+            return {}
+        found: dict[str, str] = {}
+        for node, what in self.uses():
+            found.setdefault(
+                node, f"volumes of {self.driver.name} are in use, which mode {mode} cannot take along: {what}"
+            )
+        return found
 
     def uses(self) -> list[tuple[str, str]]:
         """Nodes with volumes of the driver in use, and what shows it."""
@@ -270,8 +284,10 @@ class Job:
     def go_on(self) -> dict[str, Any]:
         """One window of replacing pods."""
         roller = self.roller()
-        state = roller.state()
-        goal = replace(self.goal, goes_back=state is not None and state.goes_back)
+        live = roller.live()
+        state = None if live is None else hold.rolling(live)
+        back = state is not None and state.goes_back
+        goal = replace(self.goal, goes_back=back, kept={} if live is None or back else self.kept(live))
         report = rolling.run(self.view(), roller, goal, self.rules, self.waited, self.seconds)
         result = report.as_dict()
         changed = bool(report.replaced)

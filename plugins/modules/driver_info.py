@@ -250,6 +250,10 @@ driver_plan:
       description: Modes to which a node may be switched only without volumes of this driver on it.
       type: list
       elements: str
+    switch:
+      description: The change of mode that this means for the node plugin that runs, with C(from), C(to), C(drain) (whether only without
+        volumes on a node) and C(counters) (directory on the hosts that tells of volumes in use); null when there is none.
+      type: dict
     credentials:
       description: What somebody has to provide, each with C(needed_by), C(what) and C(required).
       type: list
@@ -286,6 +290,7 @@ reason:
   sample: unreachable
 """
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
@@ -293,6 +298,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 
@@ -373,10 +379,16 @@ def main() -> None:
     driver = DRIVERS[ansible.params["driver"]]
     wanted = wanted_of(ansible.params)
     try:
-        seen = snapshot(connect(ansible), driver, wanted, check_access=ansible.params["check_access"])
+        client = connect(ansible)
+        seen = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
+        made = plan(driver, wanted, seen)
+        if made.change is not None and made.change.drain:
+            # Volumes are looked at only where they matter: that is every pod of the cluster.
+            used = tuple((use.node, use.what) for use in in_use(client, driver))
+            made = plan(driver, wanted, replace(seen, in_use=used))
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
-    ansible.exit_json(changed=False, driver_plan=plan(driver, wanted, seen).as_dict())
+    ansible.exit_json(changed=False, driver_plan=made.as_dict())
 
 
 if __name__ == "__main__":

@@ -188,7 +188,8 @@ class Driver:
     image to. platform_daemonsets: by platform, the DaemonSet with which it brings this driver to Windows nodes itself.
     avoid_nodes: by label, the values of Nodes that it keeps away from. prerequisites: what must be there and nobody can
     see from the cluster. drain_to: modes to which a node may be
-    switched only without volumes of this driver on it.
+    switched only without volumes of this driver on it. counters: directory on a host where its HostProcess form keeps a file
+    for each volume in use, empty where it keeps none.
     """
 
     key: str
@@ -223,6 +224,7 @@ class Driver:
     credentials: tuple[Credential, ...] = ()
     prerequisites: tuple[str, ...] = ()
     drain_to: tuple[Mode, ...] = ()
+    counters: str = ""
 
     @property
     def newest(self) -> Version:

@@ -81,8 +81,8 @@ class Dynamic(Protocol):
 class Client:
     """Reads and writes with patience: what is safe to repeat is repeated until retry_for seconds have passed.
 
-    Every request made here is safe to repeat: reads, watches, reviews, dry runs, server-side applies, and deletions
-    bound to a uid.
+    Every request made here is safe to repeat: reads, watches, reviews, dry runs, server-side applies, creations of an object
+    under its name, and deletions bound to a uid.
     """
 
     def __init__(
@@ -169,6 +169,17 @@ class Client:
             "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
             body=json.dumps(definition), content_type=_APPLY, **query,
         )  # fmt: skip
+
+    def create(self, definition: Mapping[str, Any]) -> None:
+        """Create an object; one of that name that is there already is no error, so that this is safe to repeat."""
+        kind = kinds.kind_of(definition)
+        metadata = definition["metadata"]
+        path, body = kind.path(metadata.get("namespace")), dict(definition)
+        try:
+            self._json("create", kind, metadata.get("namespace"), metadata["name"], "POST", path, body=body)
+        except ClusterError as error:
+            if error.status != 409:
+                raise
 
     def delete(
         self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground"

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MODE, absent_or_ours
 
 ANNOTATION = "kubewin.io/rolling"
 
 _GENERATION = "deprecated.daemonset.template.generation"
 
 # What tells of a template in the DaemonSet's own metadata, and goes back with it.
-_OURS = ("kubewin.io/mode", "kubewin.io/driver-version")
+_OURS = (MODE, "kubewin.io/driver-version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,13 @@ def begun(live: Mapping[str, Any], former: str, run: str) -> Rolling:
         return replace(seen, run=run, failed="", because="")
     annotations = live["metadata"].get("annotations") or {}
     return Rolling(run=run, former=former, annotations={key: annotations[key] for key in _OURS if key in annotations})
+
+
+def former_mode(live: Mapping[str, Any]) -> str:
+    """The mode that pods had before a change that is under way, or have now; empty when nothing tells."""
+    seen = rolling(live)
+    annotations = seen.annotations if seen is not None else live["metadata"].get("annotations") or {}
+    return str(annotations.get(MODE, ""))
 
 
 def held(definition: Mapping[str, Any], state: Rolling) -> dict[str, Any]:

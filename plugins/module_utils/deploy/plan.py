@@ -15,6 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownershi
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.switch import Switch, switch
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.switch import findings as switch_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     ControllerSeen,
     Snapshot,
@@ -25,7 +27,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be deployed, and what is in the way. settings: what the templates read, empty when refused."""
+    """What would be deployed, and what is in the way.
+
+    settings: what the templates read, empty when refused. change: of the mode that runs now.
+    """
 
     driver: Driver
     namespace: str
@@ -37,6 +42,7 @@ class Plan:
     nodes: tuple[str, ...]
     platform: str = ""
     providers: tuple[ownership.Provider, ...] = ()
+    change: Switch | None = None
 
     @property
     def deployable(self) -> bool:
@@ -99,6 +105,7 @@ class Plan:
             "in_tree": self.driver.in_tree,
             "fstypes": list(self.driver.fstypes),
             "drain_to": list(self.driver.drain_to),
+            "switch": self.change.as_dict() if self.change else None,
             "credentials": [
                 {"needed_by": one.needed_by, "what": one.what, "required": one.required}
                 for one in self.driver.credentials
@@ -134,6 +141,8 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         )  # fmt: skip
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
         findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
+    change = switch(driver, choice.rule, snapshot, namespace)
+    findings += switch_findings(driver, change, snapshot)
     return Plan(
         driver=driver,
         namespace=namespace,
@@ -145,6 +154,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
         nodes=tuple(node.name for node in everywhere),
         platform=ownership.platform(snapshot),
         providers=ownership.providers(driver, snapshot, namespace),
+        change=change,
     )
 
 

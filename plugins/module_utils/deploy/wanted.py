@@ -16,6 +16,7 @@ PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
+MODE = "kubewin.io/mode"
 _WMCO = "windowsmachineconfig.openshift.io/"
 OPENSHIFT_CONTAINER = "csi-driver"
 
@@ -114,7 +115,7 @@ class DaemonSetSeen:
 
     host_paths: what its pods mount from the host. words: what its containers are told, which is where HostProcess
     forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
-    take. marks: what says who keeps it.
+    take. marks: what says who keeps it. mode: what ours says of itself.
     """
 
     namespace: str
@@ -125,6 +126,7 @@ class DaemonSetSeen:
     words: str
     host_ports: frozenset[int] = frozenset()
     marks: Marks = field(default_factory=Marks)
+    mode: str = ""
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
@@ -153,6 +155,7 @@ class DaemonSetSeen:
                 if entry.get("hostPort") or pod.get("hostNetwork")
             ),
             marks=Marks.from_object(daemon_set),
+            mode=str((metadata.get("annotations") or {}).get(MODE, "")),
         )
 
     def serves_on_windows(self, driver: str) -> bool:
@@ -212,7 +215,8 @@ class Snapshot:
     feature_states: data of the feature-state map by namespace, None when absent. missing_access: rules this account lacks,
     as text. openshift: "4.20.3", empty where the cluster is none or nobody asked. privileged: whether the plugin's account
     may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. replacing: a hand-over to ours that
-    was begun and not finished, as "namespace/name" of what it replaces.
+    was begun and not finished, as "namespace/name" of what it replaces. in_use: Windows nodes with volumes of the driver,
+    each with what shows it; looked at only where a plan asks for it.
     """
 
     kubernetes: str
@@ -227,3 +231,4 @@ class Snapshot:
     openshift: str = ""
     privileged: bool | None = None
     replacing: str = ""
+    in_use: tuple[tuple[str, str], ...] = ()

@@ -9,7 +9,7 @@ Nothing is remembered but how long a node has been without its plugin: a run tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts
@@ -27,7 +27,7 @@ class Goal:
 
     nodes: those of this run, in order; empty takes every node that the DaemonSet goes to, by name. batches: sizes.
     max_unavailable: how many nodes may be without a Ready plugin at a time. node_timeout: seconds a node may take.
-    goes_back: the former template is being brought back.
+    goes_back: the former template is being brought back. kept: nodes whose pod must not be replaced now, with the reason.
     """
 
     nodes: tuple[str, ...] = ()
@@ -35,6 +35,7 @@ class Goal:
     max_unavailable: int | str = 1
     node_timeout: float = 600.0
     goes_back: bool = False
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _replace(
     """The pods of a batch that may go now: those that do not work anyway, and as many others as may be away."""
     left = [name for name in batch if name in now.old]
     for name in left:
-        found = hopeless(verdicts.get(name))
+        found = hopeless(verdicts.get(name)) or goal.kept.get(name, "")
         if found:
             message = f"{found}; its plugin is left as it is"
             return Step("stop", nodes=(name,), message=message)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Standing, hopeless
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, hopeless, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 def refusals(
-    picture: Picture, judgement: Judgement, stands: Standing, uses: Callable[[], Iterable[tuple[str, str]]]
+    picture: Picture, judgement: Judgement, goal: Goal, uses: Callable[[], Iterable[tuple[str, str]]]
 ) -> tuple[str, ...]:
     """What keeps the change from beginning, node by node. picture: with the DaemonSet as it would be.
 
@@ -25,7 +25,11 @@ def refusals(
     """
     verdicts = {one.node: one for one in judgement.nodes}
     found = []
-    for name in stands.old:
+    for name in standing(picture, judgement, goal).old:
+        if name in goal.kept:
+            found.append(
+                f"{name}: {goal.kept[name]}. Move these workloads first (kubectl drain {name}), then run again"
+            )
         trouble = hopeless(verdicts.get(name))
         if trouble:
             found.append(

@@ -197,6 +197,12 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
     )
 
 
+def references(node: Node, directory: str) -> tuple[str, ...]:
+    """The files below a directory in which a driver keeps count of its volumes; empty when there is none, or no directory."""
+    answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d", quiet=True))])
+    return parse.names(answers.text("references"))
+
+
 def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
     """Asked only where a stopped service's process may live on under a PID that nobody recorded."""
     if service is None or service.state != model.STOPPED or not service.executable:

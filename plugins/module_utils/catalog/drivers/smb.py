@@ -125,4 +125,6 @@ DRIVER = Driver(
         "the root of a share as source, and one credential for each server on a node (Windows error 1219)",
     ),
     drain_to=("csi_proxy",),
+    # pkg/mounter/refcounter_windows.go; the csi-proxy form has its C:\\csi in the plugin directory and would count anew.
+    counters="C:\\csi\\smbmounts",
 )

@@ -1,0 +1,41 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What pulling images says on its way and when it ends. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def progress(seen: Mapping[str, Any], waited: int) -> Iterator[str]:
+    """A line for the whole and one for each node that has trouble."""
+    done, waiting = seen["pulled"], seen["waiting"]
+    yield f"  {waited} s: {len(done)} of {len(done) + len(waiting)} nodes have the images"
+    for node, why in seen["why"].items():
+        yield f"    {node}: {why}"
+
+
+def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
+    """What the task's result says: nothing more, or failed with a reason."""
+    if seen["failures"]:
+        listed = "; ".join(f"{node}: {why}" for node, why in seen["failures"].items())
+        return {
+            "failed": True,
+            "reason": "pull_failed",
+            "msg": (
+                f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was touched. Check registry, tag and pull "
+                "secret (the image options and image_mirror set them), then run again."
+            ),
+        }
+    if seen["waiting"] and left <= 0:
+        return {
+            "failed": True,
+            "reason": "timeout",
+            "msg": (
+                f"images of the changed plugin are not there in time on {', '.join(seen['waiting'])}. No plugin pod was touched. What was "
+                "pulled stays; run again, with a higher kubewin_prepull_timeout if the registry only is slow."
+            ),
+        }
+    return {}
