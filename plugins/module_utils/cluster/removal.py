@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -13,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import Gone, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import pipes
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import Use, selector, uses
 
 # First what makes pods, last what they stand on.
@@ -44,6 +46,20 @@ def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
         client.list(kinds.PERSISTENT_VOLUME).items,
         client.list(kinds.VOLUME_ATTACHMENT).items,
     )
+
+
+def csi_proxy_users(
+    client: Client, drivers: Iterable[Driver], going: Collection[str]
+) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
+    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
+    daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
+    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    claims = client.list(kinds.PERSISTENT_VOLUME_CLAIM).items
+    volumes = client.list(kinds.PERSISTENT_VOLUME).items
+    attachments = client.list(kinds.VOLUME_ATTACHMENT).items
+    proxied = [one for one in drivers if not pipes.without_pipes(one, daemon_sets)]
+    found = [(one, uses(one, nodes, pods, claims, volumes, attachments)) for one in proxied]
+    return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float) -> bool:

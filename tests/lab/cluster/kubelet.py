@@ -103,6 +103,9 @@ class Worker:
         else:
             await asyncio.sleep(self._settings.delay(self.plugin.node))
             await self._pull()
+            if self.plugin.once:
+                await self._show(Phase.ENDED)
+                return
         while True:
             try:
                 missing = await self._kubelet.missing_pipes(self.plugin)
@@ -142,6 +145,13 @@ class Worker:
             self._restarts += 1
 
     async def _pull(self) -> None:
+        await self._pull_bad()
+        for dummy, image in self.plugin.containers:
+            if (self.plugin.node, image) not in self._kubelet.images:
+                await asyncio.sleep(self._settings.pull_delay)
+                self._kubelet.images.add((self.plugin.node, image))
+
+    async def _pull_bad(self) -> None:
         tried = 0
         while bad := frozenset(image for dummy, image in self.plugin.containers if not self._settings.pullable(image)):
             for name, image in self.plugin.containers:
@@ -231,6 +241,8 @@ class Kubelet:
         self._in_use = InUse(cluster)
         self.backend = Backend(place.volumes)
         self._pods: dict[tuple[str, str], str] = {}
+        # What each node has pulled.
+        self.images: set[tuple[str, str]] = set()
         self._owners: dict[tuple[str, str], str] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -25,7 +25,7 @@ class Plugin:
     """A pod that the stand-in answers for.
 
     `registrar` and `driver_name` are empty for a pod that mounts pipes but registers nothing; `driver` is the container
-    that opens the pipes. `pipes` are bare lower-case names.
+    that opens the pipes. `pipes` are bare lower-case names. `once` is a pod that ends and is not started again.
     """
 
     uid: str
@@ -40,6 +40,7 @@ class Plugin:
     max_volumes: int | None
     csi_address: str
     host_network: bool
+    once: bool = False
 
 
 def read(pod: Object) -> Plugin | None:
@@ -74,6 +75,7 @@ def read(pod: Object) -> Plugin | None:
         max_volumes=int(limit) if limit.isdigit() else None,
         csi_address=environment.get("ADDRESS", "/csi/csi.sock"),
         host_network=bool(spec.get("hostNetwork")),
+        once=spec.get("restartPolicy") == "Never",
     )
 
 
@@ -105,6 +107,7 @@ class Phase(enum.Enum):
     RUNNING = "running"
     CRASHED = "crashed"
     PULL_FAILED = "pull failed"
+    ENDED = "ended"
 
 
 def stamp(moment: datetime.datetime | None = None) -> str:
@@ -142,9 +145,9 @@ def status(plugin: Plugin, standing: Standing, host_ip: str) -> Object:
         message = f"containers with unready status: [{' '.join(unready)}]"
         ready = {"status": "False", "reason": "ContainersNotReady", "message": message}
     started = {"lastTransitionTime": standing.started}
-    pulled = standing.phase is not Phase.PULL_FAILED
+    phases = {Phase.PULL_FAILED: "Pending", Phase.ENDED: "Succeeded"}
     return {
-        "phase": "Running" if pulled else "Pending",
+        "phase": phases.get(standing.phase, "Running"),
         "startTime": standing.started,
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
@@ -184,6 +187,9 @@ def _container(plugin: Plugin, name: str, image: str, standing: Standing) -> Obj
             "started": False,
             "state": {"waiting": waiting},
         }
+    if standing.phase is Phase.ENDED:
+        ended = {**_terminated(standing, identity), "exitCode": 0, "reason": "Completed"}
+        return {**found, "ready": False, "started": False, "state": {"terminated": ended}}
     if name != plugin.driver:
         return found
     if standing.crashed_before:

@@ -40,6 +40,8 @@ class Settings:
     """Delays in seconds; `node_delays` replaces `start_delay` on single nodes; `backoff` is the wait before each restart,
     its last entry for all further ones.
 
+    `pull_delay` is how long an image takes that a node has not had yet.
+
     `bad_images` are shell patterns of images that cannot be pulled. `pipes_without_host` is what a Windows node with
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
     outlives its pod, as when a registrar is killed before it can remove its socket. `liveness_delay` is how long a liveness
@@ -51,6 +53,7 @@ class Settings:
     start_delay: float = 0.15
     node_delays: Mapping[str, float] = field(default_factory=dict)
     registration_delay: float = 0.1
+    pull_delay: float = 0.0
     backoff: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     bad_images: tuple[str, ...] = ("*:nosuchtag",)
     pipes_without_host: bool = False

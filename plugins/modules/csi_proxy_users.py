@@ -1,0 +1,95 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: csi_proxy_users
+short_description: Look who in a cluster still needs csi-proxy on the Windows nodes
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Finds every DaemonSet and pod, in any namespace and of any owner, that mounts a pipe of csi-proxy, and every volume in use on a Windows
+    node whose driver reaches the host through it.
+  - It changes nothing, and does not fail on what it finds; RV(refusal) says it.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+options:
+  drivers_going:
+    description: Drivers whose node plugin of this collection is about to be removed; it does not count as a user.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: kubewin.csi.csi_proxy
+  - module: kubewin.csi.driver_remove
+"""
+
+EXAMPLES = r"""
+- name: Look whether csi-proxy can go
+  kubewin.csi.csi_proxy_users:
+  register: proxy
+  failed_when: proxy is failed or proxy.refusal
+"""
+
+RETURN = r"""
+users:
+  description: DaemonSets and pods that mount its pipes, for people.
+  returned: success
+  type: list
+  elements: str
+  sample: [DaemonSet kube-system/csi-smb-node-win mounts csi-proxy-smb-v1]
+in_use:
+  description: Volumes in use that were mounted through it, each with C(driver), C(node) and C(what).
+  returned: success
+  type: list
+  elements: dict
+refusal:
+  description: Why it has to stay, with what helps; empty when nothing needs it.
+  returned: success
+  type: str
+reason:
+  description: Why the task failed, as a word that does not change; see M(kubewin.csi.cluster_apply).
+  returned: failure
+  type: str
+  sample: unreachable
+"""
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import csi_proxy_users
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.pipes import refusal
+
+ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "str", "default": []}}
+
+
+def main() -> None:
+    """Look and report."""
+    ansible = module(ARGUMENT_SPEC)
+    for name in ansible.params["drivers_going"]:
+        if name not in DRIVERS:
+            ansible.fail_json(msg=unknown(name), reason="configuration")
+    going = {DRIVERS[name].name for name in ansible.params["drivers_going"]}
+    try:
+        users, volumes = csi_proxy_users(connect(ansible), DRIVERS.values(), going)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    ansible.exit_json(
+        changed=False,
+        users=list(users),
+        in_use=[
+            {"driver": driver.key, "node": use.node, "what": use.what} for driver, found in volumes for use in found
+        ],
+        refusal=refusal(users, volumes),
+    )
+
+
+if __name__ == "__main__":
+    main()
