@@ -30,12 +30,13 @@ def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
             ),
         }
     if seen["waiting"] and left <= 0:
+        listed = "; ".join(f"{node}: {seen['why'].get(node, 'not pulled yet')}" for node in seen["waiting"])
         return {
             "failed": True,
             "reason": "timeout",
             "msg": (
-                f"images of the changed plugin are not there in time on {', '.join(seen['waiting'])}. No plugin pod was touched. What was "
-                "pulled stays; run again, with a higher kubewin_prepull_timeout if the registry only is slow."
+                f"images of the changed plugin are not there in time: {listed}. No plugin pod was touched. What was pulled stays; run "
+                "again, with a higher kubewin_prepull_timeout if the registry only is slow."
             ),
         }
     return {}

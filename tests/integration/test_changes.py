@@ -1,54 +1,211 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node plugin changes under running workloads: mode switched and back, node by node, and nothing is lost on the way.
+"""A node plugin changes under running workloads: mode switched and back, a canary that fails, runs that are killed.
 
-One lab of three Windows nodes; the tests follow one another.
+One lab of three Windows nodes, each with a pod whose volume is attached. The tests follow one another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from integration.kube import also_holds
-from integration.playbooks import Run, play
+from integration.changes import (
+    PODS,
+    ROLLING,
+    at_rest,
+    attached,
+    daemon_set,
+    held,
+    images,
+    mode,
+    plugins,
+    recorded,
+    workload,
+)
+from integration.kube import ACCOUNT, also_holds, writes
+from integration.playbooks import Run, play, start
 from lab import handle
-from lab.handle import Lab
+from lab.handle import Lab, eventually, ready
 
 PLAYBOOK = "playbooks/enable-csi.yml"
-DISK = DRIVERS["azure_disk"]
-ROLES = ("cluster-objects", "roll", "azure-disk", "smb")
+DISK, SMB = DRIVERS["azure_disk"], DRIVERS["smb"]
+ROLES = ("cluster-objects", "roll", "prepull", "azure-disk", "smb")
+NODES = ["win-1", "win-2", "win-3"]
 VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 60}
+# The driver's role alone, against the cluster: what the play does for each driver, without the hosts.
+APPLY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  module_defaults:
+    group/kubewin.csi.cluster: {kubeconfig: "{{ kubewin_kubeconfig }}"}
+  tasks:
+    - ansible.builtin.include_role:
+        name: "kubewin.csi.{{ kubewin_drivers }}_csi"
+        tasks_from: apply
+"""
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Lab]:
-    """Three nodes with Azure Disk through csi-proxy."""
-    made = handle.start(f"changes-{os.getpid()}", nodes=3)
-    with ExitStack() as held:
+    """Azure Disk through csi-proxy, in use on every node."""
+    made = handle.start(f"changes-{os.getpid()}", nodes=len(NODES))
+    with ExitStack() as roles:
         for name in ROLES:
-            held.enter_context(also_holds(made, f"kubewin-csi-{name}"))
+            roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
         run = enable(made, azure_disk_csi_mode="csi_proxy")
         assert run.code == 0, run.screen
+        for node in NODES:
+            workload(made.api, DISK, node)
+        attached(made.api, NODES)
+        eventually(lambda: all(ready(pod) for pod in made.api.items(PODS)), "the workloads run")
         yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def role(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The playbook that applies one driver's role."""
+    path = tmp_path_factory.mktemp("play") / "apply.yml"
+    path.write_text(APPLY, encoding="utf-8")
+    return path
 
 
 def enable(lab: Lab, *arguments: str, **variables: Any) -> Run:
     return play(PLAYBOOK, lab.state.inventories["ntlm-http"], *arguments, variables={**VARIABLES, **variables})
 
 
-def test_switch(cluster: Lab) -> None:
-    run = enable(cluster, "--tags", "driver,gate", azure_disk_csi_mode="host_process")
-    print(run.screen)
+def told(lab: Lab, **variables: Any) -> dict[str, Any]:
+    """What the playbook with the role alone is told."""
+    return {**VARIABLES, "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"], **variables}
+
+
+def apply(lab: Lab, role: Path, *arguments: str, **variables: Any) -> Run:
+    return play(str(role), "localhost,", *arguments, variables=told(lab, **variables))
+
+
+def killed(lab: Lab, role: Path, record: Path, when: Callable[[], Any], what: str, **variables: Any) -> None:
+    """A run that is killed, with all its children, as soon as something is seen."""
+    process = start(str(role), "localhost,", record=record, variables=told(lab, **variables))
+    try:
+        eventually(when, what, timeout=120)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_mode_is_switched_node_by_node_and_nothing_in_use_is_lost(cluster: Lab) -> None:
+    before, pods = held(cluster.api), plugins(cluster, DISK)
+    with recorded(cluster, DISK) as record:
+        run = enable(cluster, "--tags", "driver,gate", azure_disk_csi_mode="host_process")
     assert run.code == 0, run.screen
-    run = enable(cluster, "--tags", "driver,gate", azure_disk_csi_mode="host_process")
+    assert mode(cluster, DISK) == "host_process"
+    assert set(pods.values()).isdisjoint(plugins(cluster, DISK).values())
+    assert record.away == 1
+    assert record.order == NODES
+    assert held(cluster.api) == before
+    assert at_rest(cluster, DISK)
+    # csi-proxy stays: it is nobody's business here.
+    assert run.changed == [("kubewin.csi.csi_driver : Apply what differs", "win-1")]
+
+
+def test_a_second_run_moves_no_pod_and_writes_nothing(cluster: Lab, role: Path) -> None:
+    pods, size = plugins(cluster, DISK), cluster.audit_size()
+    run = apply(cluster, role, azure_disk_csi_mode="host_process")
+    assert run.code == 0, run.screen
     assert run.changed == []
-    run = enable(cluster, "--tags", "driver,gate", azure_disk_csi_mode="csi_proxy")
-    print(run.screen)
+    assert plugins(cluster, DISK) == pods
+    assert cluster.audit(ACCOUNT, size)
+    assert writes(cluster, size) == []
+
+
+def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_touched(
+    cluster: Lab, role: Path
+) -> None:
+    pods, was = plugins(cluster, DISK), images(cluster, DISK)
+    bad = {"azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"}, "kubewin_node_timeout": 3}
+    with recorded(cluster, DISK) as record:
+        run = apply(cluster, role, azure_disk_csi_mode="host_process", **bad)
+    assert run.code != 0
+    result = run.failures[0]["result"]
+    assert result["reason"] == "canary_failed"
+    assert "win-1" in result["msg"]
+    assert "azuredisk-csi:nosuchtag" in result["msg"]
+    assert "Rolled back" in result["msg"]
+    assert images(cluster, DISK) == was
+    after = plugins(cluster, DISK)
+    assert {node for node in NODES if after[node] != pods[node]} == {"win-1"}
+    assert set(record.order) == {"win-1"}
+    assert record.away == 1
+    assert at_rest(cluster, DISK)
+    # What was wished for before is there again, so a run with that wish has nothing to do.
+    again = apply(cluster, role, azure_disk_csi_mode="host_process")
+    assert again.code == 0, again.screen
+    assert plugins(cluster, DISK) == after
+
+
+def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
+    before, pods = held(cluster.api), plugins(cluster, DISK)
+    wish = {"azure_disk_csi_mode": "csi_proxy"}
+
+    def moved() -> set[str]:
+        now = plugins(cluster, DISK)
+        return {node for node in NODES if now.get(node) != pods[node]}
+
+    def announced() -> bool:
+        return ROLLING in daemon_set(cluster, DISK)["metadata"]["annotations"]
+
+    with recorded(cluster, DISK) as record:
+        killed(cluster, role, tmp_path / "1", announced, "the new template is there", **wish)
+        assert not at_rest(cluster, DISK)
+        killed(cluster, role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
+        assert not at_rest(cluster, DISK)
+        run = enable(cluster, "--tags", "driver,gate", **wish)
     assert run.code == 0, run.screen
+    assert record.away == 1
+    # None was replaced twice: what had its new pod when a run was killed was left alone by the next.
+    assert sorted(record.order) == NODES
+    assert mode(cluster, DISK) == "csi_proxy"
+    assert held(cluster.api) == before
+    assert at_rest(cluster, DISK)
+
+
+def test_images_are_pulled_everywhere_before_the_first_pod_is_replaced(cluster: Lab, role: Path) -> None:
+    pods = plugins(cluster, DISK)
+    newer = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
+    bad = {
+        "azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"},
+        "kubewin_prepull_timeout": 6,
+    }
+    refused = apply(cluster, role, **newer, **bad)
+    assert refused.code != 0
+    assert "azuredisk-csi:nosuchtag" in refused.failures[0]["result"]["msg"]
+    assert plugins(cluster, DISK) == pods
+    assert at_rest(cluster, DISK)
+    assert pulling(cluster) == []
+
+    size = cluster.audit_size()
+    run = apply(cluster, role, **newer, azure_disk_csi_version="1.34.4")
+    assert run.code == 0, run.screen
+    assert set(images(cluster, DISK).values()) == {"mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.4"}
+    done = [line.split()[0] + " " + line.rpartition("/")[2] for line in writes(cluster, size) if "/pods" in line]
+    first_plugin = next(place for place, line in enumerate(done) if "-pull-" not in line and line.startswith("delete"))
+    assert sum(line.startswith("create") for line in done[:first_plugin]) == len(NODES)
+    assert sum("-pull-" in line for line in done[:first_plugin]) == len(NODES)
+    assert pulling(cluster) == []
+
+
+def pulling(lab: Lab) -> list[str]:
+    """Pods that pull images."""
+    found = lab.pods("app.kubernetes.io/component=image-pull", DISK.namespace)
+    return [pod["metadata"]["name"] for pod in found]

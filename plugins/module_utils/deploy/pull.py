@@ -35,6 +35,8 @@ _NO_IMAGE = frozenset(
         "SignatureValidationFailed",
     }
 )
+# No further try of the kubelet mends these.
+_FOR_GOOD = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _NOT_YET = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
@@ -125,6 +127,8 @@ def _judge(one: Mapping[str, Any]) -> Pull:
         said = " ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
         return Pull(node, "failed", said or "the kubelet refused the pod")
     trouble = [state for state in states if state]
+    if any(word in _FOR_GOOD for state in trouble for word in state.split()):
+        return Pull(node, "failed", "; ".join(dict.fromkeys(trouble)))
     return Pull(node, "troubled", "; ".join(dict.fromkeys(trouble))) if trouble else Pull(node, "waiting")
 
 
