@@ -18,6 +18,20 @@ from lab.cluster.api import Api, Object
 from lab.handle import Lab, eventually, ready
 
 ROLLING = "kubewin.io/rolling"
+# The driver's role alone, against the cluster: what the play does for each driver, without the hosts.
+APPLY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  module_defaults:
+    group/kubewin.csi.cluster: {kubeconfig: "{{ kubewin_kubeconfig }}"}
+  tasks:
+    - ansible.builtin.include_role:
+        name: "kubewin.csi.{{ kubewin_drivers }}_csi"
+        tasks_from: apply
+"""
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 PODS = "/api/v1/namespaces/default/pods"
 VOLUMES = "/api/v1/persistentvolumes"

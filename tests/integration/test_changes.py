@@ -36,24 +36,10 @@ from lab import handle
 from lab.handle import Lab, eventually, ready
 
 PLAYBOOK = "playbooks/enable-csi.yml"
-DISK, SMB = DRIVERS["azure_disk"], DRIVERS["smb"]
-ROLES = ("cluster-objects", "roll", "prepull", "azure-disk", "smb")
+DISK = DRIVERS["azure_disk"]
+ROLES = ("cluster-objects", "roll", "prepull", "azure-disk")
 NODES = ["win-1", "win-2", "win-3"]
 VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 60}
-# The driver's role alone, against the cluster: what the play does for each driver, without the hosts.
-APPLY = """
-- hosts: localhost
-  connection: local
-  gather_facts: false
-  vars:
-    ansible_python_interpreter: "{{ ansible_playbook_python }}"
-  module_defaults:
-    group/kubewin.csi.cluster: {kubeconfig: "{{ kubewin_kubeconfig }}"}
-  tasks:
-    - ansible.builtin.include_role:
-        name: "kubewin.csi.{{ kubewin_drivers }}_csi"
-        tasks_from: apply
-"""
 
 
 @pytest.fixture(scope="module")
@@ -209,98 +195,3 @@ def pulling(lab: Lab) -> list[str]:
     """Pods that pull images."""
     found = lab.pods("app.kubernetes.io/component=image-pull", DISK.namespace)
     return [pod["metadata"]["name"] for pod in found]
-
-
-def test_smb_does_not_go_back_to_csi_proxy_while_its_shares_are_on_a_node(cluster: Lab, role: Path) -> None:
-    smb = {"kubewin_drivers": "smb"}
-    run = apply(cluster, role, **smb, smb_csi_mode="host_process")
-    assert run.code == 0, run.screen
-    eventually(lambda: set(plugins(cluster, SMB)) == set(NODES), "a plugin on every node")
-    pods = plugins(cluster, SMB)
-
-    share = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "share"},
-        "spec": {
-            "nodeName": "win-3",
-            "containers": [{"name": "app", "image": "app:1"}],
-            "volumes": [{"name": "data", "csi": {"driver": SMB.name}}],
-        },
-    }
-    cluster.api.post(PODS, share)
-    size = cluster.audit_size()
-    refused = apply(cluster, role, **smb, smb_csi_mode="csi_proxy")
-    cluster.api.gone(f"{PODS}/share")
-    eventually(lambda: not cluster.api.ok(f"{PODS}/share"), "the pod is gone")
-    assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "Node win-3" in said
-    assert "pod default/share (inline volume data)" in said
-    assert "kubectl drain win-3" in said
-
-    # The cluster knows of no volume any more, but the driver on the host does.
-    counter = rf"{SMB.counters}\files.example.com\share\092f1413e6c1d03af8b5da6f44619af8"
-    cluster.agent("win-2").control("plant", files={counter: {"text": r"\\files.example.com\share"}})
-    refused = enable(cluster, "--tags", "driver", **smb, smb_csi_mode="csi_proxy")
-    cluster.agent("win-2").control("plant", files={counter: None})
-    assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "win-2" in said
-    assert counter in said
-    assert "win-1" not in said
-    assert writes(cluster, size) == []
-    assert mode(cluster, SMB) == "host_process"
-    assert plugins(cluster, SMB) == pods
-
-    run = enable(cluster, "--tags", "driver", **smb, smb_csi_mode="csi_proxy")
-    assert run.code == 0, run.screen
-    assert mode(cluster, SMB) == "csi_proxy"
-
-
-def remove(lab: Lab, *arguments: str, **variables: Any) -> Run:
-    return play("playbooks/remove.yml", lab.state.inventories["ntlm-http"], *arguments, variables=variables)
-
-
-def services(lab: Lab) -> dict[str, list[str]]:
-    """The services of each host that run csi-proxy."""
-    found = {}
-    for host in lab.state.hosts:
-        state = lab.agent(host.name).control("state")["state"]
-        found[host.name] = [name for name in state["services"] if "csi" in name]
-    return found
-
-
-def test_csi_proxy_stays_while_something_mounts_its_pipes_or_a_platform_runs_it(cluster: Lab, role: Path) -> None:
-    before = services(cluster)
-    refused = remove(cluster, kubewin_remove_csi_proxy="yes")
-    assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    for driver in (DISK, SMB):
-        assert f"DaemonSet {driver.namespace}/{driver.daemonset} mounts csi-proxy-" in said
-    assert services(cluster) == before
-
-    for name, driver in (("azure_disk", DISK), ("smb", SMB)):
-        run = apply(cluster, role, kubewin_drivers=name, **{f"{name}_csi_mode": "host_process"})
-        assert run.code == 0, run.screen
-        assert mode(cluster, driver) == "host_process"
-    service = cluster.agent("win-3").control("state")["state"]["services"]["csi-proxy"]
-    managed = {**service, "description": "OpenShift managed csi-proxy"}
-    cluster.agent("win-3").control("plant", services=[{"name": "csi-proxy", "description": managed["description"]}])
-    refused = remove(cluster, kubewin_remove_csi_proxy="yes")
-    assert refused.code != 0
-    said = refused.failures[0]["result"]["msg"]
-    assert "win-3" in said
-    assert "not ours to remove" in said
-    assert services(cluster) == before
-
-
-def test_csi_proxy_goes_when_it_was_asked_for_and_nothing_needs_it(cluster: Lab) -> None:
-    run = remove(cluster, "--limit", "win-1,win-2", kubewin_remove_csi_proxy="yes")
-    assert run.code == 0, run.screen
-    assert services(cluster) == {"win-1": [], "win-2": [], "win-3": ["csi-proxy"]}
-    marks = {
-        node: cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get("kubewin.io/csi-proxy")
-        for node in NODES
-    }
-    assert marks == {"win-1": None, "win-2": None, "win-3": "proven"}

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SMB goes back to csi-proxy only without its shares on a node, and csi-proxy leaves only when nothing needs it.
+
+One lab of two Windows nodes with SMB as a HostProcess container. The tests follow one another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from integration.changes import PODS, mode, plugins
+from integration.kube import also_holds, writes
+from integration.playbooks import Run, play
+from lab import handle
+from lab.handle import Lab, eventually
+
+SMB = DRIVERS["smb"]
+NODES = ["win-1", "win-2"]
+VARIABLES = {"kubewin_drivers": "smb", "kubewin_create_cluster_objects": "yes", "kubewin_batches": "100%"}
+
+
+@pytest.fixture(scope="module")
+def shares() -> Iterator[Lab]:
+    """SMB as a HostProcess container on both nodes, beside a csi-proxy that nobody needs yet."""
+    made = handle.start(f"shares-{os.getpid()}", nodes=len(NODES))
+    with ExitStack() as roles:
+        for name in ("cluster-objects", "roll", "remove", "smb"):
+            roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
+        run = enable(made, smb_csi_mode="host_process")
+        assert run.code == 0, run.screen
+        yield made
+    made.stop()
+
+
+def enable(lab: Lab, *arguments: str, **variables: Any) -> Run:
+    inventory = lab.state.inventories["ntlm-http"]
+    return play("playbooks/enable-csi.yml", inventory, *arguments, variables={**VARIABLES, **variables})
+
+
+def remove(lab: Lab, *arguments: str, **variables: Any) -> Run:
+    given = {"kubewin_remove_csi_proxy": "yes", "kubewin_batches": "100%", **variables}
+    return play("playbooks/remove.yml", lab.state.inventories["ntlm-http"], *arguments, variables=given)
+
+
+def services(lab: Lab) -> dict[str, list[str]]:
+    """The services of each host that run csi-proxy."""
+    found = {}
+    for host in lab.state.hosts:
+        state = lab.agent(host.name).control("state")["state"]
+        found[host.name] = [name for name in state["services"] if "csi" in name]
+    return found
+
+
+def test_smb_is_refused_its_way_back_while_a_pod_uses_a_share_or_its_counters_tell_of_one(shares: Lab) -> None:
+    pods, size = plugins(shares, SMB), shares.audit_size()
+    share = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "share"},
+        "spec": {
+            "nodeName": "win-2",
+            "containers": [{"name": "app", "image": "app:1"}],
+            "volumes": [{"name": "data", "csi": {"driver": SMB.name}}],
+        },
+    }
+    shares.api.post(PODS, share)
+    refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
+    shares.api.gone(f"{PODS}/share")
+    eventually(lambda: not shares.api.ok(f"{PODS}/share"), "the pod is gone")
+    assert refused.code != 0
+    said = refused.failures[0]["result"]["msg"]
+    assert "Node win-2" in said
+    assert "pod default/share (inline volume data)" in said
+    assert "kubectl drain win-2" in said
+    assert "win-1" not in said
+
+    # The cluster knows of no volume any more, but the driver on the host does.
+    counter = rf"{SMB.counters}\files.example.com\share\092f1413e6c1d03af8b5da6f44619af8"
+    shares.agent("win-2").control("plant", files={counter: {"text": r"\\files.example.com\share"}})
+    refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
+    shares.agent("win-2").control("plant", files={counter: None})
+    assert refused.code != 0
+    said = refused.failures[0]["result"]["msg"]
+    assert "win-2" in said
+    assert counter in said
+    assert "win-1" not in said
+    assert writes(shares, size) == []
+    assert mode(shares, SMB) == "host_process"
+    assert plugins(shares, SMB) == pods
+
+
+def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares: Lab) -> None:
+    run = enable(shares, "--tags", "driver,gate", smb_csi_mode="csi_proxy")
+    assert run.code == 0, run.screen
+    assert mode(shares, SMB) == "csi_proxy"
+    before = services(shares)
+    assert all(before.values())
+    refused = remove(shares)
+    assert refused.code != 0
+    said = refused.failures[0]["result"]["msg"]
+    assert f"DaemonSet {SMB.namespace}/{SMB.daemonset} mounts csi-proxy-filesystem-v1" in said
+    assert services(shares) == before
+
+
+def test_a_csi_proxy_that_a_platform_runs_is_not_touched_on_any_host(shares: Lab) -> None:
+    before = services(shares)
+    agent = shares.agent("win-2")
+    assert agent.run('sc.exe description csi-proxy "OpenShift managed csi-proxy"').rc == 0
+    refused = remove(shares, kubewin_drivers="smb")
+    assert refused.code != 0
+    said = refused.failures[0]["result"]["msg"]
+    assert "win-2" in said
+    assert "not ours to remove" in said
+    assert services(shares) == before
+    assert agent.run('sc.exe description csi-proxy "Kubernetes CSI proxy"').rc == 0
+
+
+def test_it_goes_when_it_was_asked_for_and_nothing_needs_it_any_more(shares: Lab) -> None:
+    run = remove(shares, "--limit", "win-1,localhost")
+    assert run.code == 0, run.screen
+    assert services(shares) == {"win-1": [], "win-2": ["csi-proxy"]}
+    marks = {node: shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES}
+    assert "kubewin.io/csi-proxy" not in marks["win-1"]
+    assert marks["win-2"]["kubewin.io/csi-proxy"] == "proven"
