@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from integration.changes import (
+    APPLY,
     PODS,
     ROLLING,
     at_rest,

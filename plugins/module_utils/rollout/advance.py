@@ -58,10 +58,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now.
+    """What to do now. nodes, message: of whom, and why.
 
-    wait: nothing. replace: delete these pods. finish: every pod is of this template. rest: this run's are. back: bring the former
-    template back, since the canary does not work. stop: leave everything as it is. nodes, message: of whom, and why.
+    Wait does nothing and replace deletes these pods. Finish: every pod is of this template. Rest: those of this run are. Back: the
+    former template is to be brought back, since the canary does not work. Stop: everything is left as it is.
     """
 
     kind: Literal["wait", "replace", "finish", "rest", "back", "stop"]
