@@ -15,7 +15,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     PodFacts,
     Registration,
     moment,
+    revision_of,
 )
+from unit.plugins.module_utils.rollout.pictures import daemon_set, pod
 
 AT = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
 
@@ -124,3 +126,35 @@ def test_host_facts_keep_apart_no_pipes_and_pipes_not_told() -> None:
     assert HostFacts.from_option({"node": "n", "pipes": []}).pipes == ()
     assert HostFacts.from_option({"node": "n", "pipes": None}).pipes is None
     assert HostFacts.from_option({"node": "n"}).serving is None
+
+
+TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "driver", "image": "driver:2"}]}}
+
+
+def keeping(name: str, template: dict[str, Any], number: int, owner: str = "u1") -> dict[str, Any]:
+    """A ControllerRevision as the DaemonSet controller writes it, with nulls where the API has nothing."""
+    labels = {"controller-revision-hash": name}
+    kept = {"$patch": "replace", **template, "metadata": {"creationTimestamp": None}}
+    metadata = {"name": f"plugin-{name}", "labels": labels, "ownerReferences": [{"uid": owner}]}
+    return {"metadata": metadata, "revision": number, "data": {"spec": {"template": kept}}}
+
+
+def of_template(template: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"namespace": "d", "name": "plugin", "uid": "u1"}
+    return {"metadata": metadata, "spec": {"template": {"metadata": {}, **template}}}
+
+
+def test_a_template_is_found_by_what_it_holds_and_not_by_its_number() -> None:
+    other = {"spec": {"containers": [{"name": "driver", "image": "driver:1"}]}}
+    revisions = [keeping("old", other, 1), keeping("new", TEMPLATE, 2), keeping("theirs", TEMPLATE, 3, owner="u2")]
+    assert revision_of(of_template(TEMPLATE), revisions) == "new"
+    assert revision_of(of_template(other), revisions) == "old"
+    assert revision_of(of_template({"spec": {"containers": []}}), revisions) == ""
+
+
+def test_a_pod_of_a_template_that_came_back_needs_no_other_pod() -> None:
+    back = daemon_set(template_generation="3", revision="old")
+    assert back.made(pod("win-1", template_generation="1", revision="old"))
+    assert not back.made(pod("win-1", template_generation="2", revision="new"))
+    # Where nobody knows the revision, the generation counts.
+    assert not daemon_set(template_generation="3").made(pod("win-1", template_generation="1", revision="old"))

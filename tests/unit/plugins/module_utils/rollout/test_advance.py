@@ -1,0 +1,91 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a change does next where something is not as it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import NOBODY, Goal, Step, decide
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture, pod, win2
+
+CHANGED = daemon_set(template_generation="2")
+
+
+def changing(**spoilt: Any) -> Picture:
+    """Two nodes that still have the former template."""
+    return picture(**{"daemon_set": CHANGED, **spoilt})
+
+
+def step(seen: Picture, goal: Goal | None = None, **waited: float) -> Step:
+    spent = {name.replace("_", "-"): seconds for name, seconds in waited.items()}
+    return decide(seen, judge(seen, Rules()), goal or Goal(), spent)
+
+
+def test_the_first_node_goes_first() -> None:
+    assert step(changing()).nodes == ("win-1",)
+
+
+def test_the_order_is_the_runs() -> None:
+    assert step(changing(), Goal(nodes=("win-2", "win-1"))).nodes == ("win-2",)
+
+
+def test_a_daemon_set_that_is_gone_stops_it() -> None:
+    assert step(changing(daemon_set=None)) == Step("stop", message="the DaemonSet is gone")
+
+
+def test_a_template_that_its_controller_has_not_seen_is_waited_for_and_not_for_ever() -> None:
+    unseen = changing(daemon_set=daemon_set(template_generation="2", observed=False))
+    assert step(unseen) == Step("wait")
+    late = decide(unseen, judge(unseen, Rules()), Goal(node_timeout=5), {NOBODY: 6.0})
+    assert late.kind == "stop"
+    assert "controller" in late.message
+
+
+def test_the_canary_is_not_replaced_on_a_node_where_nothing_can_come_to_work() -> None:
+    not_ready = changing(nodes=(node("win-1", ready=False, not_ready_because="KubeletNotReady"), node("win-2")))
+    found = step(not_ready)
+    assert (found.kind, found.nodes) == ("stop", ("win-1",))
+    assert "KubeletNotReady" in found.message
+
+
+def test_a_host_whose_csi_proxy_is_away_keeps_its_plugin() -> None:
+    found = step(changing(hosts={"win-1": host("win-1", serving=False, pipes=()), "win-2": host("win-2")}))
+    assert (found.kind, found.nodes) == ("stop", ("win-1",))
+    assert "csi-proxy-disk-v1" in found.message
+
+
+def test_a_node_whose_volumes_would_be_lost_keeps_its_plugin() -> None:
+    found = step(changing(), Goal(kept={"win-1": "volumes are in use"}))
+    assert (found.kind, found.message) == ("stop", "volumes are in use; its plugin is left as it is")
+
+
+def test_a_node_that_is_without_its_plugin_anyway_may_be_replaced_although_nobody_else_may_be_away() -> None:
+    crashing = pod("win-2", ready=False, ready_since=None)
+    done = pod("win-1", template_generation="2")
+    assert step(changing(pods=(done, crashing))).nodes == ("win-2",)
+
+
+def test_a_node_that_another_run_has_begun_is_waited_for_before_the_next() -> None:
+    begun = changing(pods=(pod("win-1"), pod("win-2", template_generation="2", ready=False, ready_since=None)))
+    assert step(begun, Goal(max_unavailable=2)) == Step("wait")
+
+
+def test_a_pod_whose_deletion_was_not_seen_yet_is_not_deleted_again() -> None:
+    seen = changing(pods=(pod("win-1", uid="one"), pod("win-2", uid="two")))
+    verdict = judge(seen, Rules())
+    assert decide(seen, verdict, Goal(), {}, frozenset({"one"})) == Step("wait")
+
+
+def test_every_pod_of_the_template_ends_it() -> None:
+    assert step(picture()) == Step("finish")
+    left = win2(pods=pod("win-2", template_generation="0"))
+    assert step(left, Goal(nodes=("win-1",))) == Step("rest", nodes=("win-2",))
+
+
+def test_a_node_that_the_daemon_set_does_not_go_to_is_no_business_of_it() -> None:
+    away = node("win-2", labels={"kubernetes.io/os": "windows"})
+    assert step(picture(nodes=(node("win-1"), away))) == Step("finish")

@@ -1,0 +1,74 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps a change of a running plugin from beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
+from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture
+
+CHANGED = daemon_set(template_generation="2")
+PROXY = CHANGED.pod_spec["nodeSelector"]
+
+
+def refused(seen: Picture, goal: Goal | None = None, uses: Iterable[tuple[str, str]] = ()) -> tuple[str, ...]:
+    return refusals(seen, judge(seen, Rules()), goal or Goal(), lambda: uses)
+
+
+def nobody_asks() -> Iterable[tuple[str, str]]:
+    raise AssertionError("every pod of the cluster was read without need")
+
+
+def test_nothing_keeps_a_good_cluster_from_it_and_nobody_looks_for_volumes() -> None:
+    seen = picture(daemon_set=CHANGED)
+    assert refusals(seen, judge(seen, Rules()), Goal(), nobody_asks) == ()
+
+
+def test_all_nodes_that_cannot_come_to_work_are_named_at_once() -> None:
+    hosts = {name: host(name, serving=False, pipes=()) for name in ("win-1", "win-2")}
+    found = refused(picture(daemon_set=CHANGED, hosts=hosts))
+    assert [text.split(":")[0] for text in found] == ["win-1", "win-2"]
+    assert "--limit" in found[0]
+
+
+def test_a_node_that_has_the_wanted_plugin_already_is_not_asked_for() -> None:
+    assert refused(picture(hosts={"win-1": host("win-1", serving=False, pipes=())})) == ()
+
+
+def test_a_node_with_volumes_that_would_be_lost_is_named_with_the_command() -> None:
+    (found,) = refused(picture(daemon_set=CHANGED), Goal(kept={"win-2": "volumes are in use"}))
+    assert found.startswith("win-2: volumes are in use")
+    assert "kubectl drain win-2" in found
+
+
+def test_a_node_that_was_not_proven_would_lose_its_plugin_at_once() -> None:
+    seen = picture(
+        daemon_set=daemon_set(template_generation="2", pod_spec={**CHANGED.pod_spec, "nodeSelector": PROXY}),
+        nodes=(node("win-1"), node("win-2", labels={"kubernetes.io/os": "windows"})),
+    )
+    (found,) = refusals(seen, judge(seen, Rules()), Goal(), nobody_asks)
+    assert "win-2" in found
+    assert "csi-proxy was not proven there" in found
+
+
+@pytest.mark.parametrize("uses", [(), (("win-2", "pod shop/db-0 (claim data)"),)])
+def test_a_selector_that_leaves_a_node_out_is_refused_only_where_volumes_are_in_use(
+    uses: tuple[tuple[str, str], ...],
+) -> None:
+    spec = {**CHANGED.pod_spec, "nodeSelector": {"pool": "storage"}}
+    seen = picture(
+        daemon_set=daemon_set(template_generation="2", pod_spec=spec),
+        nodes=(node("win-1", labels={"pool": "storage"}), node("win-2")),
+    )
+    found = refused(seen, uses=uses)
+    assert len(found) == len(uses)
+    for text in found:
+        assert "win-2" in text
+        assert "shop/db-0" in text

@@ -1,0 +1,252 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A change that goes node by node over a model of nodes: whoever dies on the way, the next run ends it well.
+
+The model does what the DaemonSet controller and kubelets do under OnDelete: a deleted pod goes, comes back from the template
+of that moment, becomes Ready and registers, each a moment later; on some nodes a template does not come to work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import Report, run
+from unit.plugins.module_utils.rollout.pictures import (
+    NOW,
+    container,
+    daemon_set,
+    host,
+    node,
+    picture,
+    pod,
+    registration,
+)
+
+GOES, COMES = 1.0, 3.0
+
+
+class Killed(Exception):
+    """The run has ended at this point, without a chance to clear up."""
+
+
+@dataclass
+class Running:
+    """A node's pod. since: when it was made, in seconds of the model."""
+
+    uid: str
+    template: str
+    since: float
+    ends: float | None = None
+
+
+class Fleet:
+    """Nodes, their plugin pods, and a clock that moves only while somebody waits."""
+
+    def __init__(self, count: int, *, broken: dict[str, str] | None = None) -> None:
+        self.names = [f"win-{number:03}" for number in range(1, count + 1)]
+        self.broken = broken or {}
+        self.now = 1000.0
+        self.pods = {name: Running(f"{name}-0", "1", 0.0) for name in self.names}
+        self.template = "2"
+        self.replaced: list[str] = []
+        self.away = 0
+        self.explained = 0
+        self.owner = ""
+        self.killed_after: int | None = None
+
+    def load(self) -> None:
+        self._step()
+
+    def watch(self, seconds: float) -> None:
+        pass
+
+    def explain(self) -> None:
+        self.explained += 1
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self._count()
+        self.now += seconds
+        self._step()
+
+    def taken_over(self) -> str:
+        return self.owner
+
+    def replace(self, pods: Sequence[PodFacts]) -> None:
+        for one in pods:
+            self._count()
+            self.replaced.append(one.node)
+            self.pods[one.node].ends = self.now + GOES
+            self.away = max(self.away, sum(not self.ready(name) for name in self.names))
+
+    def ready(self, name: str) -> bool:
+        there = self.pods[name]
+        late = self.now - there.since >= COMES
+        return there.ends is None and late and self.broken.get(name) != there.template
+
+    def picture(self) -> Picture:
+        return picture(
+            now=NOW + timedelta(seconds=self.now),
+            controller_now=NOW,
+            daemon_set=daemon_set(template_generation=self.template, desired=len(self.names)),
+            nodes=tuple(node(name) for name in self.names),
+            pods=tuple(self._pod(name) for name in self.names),
+            hosts={name: host(name) for name in self.names},
+            registrations={
+                name: registration(name, written_at=NOW + timedelta(seconds=self.pods[name].since + COMES))
+                for name in self.names
+                if self.ready(name)
+            },
+        )
+
+    def _pod(self, name: str) -> PodFacts:
+        there = self.pods[name]
+        ready = self.ready(name)
+        return pod(
+            name,
+            uid=there.uid,
+            template_generation=there.template,
+            deleting=there.ends is not None,
+            ready=ready,
+            ready_since=NOW + timedelta(seconds=there.since + COMES) if ready else None,
+            containers=(container(started_at=NOW + timedelta(seconds=there.since), ready=ready),),
+        )
+
+    def _step(self) -> None:
+        for name, there in self.pods.items():
+            if there.ends is not None and there.ends <= self.now:
+                self.pods[name] = Running(f"{name}-{self.now}", self.template, self.now)
+        self.away = max(self.away, sum(not self.ready(name) for name in self.names))
+
+    def _count(self) -> None:
+        if self.killed_after is not None:
+            self.killed_after -= 1
+            if self.killed_after < 0:
+                self.killed_after = None
+                raise Killed
+
+
+def gone_through(fleet: Fleet, goal: Goal, windows: int = 400) -> Report:
+    """Window after window, as the action does."""
+    waited: dict[str, float] = {}
+    for dummy in range(windows):
+        report = run(fleet, fleet, goal, Rules(), waited, 30.0, fleet.clock)
+        waited = dict(report.waited)
+        if report.step.kind != "wait":
+            return report
+    raise AssertionError("it does not end")
+
+
+def test_canary_first_then_batches_and_never_more_away_than_allowed() -> None:
+    fleet = Fleet(12)
+    report = gone_through(fleet, Goal(batches=("1", "50%"), max_unavailable=3))
+    assert report.step.kind == "finish"
+    assert fleet.replaced == fleet.names
+    assert fleet.away == 3
+    assert {one["state"] for one in report.as_dict()["states"]} == {"done"}
+
+
+def test_nobody_follows_before_the_canary_works() -> None:
+    fleet = Fleet(3)
+    waited: dict[str, float] = {}
+    while len(fleet.replaced) < 2:
+        waited = dict(run(fleet, fleet, Goal(max_unavailable=3), Rules(), waited, 2.0, fleet.clock).waited)
+    assert fleet.ready("win-001")
+    assert fleet.pods["win-001"].template == "2"
+
+
+def test_a_canary_that_does_not_come_to_work_asks_for_the_way_back_and_nobody_else_was_touched() -> None:
+    fleet = Fleet(5, broken={"win-001": "2"})
+    report = gone_through(fleet, Goal(node_timeout=60, max_unavailable=5))
+    assert (report.step.kind, report.step.nodes) == ("back", ("win-001",))
+    assert "after 60 s" in report.step.message
+    assert fleet.replaced == ["win-001"]
+    assert fleet.explained
+    # The former template is there again: it goes to the canary, and everybody else has it.
+    fleet.template = "1"
+    report = gone_through(fleet, Goal(node_timeout=60, goes_back=True))
+    assert report.step.kind == "finish"
+    assert fleet.replaced == ["win-001", "win-001"]
+    assert {there.template for there in fleet.pods.values()} == {"1"}
+
+
+def test_a_canary_that_works_with_neither_template_stops_the_change() -> None:
+    fleet = Fleet(2, broken={"win-001": "2"})
+    assert gone_through(fleet, Goal(node_timeout=60)).step.kind == "back"
+    fleet.template, fleet.broken = "1", {"win-001": "1"}
+    assert gone_through(fleet, Goal(node_timeout=60, goes_back=True)).step.kind == "stop"
+
+
+def test_a_later_node_that_does_not_come_to_work_stops_the_change_and_the_rest_stay_as_they_are() -> None:
+    fleet = Fleet(6, broken={"win-003": "2"})
+    report = gone_through(fleet, Goal(node_timeout=60, batches=("1", "1")))
+    assert (report.step.kind, report.step.nodes) == ("stop", ("win-003",))
+    assert [there.template for there in fleet.pods.values()] == ["2", "2", "2", "1", "1", "1"]
+    # Repaired, and run again: it goes on with the others.
+    fleet.broken = {}
+    assert gone_through(fleet, Goal(batches=("1", "1"))).step.kind == "finish"
+    assert fleet.replaced == fleet.names
+
+
+def test_nodes_that_are_not_of_the_run_keep_their_pods() -> None:
+    fleet = Fleet(4)
+    report = gone_through(fleet, Goal(nodes=("win-003", "win-001")))
+    assert (report.step.kind, report.standing.left) == ("rest", ("win-002", "win-004"))
+    assert fleet.replaced == ["win-003", "win-001"]
+
+
+def test_a_run_that_another_one_has_taken_over_touches_nothing_more() -> None:
+    fleet = Fleet(3)
+    fleet.owner = "another run is at it"
+    report = gone_through(fleet, Goal())
+    assert (report.step.kind, report.step.message) == ("stop", "another run is at it")
+    assert fleet.replaced == []
+
+
+def test_a_node_that_is_away_already_counts() -> None:
+    fleet = Fleet(3, broken={"win-003": "1"})
+    report = gone_through(fleet, Goal(nodes=("win-001", "win-002"), node_timeout=30))
+    assert report.step.kind == "stop"
+    assert "win-003 without a Ready plugin, and 1 may be" in report.step.message
+    assert fleet.replaced == []
+
+
+@pytest.mark.parametrize("point", range(60))
+def test_killed_at_any_point_and_run_again_it_ends_well(point: int) -> None:
+    fleet = Fleet(5)
+    goal = Goal(batches=("1", "2"), max_unavailable=2)
+    fleet.killed_after = point
+    try:
+        report = gone_through(fleet, goal)
+    except Killed:
+        report = gone_through(fleet, goal)
+    assert report.step.kind == "finish"
+    assert {there.template for there in fleet.pods.values()} == {"2"}
+    assert fleet.away <= 2
+    # A pod that had been deleted when the run died was not deleted twice.
+    assert sorted(fleet.replaced) == fleet.names
+
+
+def test_every_point_at_which_a_run_can_die_is_among_them() -> None:
+    fleet = Fleet(5)
+    fleet.killed_after = 60
+    gone_through(fleet, Goal(batches=("1", "2"), max_unavailable=2))
+    assert fleet.killed_after is not None
+
+
+def test_200_nodes() -> None:
+    fleet = Fleet(200)
+    report = gone_through(fleet, Goal(max_unavailable="10%"))
+    assert report.step.kind == "finish"
+    assert fleet.away == 20
+    assert fleet.replaced[0] == "win-001"
+    assert sorted(fleet.replaced) == fleet.names
