@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node plugin changes under running workloads: mode switched and back, a canary that fails, runs that are killed.
 
-One lab of three Windows nodes, each with a pod whose volume is attached. The tests follow one another.
+One lab of two Windows nodes, each with a pod whose volume is attached. The tests follow one another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from integration.changes import (
     recorded,
     workload,
 )
-from integration.kube import ACCOUNT, also_holds, writes
+from integration.kube import ACCOUNT, also_holds, install_csi_proxy, label, writes
 from integration.playbooks import Run, play, start
 from lab import handle
 from lab.handle import Lab, eventually, ready
@@ -39,25 +39,8 @@ from lab.handle import Lab, eventually, ready
 PLAYBOOK = "playbooks/enable-csi.yml"
 DISK = DRIVERS["azure_disk"]
 ROLES = ("cluster-objects", "roll", "prepull", "azure-disk")
-NODES = ["win-1", "win-2", "win-3"]
+NODES = ["win-1", "win-2"]
 VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 60}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Lab]:
-    """Azure Disk through csi-proxy, in use on every node."""
-    made = handle.start(f"changes-{os.getpid()}", nodes=len(NODES))
-    with ExitStack() as roles:
-        for name in ROLES:
-            roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
-        run = enable(made, azure_disk_csi_mode="csi_proxy")
-        assert run.code == 0, run.screen
-        for node in NODES:
-            workload(made.api, DISK, node)
-        attached(made.api, NODES)
-        eventually(lambda: all(ready(pod) for pod in made.api.items(PODS)), "the workloads run")
-        yield made
-    made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +51,25 @@ def role(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def enable(lab: Lab, *arguments: str, **variables: Any) -> Run:
-    return play(PLAYBOOK, lab.state.inventories["ntlm-http"], *arguments, variables={**VARIABLES, **variables})
+@pytest.fixture(scope="module")
+def cluster(role: Path) -> Iterator[Lab]:
+    """Azure Disk through csi-proxy, in use on every node."""
+    made = handle.start(f"changes-{os.getpid()}", nodes=len(NODES))
+    with ExitStack() as roles:
+        for name in ROLES:
+            roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
+        for node in NODES:
+            install_csi_proxy(made, node)
+            label(made, node)
+        run = apply(made, role, azure_disk_csi_mode="csi_proxy")
+        assert run.code == 0, run.screen
+        eventually(lambda: set(plugins(made, DISK)) == set(NODES), "a plugin on every node")
+        for node in NODES:
+            workload(made.api, DISK, node)
+        attached(made.api, NODES)
+        eventually(lambda: all(ready(pod) for pod in made.api.items(PODS)), "the workloads run")
+        yield made
+    made.stop()
 
 
 def told(lab: Lab, **variables: Any) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def killed(lab: Lab, role: Path, record: Path, when: Callable[[], Any], what: st
 def test_a_mode_is_switched_node_by_node_and_nothing_in_use_is_lost(cluster: Lab) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
     with recorded(cluster, DISK) as record:
-        run = enable(cluster, "--tags", "driver,gate", azure_disk_csi_mode="host_process")
+        inventory, wish = cluster.state.inventories["ntlm-http"], {**VARIABLES, "azure_disk_csi_mode": "host_process"}
+        run = play(PLAYBOOK, inventory, "--tags", "driver,gate", variables=wish)
     assert run.code == 0, run.screen
     assert mode(cluster, DISK) == "host_process"
     assert set(pods.values()).isdisjoint(plugins(cluster, DISK).values())
@@ -104,16 +105,6 @@ def test_a_mode_is_switched_node_by_node_and_nothing_in_use_is_lost(cluster: Lab
     assert at_rest(cluster, DISK)
     # csi-proxy stays: it is nobody's business here.
     assert run.changed == [("kubewin.csi.csi_driver : Apply what differs", "win-1")]
-
-
-def test_a_second_run_moves_no_pod_and_writes_nothing(cluster: Lab, role: Path) -> None:
-    pods, size = plugins(cluster, DISK), cluster.audit_size()
-    run = apply(cluster, role, azure_disk_csi_mode="host_process")
-    assert run.code == 0, run.screen
-    assert run.changed == []
-    assert plugins(cluster, DISK) == pods
-    assert cluster.audit(ACCOUNT, size)
-    assert writes(cluster, size) == []
 
 
 def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_touched(
@@ -135,10 +126,16 @@ def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_
     assert set(record.order) == {"win-1"}
     assert record.away == 1
     assert at_rest(cluster, DISK)
-    # What was wished for before is there again, so a run with that wish has nothing to do.
-    again = apply(cluster, role, azure_disk_csi_mode="host_process")
-    assert again.code == 0, again.screen
-    assert plugins(cluster, DISK) == after
+
+
+def test_a_run_with_the_wish_from_before_that_moves_no_pod_and_writes_nothing(cluster: Lab, role: Path) -> None:
+    pods, size = plugins(cluster, DISK), cluster.audit_size()
+    run = apply(cluster, role, azure_disk_csi_mode="host_process")
+    assert run.code == 0, run.screen
+    assert run.changed == []
+    assert plugins(cluster, DISK) == pods
+    assert cluster.audit(ACCOUNT, size)
+    assert writes(cluster, size) == []
 
 
 def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
@@ -157,7 +154,7 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
         assert not at_rest(cluster, DISK)
         killed(cluster, role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
         assert not at_rest(cluster, DISK)
-        run = enable(cluster, "--tags", "driver,gate", **wish)
+        run = apply(cluster, role, **wish)
     assert run.code == 0, run.screen
     assert record.away == 1
     # None was replaced twice: what had its new pod when a run was killed was left alone by the next.
@@ -167,28 +164,33 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
     assert at_rest(cluster, DISK)
 
 
-def test_images_are_pulled_everywhere_before_the_first_pod_is_replaced(cluster: Lab, role: Path) -> None:
-    pods = plugins(cluster, DISK)
-    newer = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
-    bad = {
-        "azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"},
-        "kubewin_prepull_timeout": 6,
-    }
-    refused = apply(cluster, role, **newer, **bad)
-    assert refused.code != 0
-    assert "azuredisk-csi:nosuchtag" in refused.failures[0]["result"]["msg"]
-    assert plugins(cluster, DISK) == pods
-    assert at_rest(cluster, DISK)
-    assert pulling(cluster) == []
+NEWER = {"azure_disk_csi_mode": "csi_proxy", "kubewin_prepull": "yes"}
 
+
+def test_images_are_pulled_everywhere_before_the_first_pod_is_replaced(cluster: Lab, role: Path) -> None:
     size = cluster.audit_size()
-    run = apply(cluster, role, **newer, azure_disk_csi_version="1.34.4")
+    run = apply(cluster, role, **NEWER, azure_disk_csi_version="1.34.4")
     assert run.code == 0, run.screen
     assert set(images(cluster, DISK).values()) == {"mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.4"}
     done = [line.split()[0] + " " + line.rpartition("/")[2] for line in writes(cluster, size) if "/pods" in line]
     first_plugin = next(place for place, line in enumerate(done) if "-pull-" not in line and line.startswith("delete"))
     assert sum(line.startswith("create") for line in done[:first_plugin]) == len(NODES)
     assert sum("-pull-" in line for line in done[:first_plugin]) == len(NODES)
+    assert pulling(cluster) == []
+
+
+@pytest.mark.torture
+def test_images_that_cannot_be_pulled_stop_it_before_any_pod_is_touched(cluster: Lab, role: Path) -> None:
+    pods = plugins(cluster, DISK)
+    bad = {
+        "azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"},
+        "kubewin_prepull_timeout": 6,
+    }
+    refused = apply(cluster, role, **NEWER, **bad)
+    assert refused.code != 0
+    assert "azuredisk-csi:nosuchtag" in refused.failures[0]["result"]["msg"]
+    assert plugins(cluster, DISK) == pods
+    assert at_rest(cluster, DISK)
     assert pulling(cluster) == []
 
 

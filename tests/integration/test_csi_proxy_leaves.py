@@ -97,7 +97,7 @@ def test_smb_is_refused_its_way_back_while_a_pod_uses_a_share_or_its_counters_te
 
 
 def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares: Lab) -> None:
-    run = enable(shares, "--tags", "driver,gate", smb_csi_mode="csi_proxy")
+    run = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
     assert run.code == 0, run.screen
     assert mode(shares, SMB) == "csi_proxy"
     before = services(shares)
@@ -109,6 +109,7 @@ def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares:
     assert services(shares) == before
 
 
+@pytest.mark.torture
 def test_a_csi_proxy_that_a_platform_runs_is_not_touched_on_any_host(shares: Lab) -> None:
     before = services(shares)
     agent = shares.agent("win-2")
