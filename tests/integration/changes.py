@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import Gone, Unreachable
 from integration.kube import connect
+from integration.playbooks import start
 from lab.cluster.api import Api, Object
 from lab.handle import Lab, eventually, ready
 
@@ -56,9 +60,9 @@ def mode(lab: Lab, driver: Driver) -> str:
 
 
 def plugins(lab: Lab, driver: Driver) -> dict[str, str]:
-    """The uid of each node's plugin pod."""
+    """The uid of each node's plugin pod that is Ready."""
     found = lab.pods(f"app={driver.app_label}", driver.namespace)
-    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in found}
+    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in found if ready(pod)}
 
 
 def images(lab: Lab, driver: Driver) -> dict[str, str]:
@@ -69,6 +73,16 @@ def images(lab: Lab, driver: Driver) -> dict[str, str]:
         )
         for pod in lab.pods(f"app={driver.app_label}", driver.namespace)
     }
+
+
+def killed(role: Path, record: Path, when: Callable[[], Any], what: str, **variables: Any) -> None:
+    """A run of the driver's role that is killed, with all its children, as soon as something is seen."""
+    process = start(str(role), "localhost,", record=record, variables=variables)
+    try:
+        eventually(when, what, timeout=240)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 class Record:

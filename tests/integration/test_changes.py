@@ -9,8 +9,7 @@ One lab of two Windows nodes, each with a pod whose volume is attached. The test
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,14 @@ from integration.changes import (
     daemon_set,
     held,
     images,
+    killed,
     mode,
     plugins,
     recorded,
     workload,
 )
 from integration.kube import ACCOUNT, also_holds, install_csi_proxy, label, writes
-from integration.playbooks import Run, play, start
+from integration.playbooks import Run, play
 from lab import handle
 from lab.handle import Lab, eventually, ready
 
@@ -79,16 +79,6 @@ def told(lab: Lab, **variables: Any) -> dict[str, Any]:
 
 def apply(lab: Lab, role: Path, *arguments: str, **variables: Any) -> Run:
     return play(str(role), "localhost,", *arguments, variables=told(lab, **variables))
-
-
-def killed(lab: Lab, role: Path, record: Path, when: Callable[[], Any], what: str, **variables: Any) -> None:
-    """A run that is killed, with all its children, as soon as something is seen."""
-    process = start(str(role), "localhost,", record=record, variables=told(lab, **variables))
-    try:
-        eventually(when, what, timeout=120)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def test_a_mode_is_switched_node_by_node_and_nothing_in_use_is_lost(cluster: Lab) -> None:
@@ -140,7 +130,7 @@ def test_a_run_with_the_wish_from_before_that_moves_no_pod_and_writes_nothing(cl
 
 def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
-    wish = {"azure_disk_csi_mode": "csi_proxy"}
+    wish = told(cluster, azure_disk_csi_mode="csi_proxy")
 
     def moved() -> set[str]:
         now = plugins(cluster, DISK)
@@ -150,11 +140,11 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
         return ROLLING in daemon_set(cluster, DISK)["metadata"]["annotations"]
 
     with recorded(cluster, DISK) as record:
-        killed(cluster, role, tmp_path / "1", announced, "the new template is there", **wish)
+        killed(role, tmp_path / "1", announced, "the new template is there", **wish)
         assert not at_rest(cluster, DISK)
-        killed(cluster, role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
+        killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
         assert not at_rest(cluster, DISK)
-        run = apply(cluster, role, **wish)
+        run = play(str(role), "localhost,", variables=wish)
     assert run.code == 0, run.screen
     assert record.away == 1
     # None was replaced twice: what had its new pod when a run was killed was left alone by the next.
