@@ -113,10 +113,9 @@ def decide(
         return doubt
     if not now.old and not now.moving:
         return Step("rest", nodes=now.left) if now.left else Step("finish")
-    canary = not now.done and not goal.goes_back
     batch = next((one for one in batches(now.order, goal.batches) if not now.done.issuperset(one)), ())
     # A node that is getting its plugin and is not of this batch was begun by another run: it comes first.
-    if (canary and now.moving) or not now.moving.issubset(batch):
+    if not now.moving.issubset(batch):
         return Step("wait")
     return _replace(now, verdicts, goal, waited, batch)
 

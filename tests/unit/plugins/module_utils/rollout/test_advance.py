@@ -10,7 +10,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import NOBODY, Goal, Step, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
-from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture, pod, win2
+from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture, pod, registration, win2
 
 CHANGED = daemon_set(template_generation="2")
 
@@ -72,6 +72,21 @@ def test_a_node_that_is_without_its_plugin_anyway_may_be_replaced_although_nobod
 def test_a_node_that_another_run_has_begun_is_waited_for_before_the_next() -> None:
     begun = changing(pods=(pod("win-1"), pod("win-2", template_generation="2", ready=False, ready_since=None)))
     assert step(begun, Goal(max_unavailable=2)) == Step("wait")
+
+
+def test_a_node_of_a_later_batch_that_was_begun_is_waited_for_too() -> None:
+    names = ("win-1", "win-2", "win-3")
+    done, begun = (
+        pod("win-1", template_generation="2"),
+        pod("win-3", template_generation="2", ready=False, ready_since=None),
+    )
+    seen = changing(
+        nodes=tuple(node(name) for name in names),
+        pods=(done, pod("win-2"), begun),
+        hosts={name: host(name) for name in names},
+        registrations={name: registration(name) for name in names},
+    )
+    assert step(seen, Goal(batches=("1", "1"), max_unavailable=3)) == Step("wait")
 
 
 def test_a_pod_whose_deletion_was_not_seen_yet_is_not_deleted_again() -> None:

@@ -110,12 +110,14 @@ class Fleet:
 
     def _pod(self, name: str) -> PodFacts:
         there = self.pods[name]
-        ready = self.ready(name)
+        # What was done a moment ago is not seen yet: a watch is late.
+        deleting = there.ends is not None and self.now > there.ends - GOES
+        ready = self.ready(name) or (there.ends is not None and not deleting)
         return pod(
             name,
             uid=there.uid,
             template_generation=there.template,
-            deleting=there.ends is not None,
+            deleting=deleting,
             ready=ready,
             ready_since=NOW + timedelta(seconds=there.since + COMES) if ready else None,
             containers=(container(started_at=NOW + timedelta(seconds=there.since), ready=ready),),
