@@ -65,5 +65,7 @@ def test_200_nodes_change_in_batches_and_a_run_that_was_killed_half_way_is_finis
     # The canary alone, and no pod twice.
     assert record.order[0] == min(before)
     assert sorted(record.order) == sorted(before)
-    assert set(images(many, DISK).values()) == {"mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.4-windows-hp"}
+    assert set(images(many, DISK).values()) == {
+        "mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.4-windows-hp"
+    }
     assert at_rest(many, DISK)

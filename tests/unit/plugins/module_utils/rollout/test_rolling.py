@@ -59,6 +59,7 @@ class Fleet:
         self.away = 0
         self.explained = 0
         self.owner = ""
+        self.unseen: set[str] = set()
         self.killed_after: int | None = None
 
     def load(self) -> None:
@@ -86,6 +87,7 @@ class Fleet:
             self._count()
             self.replaced.append(one.node)
             self.pods[one.node].ends = self.now + GOES
+            self.unseen.add(one.node)
             self.away = max(self.away, sum(not self.ready(name) for name in self.names))
 
     def ready(self, name: str) -> bool:
@@ -110,9 +112,9 @@ class Fleet:
 
     def _pod(self, name: str) -> PodFacts:
         there = self.pods[name]
-        # What was done a moment ago is not seen yet: a watch is late.
-        deleting = there.ends is not None and self.now > there.ends - GOES
-        ready = self.ready(name) or (there.ends is not None and not deleting)
+        # A watch is late: what this run has just done shows after the next wait.
+        deleting = there.ends is not None and name not in self.unseen
+        ready = self.ready(name) or name in self.unseen
         return pod(
             name,
             uid=there.uid,
@@ -124,6 +126,7 @@ class Fleet:
         )
 
     def _step(self) -> None:
+        self.unseen.clear()
         for name, there in self.pods.items():
             if there.ends is not None and there.ends <= self.now:
                 self.pods[name] = Running(f"{name}-{self.now}", self.template, self.now)
