@@ -29,7 +29,7 @@ from unit.plugins.module_utils.rollout.pictures import (
     registration,
 )
 
-GOES, COMES = 1.0, 3.0
+GOES, COMES, LATE = 2.0, 3.0, 1.5
 
 
 class Killed(Exception):
@@ -59,10 +59,11 @@ class Fleet:
         self.away = 0
         self.explained = 0
         self.owner = ""
-        self.unseen: set[str] = set()
+        self.unseen: dict[str, float] = {}
         self.killed_after: int | None = None
 
     def load(self) -> None:
+        self.unseen.clear()
         self._step()
 
     def watch(self, seconds: float) -> None:
@@ -87,7 +88,7 @@ class Fleet:
             self._count()
             self.replaced.append(one.node)
             self.pods[one.node].ends = self.now + GOES
-            self.unseen.add(one.node)
+            self.unseen[one.node] = self.now + LATE
             self.away = max(self.away, sum(not self.ready(name) for name in self.names))
 
     def ready(self, name: str) -> bool:
@@ -112,7 +113,7 @@ class Fleet:
 
     def _pod(self, name: str) -> PodFacts:
         there = self.pods[name]
-        # A watch is late: what this run has just done shows after the next wait.
+        # A watch is late: what this run has just done does not show at once.
         deleting = there.ends is not None and name not in self.unseen
         ready = self.ready(name) or name in self.unseen
         return pod(
@@ -126,7 +127,7 @@ class Fleet:
         )
 
     def _step(self) -> None:
-        self.unseen.clear()
+        self.unseen = {name: until for name, until in self.unseen.items() if until > self.now}
         for name, there in self.pods.items():
             if there.ends is not None and there.ends <= self.now:
                 self.pods[name] = Running(f"{name}-{self.now}", self.template, self.now)
