@@ -8,27 +8,22 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
 display = Display()
 
-# A window ends earlier when a node has come to its end; this is how long nothing may be said.
-WINDOW = 30
 
-
-class ActionModule(ActionBase):
+class ActionModule(WindowedAction):
     """Goes on until the module says that it is over; what is done, and when, is the module's."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.driver_apply"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what was applied, with the last look at the nodes."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(self._look({}, task_vars))
+        result.update(self._window(task_vars, progress={}))
         following: dict[str, Any] | None = result.pop("progress", None)
         if result.get("failed"):
             return result
@@ -49,7 +44,7 @@ class ActionModule(ActionBase):
         changed, replaced = bool(begun["changed"]), []
         silent_since: float | None = None
         while True:
-            seen = self._look(following, task_vars)
+            seen = self._window(task_vars, progress=following)
             waited = int(time.monotonic() - started)
             if seen.get("failed"):
                 return {**seen, "changed": changed}
@@ -80,14 +75,6 @@ class ActionModule(ActionBase):
     def _patience(self) -> float:
         """How long an API server that does not answer is waited for: as long as for a node."""
         return float(self._task.args.get("node_timeout", 600))
-
-    def _look(self, following: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        given = {**self._task.args, "progress": following, "window": WINDOW}
-        seen: dict[str, Any] = self._execute_module(
-            module_name="kubewin.csi.driver_apply", module_args=given, task_vars=task_vars
-        )
-        seen.pop("invocation", None)
-        return seen
 
     @staticmethod
     def _name(result: dict[str, Any]) -> str:

@@ -8,33 +8,29 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.plugin_utils.pulling import ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
 display = Display()
 
-WINDOW = 30
 
-
-class ActionModule(ActionBase):
+class ActionModule(WindowedAction):
     """Goes on until every node has its images, one cannot get them, or the time is over."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.image_pull"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return where images were pulled; failed with a reason otherwise."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(self._look({}, task_vars))
+        result.update(self._window(task_vars, progress={}))
         following: dict[str, Any] | None = result.pop("progress", None)
         if following is None:
             return result
         started = time.monotonic()
         try:
             while not result.get("failed"):
-                seen = self._look(following, task_vars)
+                seen = self._window(task_vars, progress=following)
                 if seen.get("failed"):
                     result.update(seen)
                     break
@@ -47,15 +43,7 @@ class ActionModule(ActionBase):
                     break
         finally:
             # Also when this task is ended from outside: a keyword timeout raises here.
-            cleared = self._look({"over": True}, task_vars)
+            cleared = self._window(task_vars, progress={"over": True})
         if cleared.get("failed") and not result.get("failed"):
             result.update(cleared)
         return result
-
-    def _look(self, following: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        given = {**self._task.args, "progress": following, "window": WINDOW}
-        seen: dict[str, Any] = self._execute_module(
-            module_name="kubewin.csi.image_pull", module_args=given, task_vars=task_vars
-        )
-        seen.pop("invocation", None)
-        return seen

@@ -8,22 +8,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
 display = Display()
 
-# A window ends earlier when a node's verdict changes; this is how long nothing may be said.
-WINDOW = 30
 
-
-class ActionModule(ActionBase):
+class ActionModule(WindowedAction):
     """Waits with progress; the judgement is the module's."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.node_rollout"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the last window's judgement; failed with a reason unless the gate passed."""
@@ -35,7 +30,7 @@ class ActionModule(ActionBase):
         last: dict[str, Any] | None = None
         while True:
             left = timeout - (time.monotonic() - started)
-            seen = self._window(arguments, known, min(WINDOW, max(1, int(left))), task_vars)
+            seen = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
             waited = time.monotonic() - started
             if seen.get("failed"):
                 result.update(seen)
@@ -53,16 +48,6 @@ class ActionModule(ActionBase):
         unreachable = seen.get("unreachable_api", "")
         result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
         return result
-
-    def _window(
-        self, arguments: dict[str, Any], known: dict[str, str], seconds: int, task_vars: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        given = {**arguments, "window": seconds, "known": known}
-        seen: dict[str, Any] = self._execute_module(
-            module_name="kubewin.csi.node_rollout", module_args=given, task_vars=task_vars
-        )
-        seen.pop("invocation", None)
-        return seen
 
     @staticmethod
     def _number(given: Any) -> float:

@@ -60,10 +60,6 @@ options:
     description: Seconds that one node may take from the end of its former pod until the driver works there again.
     type: int
     default: 600
-  stable_for:
-    description: Seconds a plugin pod must have been Ready, where its registration is not known to be its own.
-    type: int
-    default: 10
   force_conflicts:
     description: Take over fields that another manager owns. Without it such a conflict names that manager and fails.
     type: bool
@@ -159,11 +155,12 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": HOSTS,
     "batches": {"type": "list", "elements": "str", "default": ["1", "25%"]},
     "node_timeout": {"type": "int", "default": 600},
-    "stable_for": {"type": "int", "default": 10},
     "force_conflicts": {"type": "bool", "default": False},
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }
+
+RULES = Rules()
 
 _ACCESS = (
     "this account may not delete pods in {namespace}, which replacing plugin pods node by node takes: bind the ClusterRole "
@@ -187,7 +184,6 @@ class Job:
         self.run = str(params["progress"].get("run") or uuid.uuid4())
         self.waited = {str(name): float(spent) for name, spent in (params["progress"].get("waited") or {}).items()}
         self.seconds = float(params["window"])
-        self.rules = Rules(stable_for=float(params["stable_for"]))
         self.hosts = [HostFacts.from_option(host) for host in params["hosts"]]
         self.goal = Goal(
             nodes=tuple(params["nodes"]),
@@ -221,7 +217,7 @@ class Job:
         view.load()
         wanted = hold.to_be(live, change.after)
         picture = view.picture(wanted)
-        judgement = judge(picture, self.rules)
+        judgement = judge(picture, RULES)
         stands = standing(picture, judgement, self.goal)
         step = decide(picture, judgement, self.goal, {})
         report = {"step": "plan", "states": states(stands, judgement), "left": list(stands.left), "replaced": []}
@@ -288,7 +284,7 @@ class Job:
         state = None if live is None else hold.rolling(live)
         back = state is not None and state.goes_back
         goal = replace(self.goal, goes_back=back, kept={} if live is None or back else self.kept(live))
-        report = rolling.run(self.view(), roller, goal, self.rules, self.waited, self.seconds)
+        report = rolling.run(self.view(), roller, goal, RULES, self.waited, self.seconds)
         result = report.as_dict()
         changed = bool(report.replaced)
         if report.step.kind == "back":

@@ -42,18 +42,10 @@ options:
     type: list
     elements: str
     default: []
-  at_once:
-    description: On how many Nodes at a time.
-    type: int
-    default: 10
   timeout:
     description: Seconds for all of them.
     type: int
     default: 1800
-  retry_for:
-    description: Seconds for which a Node may fail to pull before that is believed; its kubelet tries again meanwhile.
-    type: int
-    default: 120
   window:
     description: Seconds of one look; the action sets it.
     type: int
@@ -95,7 +87,6 @@ reason:
 import time
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
@@ -104,96 +95,77 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions im
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.pulls import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import pull
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import absent_or_ours
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
     "driver": {"type": "str", "required": True},
     "nodes": {"type": "list", "elements": "str", "default": []},
-    "at_once": {"type": "int", "default": 10},
     "timeout": {"type": "int", "default": 1800},
-    "retry_for": {"type": "int", "default": 120},
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }
 
 
-def wanted_on(client: Client, plugin: dict[str, Any], nodes: list[str]) -> dict[str, list[str]]:
-    """The images to pull, by Node, in the order of the given nodes; empty where nothing changes."""
+def plugin_of(definition: Any) -> dict[str, Any]:
+    """The DaemonSet among the objects; ClusterError when there is none."""
+    for item in documents(definition):
+        if item["kind"] == "DaemonSet":
+            return item
+    raise ClusterError("the definition holds no DaemonSet, whose images could be pulled", "invalid")
+
+
+def begin(
+    client: Client, pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any], *, check: bool
+) -> dict[str, Any]:
+    """Find out where what is to be pulled, and take away what another run left."""
     metadata = plugin["metadata"]
     live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
-    if live is None or not absent_or_ours(live):
-        return {}
-    fresh = [image for image in pull.images(plugin) if image not in pull.images(live)]
-    if not fresh and "kubewin.io/rolling" not in (live["metadata"].get("annotations") or {}):
-        return {}
-    after = DaemonSetFacts.from_object({**plugin, "status": {}})
-    listed = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
-    there = {
-        node["metadata"]["name"]: node
-        for node in listed
-        if why_not(after, facts := NodeFacts.from_object(node)) is None and facts.ready
-    }
-    names = [name for name in nodes if name in there] if nodes else sorted(there)
-    found = {name: list(pull.missing(there[name], pull.images(plugin))) for name in names}
-    return {name: lacking for name, lacking in found.items() if lacking}
-
-
-def begin(client: Client, driver: Driver, params: dict[str, Any], *, check: bool) -> dict[str, Any]:
-    """Find out where what is to be pulled, and take away what another run left."""
-    plugin = next((item for item in documents(params["definition"]) if item["kind"] == "DaemonSet"), None)
-    wanted = {} if plugin is None else wanted_on(client, plugin, params["nodes"])
+    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    wanted = pull.lacking(plugin, live, nodes, params["nodes"])
     images = list(dict.fromkeys(image for lacking in wanted.values() for image in lacking))
     result: dict[str, Any] = {"changed": bool(wanted), "images": images, "pulled": list(wanted) if check else []}
-    if check or not wanted or plugin is None:
+    if check:
         return result
-    Pulls(client, driver.name, plugin["metadata"]["namespace"]).remove()
+    pulls.remove()
+    if not wanted:
+        return result
     return {**result, "progress": {"wanted": wanted, "done": [], "trouble": {}, "left": float(params["timeout"])}}
 
 
-def go_on(client: Client, driver: Driver, params: dict[str, Any]) -> dict[str, Any]:
+def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
     """One window: make pods, take away those that have done their work, and say how far the Nodes are."""
-    plugin = next(item for item in documents(params["definition"]) if item["kind"] == "DaemonSet")
-    pulls = Pulls(client, driver.name, plugin["metadata"]["namespace"])
-    seen = params["progress"]
-    wanted, done, trouble = seen["wanted"], list(seen["done"]), dict(seen["trouble"])
+    before, wanted = params["progress"], params["progress"]["wanted"]
     started = time.monotonic()
-    left = float(seen["left"])
-    since = {node: started - float(spent) for node, spent in trouble.items()}
-    why: dict[str, str] = {}
-    failed: dict[str, str] = {}
-    before = len(done)
+    since = {node: started - float(spent) for node, spent in before["trouble"].items()}
+    ends = started + min(float(before["left"]), params["window"])
+    done = tuple(before["done"])
     while True:
         now = time.monotonic()
         pods = pulls.pods()
-        judged = {one.node: one for one in pull.judge(pods)}
-        for node, one in judged.items():
-            if one.state == "done" and node not in done:
-                done.append(node)
-                pulls.delete(node, pods)
-        why = {node: one.why for node, one in judged.items() if one.state in ("troubled", "failed")}
-        since = {node: since.get(node, now) for node in why}
-        late = {node for node, then in since.items() if now - then >= params["retry_for"]}
-        failed = {node: text for node, text in why.items() if judged[node].state == "failed" or node in late}
-        coming = [node for node in wanted if node not in done and node not in judged]
-        under_way = sum(one.state != "done" for one in judged.values())
-        for node in coming[: max(0, params["at_once"] - under_way)]:
-            pulls.create(pull.pod(plugin, driver.name, node, wanted[node], int(left) + 60))
-        over = now - started
-        if failed or len(done) == len(wanted) or over >= min(left, params["window"]) or len(done) > before:
+        seen = pull.look(pods, wanted, done, {node: now - then for node, then in since.items()})
+        news, done = set(seen.done) - set(done), seen.done
+        since = {node: since.get(node, now) for node in seen.why}
+        left = float(before["left"]) - (now - started)
+        for node in news:
+            pulls.delete(node, pods)
+        for node in seen.start:
+            pulls.create(pull.pod(plugin, params["driver"], node, wanted[node], int(left) + 60))
+        if seen.failures or not seen.waiting or news or now >= ends:
             break
-        pulls.wait(min(1.0, left))
-    spent = time.monotonic() - started
-    following = {
-        "wanted": wanted,
-        "done": done,
-        "trouble": {node: time.monotonic() - then for node, then in since.items()},
-        "left": left - spent,
+        pulls.wait(min(1.0, ends - now))
+    return {
+        "changed": True,
+        "pulled": list(seen.done),
+        "waiting": list(seen.waiting),
+        "why": dict(seen.why),
+        "failures": dict(seen.failures),
+        "progress": {
+            "wanted": wanted,
+            "done": list(seen.done),
+            "trouble": {node: time.monotonic() - then for node, then in since.items()},
+            "left": float(before["left"]) - (time.monotonic() - started),
+        },
     }
-    waiting = [node for node in wanted if node not in done]
-    return {"changed": True, "pulled": done, "waiting": waiting, "why": why, "failures": failed, "progress": following}
 
 
 def main() -> None:
@@ -203,17 +175,18 @@ def main() -> None:
     if params["driver"] not in DRIVERS:
         # Not by choices, which documentation would have to repeat for every new driver.
         ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
-    driver = DRIVERS[params["driver"]]
+    driver = DRIVERS[params["driver"]].name
     try:
+        plugin = plugin_of(params["definition"])
         client = connect(ansible)
+        pulls = Pulls(client, driver, plugin["metadata"]["namespace"])
         if params["progress"].get("over"):
-            plugin = next(item for item in documents(params["definition"]) if item["kind"] == "DaemonSet")
-            Pulls(client, driver.name, plugin["metadata"]["namespace"]).remove()
+            pulls.remove()
             result: dict[str, Any] = {"changed": False}
         elif params["progress"]:
-            result = go_on(client, driver, params)
+            result = go_on(pulls, plugin, {**params, "driver": driver})
         else:
-            result = begin(client, driver, params, check=ansible.check_mode)
+            result = begin(client, pulls, plugin, params, check=ansible.check_mode)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
     ansible.exit_json(**result)

@@ -51,7 +51,8 @@ def test_200_nodes_change_in_batches_and_a_run_that_was_killed_half_way_is_finis
     access = {"kubewin_kubeconfig": many.state.kubeconfigs["kubewin"]}
     run = play(str(role), "localhost,", variables={**WISH, **access, "azure_disk_csi_version": "1.34.3"})
     assert run.code == 0, run.screen
-    before = eventually(lambda: len(found := plugins(many, DISK)) == COUNT and found, "200 plugins", timeout=240)
+    eventually(lambda: len(plugins(many, DISK)) == COUNT, "200 plugins", timeout=240)
+    before = plugins(many, DISK)
 
     def changed() -> int:
         return sum(uid != before[node] for node, uid in plugins(many, DISK).items())

@@ -38,7 +38,7 @@ CHANGES = ("sc.exe create", "sc.exe config", "sc.exe stop", "sc.exe start", "cur
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A lab with hosts of both kinds. ports: of the Wine hosts' WinRM. url: of the file server."""
+    """A lab with hosts of both kinds. ports: of the Wine hosts' WinRM."""
 
     lab: Lab
     wine: dict[str, WineHost]
@@ -77,10 +77,15 @@ class Fleet:
 
     def services(self) -> dict[str, tuple[str, str]]:
         """The command line and the process of each host's service."""
-        return {
-            name: tuple(agent.run(f"sc.exe {ask} csi-proxy").stdout.decode() for ask in ("qc", "queryex"))
-            for name, agent in self.agents().items()
-        }  # type: ignore[misc]  # two words asked, two answers
+
+        def said(agent: Agent, verb: str) -> str:
+            return agent.run(f"sc.exe {verb} csi-proxy").stdout.decode()
+
+        return {name: (said(agent, "qc"), said(agent, "queryex")) for name, agent in self.agents().items()}
+
+    def releases(self, release: str) -> set[str]:
+        """The hosts whose service is of a release."""
+        return {name for name, (command, dummy) in self.services().items() if rf"\{release}-" in command}
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +151,10 @@ def test_the_canary_is_rolled_back_and_nothing_beyond_it_is_touched(fleet: Fleet
 def test_with_a_program_that_works_the_same_play_brings_it_to_all_of_them_and_back(fleet: Fleet) -> None:
     run = fleet.bring(NEW, "win-11", kubewin_batches="1,100%")
     assert run.code == 0, run.screen
-    assert {name for name, (command, dummy) in fleet.services().items() if rf"\{NEW}-" in command} == set(
-        fleet.agents()
-    )
+    assert fleet.releases(NEW) == set(fleet.agents())
     refused = fleet.bring(OLD, "win-11")
     assert refused.code != 0
     assert "allow_downgrade" in refused.failures[0]["result"]["msg"]
     run = fleet.bring(OLD, "win-11", kubewin_batches="1,100%", kubewin_allow_downgrade="yes")
     assert run.code == 0, run.screen
-    assert {name for name, (command, dummy) in fleet.services().items() if rf"\{OLD}-" in command} == set(
-        fleet.agents()
-    )
+    assert fleet.releases(OLD) == set(fleet.agents())

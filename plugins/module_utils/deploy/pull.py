@@ -16,8 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER, absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
 COMPONENT = "app.kubernetes.io/component"
 PULL = "image-pull"
@@ -39,6 +42,11 @@ _NO_IMAGE = frozenset(
 _FOR_GOOD = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _NOT_YET = frozenset({"", "ContainerCreating", "PodInitializing"})
 
+# Nodes that pull at a time: a registry and the line to it are shared.
+_AT_ONCE = 10
+# Seconds for which a node may fail before that is believed; its kubelet tries again meanwhile.
+_PATIENCE = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class Pull:
@@ -49,11 +57,68 @@ class Pull:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far all nodes are. done, waiting, start: nodes that have their images, that do not, and whose turn it is now.
+
+    why: of nodes in trouble. failures: of those that are not believed to come to their images any more.
+    """
+
+    done: tuple[str, ...]
+    waiting: tuple[str, ...]
+    start: tuple[str, ...]
+    why: Mapping[str, str]
+    failures: Mapping[str, str]
+
+
 def images(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
     """Every image of a DaemonSet's template, each once."""
     pod = daemon_set["spec"]["template"]["spec"]
     parts = [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
     return tuple(dict.fromkeys(str(part["image"]) for part in parts))
+
+
+def lacking(
+    plugin: Mapping[str, Any], live: Mapping[str, Any] | None, nodes: Iterable[Mapping[str, Any]], only: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The images to pull, by Node; empty where nothing runs yet, or what runs stays as it is.
+
+    plugin: the DaemonSet as wanted. live: as it is. nodes: the Windows Nodes. only: those of this run, in order; empty takes all.
+    """
+    if live is None or not absent_or_ours(live):
+        return {}
+    if set(images(plugin)) <= set(images(live)) and rolling(live) is None:
+        return {}
+    after = DaemonSetFacts.from_object(plugin)
+    there = {}
+    for node in nodes:
+        facts = NodeFacts.from_object(node)
+        if facts.ready and why_not(after, facts) is None:
+            there[facts.name] = missing(node, images(plugin))
+    return {name: there[name] for name in only or sorted(there) if there.get(name)}
+
+
+def look(
+    pods: Iterable[Mapping[str, Any]], wanted: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
+) -> Look:
+    """What comes next. done: nodes that had their images before. trouble: for how many seconds a node has had some."""
+    judged = {one.node: one for one in judge(pods)}
+    there = (*done, *(name for name, one in judged.items() if one.state == "done" and name not in done))
+    waiting = tuple(name for name in wanted if name not in there)
+    coming = [name for name in waiting if name not in judged]
+    under_way = sum(one.state != "done" for one in judged.values())
+    why = {name: one.why for name, one in judged.items() if one.state in ("troubled", "failed")}
+    return Look(
+        done=there,
+        waiting=waiting,
+        start=tuple(coming[: max(0, _AT_ONCE - under_way)]),
+        why=why,
+        failures={
+            name: text
+            for name, text in why.items()
+            if judged[name].state == "failed" or trouble.get(name, 0.0) >= _PATIENCE
+        },
+    )
 
 
 def missing(node: Mapping[str, Any], wanted: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.pull import Pull, images, judge, missing, pod, selector
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.pull import (
+    Pull,
+    images,
+    judge,
+    lacking,
+    look,
+    missing,
+    pod,
+    selector,
+)
 
 SMB = DRIVERS["smb"]
 PLUGIN: dict[str, Any] = {
@@ -112,3 +121,64 @@ def test_how_far_a_node_is(found: Pull, expected: str) -> None:
 def test_trouble_names_image_reason_and_the_registrys_words() -> None:
     assert seen(waits("ErrImagePull", "no such tag"), THERE).why == "driver:2: ErrImagePull no such tag"
     assert seen(phase="Failed", reason="Evicted", message="no room").why == "Evicted no room"
+
+
+def windows(name: str, *, ready: str = "True", images: tuple[str, ...] = ()) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready}]
+    status = {"conditions": conditions, "images": [{"names": list(images)}]}
+    return {"metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}}, "spec": {}, "status": status}
+
+
+def running(image: str, **annotations: str) -> dict[str, Any]:
+    """The plugin as it runs, with another driver image."""
+    parts = [{"name": "driver", "image": image}, {"name": "registrar", "image": "registrar:1"}]
+    labels = {"app.kubernetes.io/managed-by": "kubewin.csi"}
+    metadata = {**PLUGIN["metadata"], "labels": labels, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"template": {"spec": {"containers": parts}}}}
+
+
+NODES = [windows("win-2"), windows("win-1", images=("registrar:1",)), windows("win-3", ready="False")]
+
+
+def test_what_a_node_lacks_is_pulled_where_what_runs_changes_its_images() -> None:
+    found = lacking(PLUGIN, running("driver:1"), NODES, ())
+    assert found == {"win-1": ("driver:2",), "win-2": ("driver:2", "registrar:1")}
+    assert list(lacking(PLUGIN, running("driver:1"), NODES, ("win-2", "win-1", "win-3"))) == ["win-2", "win-1"]
+    assert lacking(PLUGIN, running("driver:1"), [windows("win-1", images=("driver:2", "registrar:1"))], ()) == {}
+
+
+def test_nothing_is_pulled_where_nothing_runs_or_changes_or_where_it_is_not_ours() -> None:
+    theirs = running("driver:1")
+    theirs["metadata"]["labels"] = {}
+    assert lacking(PLUGIN, None, NODES, ()) == {}
+    assert lacking(PLUGIN, running("driver:2"), NODES, ()) == {}
+    assert lacking(PLUGIN, theirs, NODES, ()) == {}
+    # A change that was cut off: the template is there, and nodes may still lack its images.
+    assert set(lacking(PLUGIN, running("driver:2", **{"kubewin.io/rolling": "{}"}), NODES, ())) == {"win-1", "win-2"}
+
+
+def of(node: str, *states: dict[str, Any], phase: str = "Pending") -> dict[str, Any]:
+    found = made()
+    return {
+        **found,
+        "spec": {**found["spec"], "nodeName": node},
+        "status": {"phase": phase, "containerStatuses": list(states)},
+    }
+
+
+def test_ten_nodes_pull_at_a_time_and_one_that_is_done_makes_room() -> None:
+    names = [f"win-{number}" for number in range(15)]
+    assert look([], names, (), {}).start == tuple(names[:10])
+    pods = [of("win-0", THERE, THERE, phase="Succeeded"), *(of(name) for name in names[1:10])]
+    found = look(pods, names, (), {})
+    assert (found.done, found.start) == (("win-0",), ("win-10",))
+    assert found.waiting == tuple(names[1:])
+    assert look([], names, tuple(names), {}).waiting == ()
+
+
+def test_trouble_is_believed_after_a_while_and_at_once_where_no_try_mends_it() -> None:
+    pods = [of("win-1", waits("ErrImagePull", "no such tag"), THERE), of("win-2", waits("InvalidImageName"), THERE)]
+    early = look(pods, ["win-1", "win-2"], (), {"win-1": 119.0})
+    assert set(early.why) == {"win-1", "win-2"}
+    assert set(early.failures) == {"win-2"}
+    assert set(look(pods, ["win-1", "win-2"], (), {"win-1": 120.0}).failures) == {"win-1", "win-2"}

@@ -1,0 +1,73 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a change that goes node by node says, and when it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
+
+
+def roll(
+    step: str, message: str = "", nodes: tuple[str, ...] = (), left: tuple[str, ...] = (), **states: str
+) -> dict[str, Any]:
+    """A look at nodes, given as win_1="done"."""
+    found = [
+        {"node": name.replace("_", "-"), "state": state, "why": "no pod" if state == "moving" else ""}
+        for name, state in states.items()
+    ]
+    return {"step": step, "message": message, "nodes": list(nodes), "states": found, "left": list(left)}
+
+
+def test_progress_tells_nodes_that_stand_otherwise_than_before() -> None:
+    seen = roll("wait", win_1="done", win_2="moving", win_3="old")
+    assert list(progress(seen, {"win-1": "moving"}, 7)) == [
+        "  7 s: 1 of 3 nodes have the new plugin",
+        "    win-1: works",
+        "    win-2: pod replaced (no pod)",
+    ]
+
+
+def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
+    seen = roll("wait", win_1="done", win_2="moving")
+    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 30)) == [
+        "  30 s: 1 of 2 nodes have the new plugin; waiting for win-2 (no pod)"
+    ]
+
+
+def test_an_end_that_is_good_says_nothing() -> None:
+    assert ended(roll("finish", win_1="done"), "d/plugin", "smb") == {}
+    assert ended(roll("rest", left=("win-2",), win_1="done"), "d/plugin", "smb") == {}
+
+
+def test_a_stop_names_who_has_what_and_how_to_go_on_or_back() -> None:
+    result = ended(
+        roll("stop", "ErrImagePull", ("win-2",), ("win-9",), win_1="done", win_2="moving", win_3="old"), "d/p", "smb"
+    )
+    assert (result["failed"], result["reason"]) == (True, "roll_stopped")
+    assert "stopped at win-2: ErrImagePull. With the new plugin: win-1; untouched: win-3, win-9." in result["msg"]
+
+
+def test_a_canary_that_is_back_fails_and_names_what_was_wrong() -> None:
+    seen = {**roll("finish", win_1="done"), "failed_canary": {"node": "win-1", "because": "ErrImagePull"}}
+    result = ended(seen, "d/plugin", "smb")
+    assert result["reason"] == "canary_failed"
+    assert "canary win-1: ErrImagePull. Rolled back" in result["msg"]
+
+
+def test_a_canary_that_works_with_neither_says_both() -> None:
+    seen = {
+        **roll("stop", "no pipe", ("win-1",), win_1="moving"),
+        "failed_canary": {"node": "win-1", "because": "ErrImagePull"},
+    }
+    result = ended(seen, "d/plugin", "smb")
+    assert result["reason"] == "canary_failed"
+    assert "ErrImagePull" in result["msg"]
+    assert "does not come to work there either: no pipe" in result["msg"]
+
+
+def test_nodes_that_another_run_has_to_take_are_warned_of() -> None:
+    assert left_over(roll("finish"), "d/plugin") == ""
+    assert left_over(roll("rest", left=("win-2", "win-3")), "d/plugin").startswith("win-2, win-3 still have the former")
