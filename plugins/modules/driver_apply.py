@@ -145,6 +145,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import states
 
@@ -304,6 +305,10 @@ def main() -> None:
     if ansible.params["driver"] not in DRIVERS:
         # Not by choices, which documentation would have to repeat for every new driver.
         ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
+    if wrong(ansible.params["batches"]):
+        found = ", ".join(wrong(ansible.params["batches"]))
+        said = f"value of batches must be numbers above 0 or percentages, such as 1 and 25%, got: {found}"
+        ansible.fail_json(msg=said, reason="configuration")
     going = bool(ansible.params["progress"])
     try:
         client = connect(ansible, retry_for=float(ansible.params["window"]) if going else None)

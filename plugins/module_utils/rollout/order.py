@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_SIZE = re.compile(r"[1-9][0-9]*%?")
 
 
 def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -24,10 +27,14 @@ def batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...]
     return tuple(found)
 
 
+def wrong(sizes: Sequence[str]) -> tuple[str, ...]:
+    """The sizes that are neither a number above 0 nor a percentage."""
+    return tuple(size for size in sizes if not _SIZE.fullmatch(size))
+
+
 def share(size: str, of: int) -> int:
     """A number, or a percentage of a number rounded down as Ansible's serial does; at least one."""
-    text = str(size).strip()
-    return max(1, int(int(text[:-1]) * of / 100) if text.endswith("%") else int(text))
+    return max(1, int(size[:-1]) * of // 100 if size.endswith("%") else int(size))
 
 
 def allowed_away(max_unavailable: int | str, of: int) -> int:

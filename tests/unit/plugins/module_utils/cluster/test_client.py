@@ -192,6 +192,18 @@ def test_another_account_is_asked_about_with_the_groups_that_it_has(allowed: boo
     assert spec["resourceAttributes"]["name"] == "privileged"
 
 
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pull", "namespace": "d"}}
+
+
+def test_creating_what_is_there_already_is_no_error_so_that_a_lost_answer_is_asked_for_again() -> None:
+    made, script, dummy = client(ApiError(503), ApiError(409), Response(POD))
+    made.create(POD)
+    assert [(method, path) for method, path, dummy in script.asked] == [("POST", "/api/v1/namespaces/d/pods")] * 2
+    made.create(POD)
+    with pytest.raises(ClusterError):
+        client(ApiError(422))[0].create(POD)
+
+
 BINDING = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away, batches, share
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away, batches, share, wrong
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,10 @@ def test_nodes_go_in_batches_after_a_canary(count: int, sizes: tuple[str, ...], 
     found = batches(nodes, sizes)
     assert tuple(len(batch) for batch in found) == expected
     assert [name for batch in found for name in batch] == nodes
+
+
+def test_what_is_no_size_is_named() -> None:
+    assert wrong(("1", "25%", "0", "x", "", "-1", "%", "1.5")) == ("0", "x", "", "-1", "%", "1.5")
 
 
 def test_a_share_is_rounded_as_ansible_does_and_what_may_be_away_as_kubernetes_does() -> None:
