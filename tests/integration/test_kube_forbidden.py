@@ -25,7 +25,8 @@ SENT = [
     ("patch", "rolebindings", "rbac.authorization.k8s.io"), ("patch", "storageclasses", "storage.k8s.io"),
     ("patch", "daemonsets", "apps"), ("list", "csinodes", "storage.k8s.io"), ("list", "pods", ""),
     ("watch", "nodes", ""), ("watch", "daemonsets", "apps"), ("watch", "csinodes", "storage.k8s.io"),
-    ("watch", "pods", ""), ("list", "events", ""),
+    ("watch", "pods", ""), ("list", "events", ""), ("list", "controllerrevisions", "apps"),
+    ("watch", "controllerrevisions", "apps"),
 ]  # fmt: skip
 
 
