@@ -133,7 +133,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.roller import Roller
@@ -181,7 +181,7 @@ class Job:
         self.driver = driver
         self.force = params["force_conflicts"]
         self.definitions = documents(params["definition"])
-        self.plugin = next((item for item in self.definitions if item["kind"] == "DaemonSet"), None)
+        self.plugin = daemon_set(self.definitions)
         self.run = str(params["progress"].get("run") or uuid.uuid4())
         self.waited = {str(name): float(spent) for name, spent in (params["progress"].get("waited") or {}).items()}
         self.seconds = float(params["window"])
@@ -189,18 +189,16 @@ class Job:
         self.goal = Goal(
             nodes=tuple(params["nodes"]),
             batches=tuple(params["batches"]),
-            max_unavailable=1 if self.plugin is None else hold.max_unavailable(self.plugin),
+            max_unavailable=hold.max_unavailable(self.plugin),
             node_timeout=float(params["node_timeout"]),
         )
 
     def roller(self) -> Roller:
         """The hands for its DaemonSet."""
-        assert self.plugin is not None
         return Roller(self.client, self.plugin, self.run, force=self.force)
 
     def view(self) -> View:
         """The eyes for its DaemonSet."""
-        assert self.plugin is not None
         metadata = self.plugin["metadata"]
         target = Target(
             self.driver.name, metadata["namespace"], metadata["name"], self.driver.app_label, self.driver.container
@@ -210,9 +208,9 @@ class Job:
     def begin(self, *, check: bool) -> dict[str, Any]:
         """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
         planned = Applier(self.client, force=self.force).plan(self.definitions)
-        change = next((one for one in planned.changes if one.kind == "DaemonSet"), None)
-        live = None if change is None or change.action == "create" else self.roller().live()
-        if change is None or live is None or not hold.must_hold(live, change.after):
+        change = next(one for one in planned.changes if one.kind == "DaemonSet")
+        live = None if change.action == "create" else self.roller().live()
+        if live is None or not hold.must_hold(live, change.after):
             return self.write(self.definitions, planned, check=check)
         view = self.view()
         view.load()
@@ -229,7 +227,7 @@ class Job:
         if step.kind == "rest" and state is not None and hold.same_template(live, change.after):
             # Nothing for this run, and others to come: the change stays theirs.
             return {
-                **self.write(self.swapped(hold.held(self.plugin or {}, state)), None, check=check),
+                **self.write(self.swapped(hold.held(self.plugin, state)), None, check=check),
                 "roll": {**report, "step": "rest"},
             }
         self.goal = replace(self.goal, kept=self.kept(live))
@@ -250,7 +248,7 @@ class Job:
 
     def kept(self, live: dict[str, Any]) -> dict[str, str]:
         """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
-        mode = str(((self.plugin or {})["metadata"].get("annotations") or {}).get(MODE, ""))
+        mode = str((self.plugin["metadata"].get("annotations") or {}).get(MODE, ""))
         if mode not in self.driver.drain_to or hold.former_mode(live) in ("", mode):
             return {}
         found: dict[str, str] = {}

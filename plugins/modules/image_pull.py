@@ -91,7 +91,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.pulls import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import pull
@@ -104,14 +104,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }
-
-
-def plugin_of(definition: Any) -> dict[str, Any]:
-    """The DaemonSet among the objects; ClusterError when there is none."""
-    for item in documents(definition):
-        if item["kind"] == "DaemonSet":
-            return item
-    raise ClusterError("the definition holds no DaemonSet, whose images could be pulled", "invalid")
 
 
 def begin(
@@ -177,7 +169,7 @@ def main() -> None:
         ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
     driver = DRIVERS[params["driver"]].name
     try:
-        plugin = plugin_of(params["definition"])
+        plugin = daemon_set(documents(params["definition"]))
         client = connect(ansible)
         pulls = Pulls(client, driver, plugin["metadata"]["namespace"])
         if params["progress"].get("over"):

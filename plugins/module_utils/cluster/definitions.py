@@ -43,6 +43,14 @@ def documents(given: Any) -> list[dict[str, Any]]:
     return found
 
 
+def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """The node plugin among the objects; ClusterError when there is none."""
+    for item in objects:
+        if item["kind"] == "DaemonSet":
+            return item
+    raise ClusterError("the definition holds no DaemonSet, which a node plugin is", "invalid")
+
+
 def as_text(diff: dict[str, Any]) -> dict[str, Any]:
     """A diff of YAML texts, which people read more easily than JSON."""
     sides = {side: yaml.safe_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
