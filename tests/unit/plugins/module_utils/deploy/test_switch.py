@@ -18,7 +18,7 @@ SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
 
 
 def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> Snapshot:
-    seen = DaemonSetSeen(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode)
+    seen = DaemonSetSeen(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
     return snapshot(daemon_sets=(seen,), **spoilt)
 
 
