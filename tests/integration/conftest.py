@@ -13,7 +13,10 @@ from lab import handle
 from lab.handle import Lab
 
 # Files whose tests run whole playbooks come first, so that no worker is left alone with one of them at the end.
-LONGEST = ("enable_csi", "canary", "upgrade", "connections", "cuts_on_wine", "build_csi_proxy", "cuts_in_playbooks")
+LONGEST = (
+    "enable_drivers", "enable_csi", "canary", "upgrade", "connections", "cuts_on_wine", "changes", "build_csi_proxy", "verify",
+    "handover", "csi_proxy_leaves", "cuts_in_playbooks",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
