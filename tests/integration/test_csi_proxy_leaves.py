@@ -124,7 +124,7 @@ def test_a_csi_proxy_that_a_platform_runs_is_not_touched_on_any_host(shares: Lab
 
 
 def test_it_goes_when_it_was_asked_for_and_nothing_needs_it_any_more(shares: Lab) -> None:
-    run = remove(shares, "--limit", "win-1,localhost")
+    run = remove(shares, "--limit", "win-1,localhost", kubewin_drivers="smb")
     assert run.code == 0, run.screen
     assert services(shares) == {"win-1": [], "win-2": ["csi-proxy"]}
     marks = {node: shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES}
