@@ -44,6 +44,32 @@ PLUGINS: tuple[InTree, ...] = (
     InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "1.23", "", "", "", "1.31", translated=False),
 )  # fmt: skip
 
+# What left Kubernetes without a CSI driver taking over: by field, the minor release in which its code was gone.
+DEAD = {
+    "cephfs": "1.31",
+    "glusterfs": "1.26",
+    "flocker": "1.25",
+    "quobyte": "1.25",
+    "storageos": "1.25",
+    "scaleIO": "1.22",
+}
+
+# In-tree kinds that stay and have nothing to do with CSI: mounted by kubelets of either system, and by those of Linux alone
+# (https://kubernetes.io/docs/concepts/storage/volumes/, https://kubernetes.io/docs/concepts/windows/intro/).
+KEPT = ("local", "hostPath", "flexVolume")
+LINUX_ONLY = ("nfs", "iscsi", "fc")
+
+# Every field that names where a volume is, of PersistentVolumes and of pods, the most frequent first.
+FIELDS = ("csi", *(known.field for known in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
+FIELD_SET = frozenset(FIELDS)
+
+_BY_FIELD = {known.field: known for known in PLUGINS}
+
+
+def of_field(name: str) -> InTree | None:
+    """The in-tree plugin that a field of a volume belongs to, None when it is not one of these."""
+    return _BY_FIELD.get(name)
+
 
 def find(plugin: str | None) -> InTree | None:
     """What is known of an in-tree plugin, None when it is not one of these."""
