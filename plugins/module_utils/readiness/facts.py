@@ -12,14 +12,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, PodFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
+    DaemonSetFacts,
+    HostFacts,
+    PodFacts,
+    Taint,
+)
 
 SNAPSHOT_VERSION = 1
 
@@ -607,17 +612,14 @@ def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[st
 class PluginTemplate:
     """A DaemonSet as far as it may be a driver's node plugin.
 
-    seen: what the deploying part knows of DaemonSets. registrar_probe: a container is probed with the registrar's mode
-    kubelet-registration-probe, which always succeeds.
+    seen: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
+    tolerations.
     """
 
     seen: wanted.DaemonSetSeen
+    gate: DaemonSetFacts
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
-    host_network: bool = False
-    registrar_probe: bool = False
-    desired: int = 0
-    ready: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,7 +634,7 @@ class ClaimTemplate:
 class TemplateSeen:
     """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
 
-    owner: its controller, whose template says the same; judged are those without. replicas: None where pods follow nodes
+    owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
     or completions. finished: a Job that is done. first: the first ordinal of a StatefulSet.
     """
 
@@ -657,22 +659,25 @@ class TemplateSeen:
     def from_object(cls, kind: str, item: Mapping[str, Any]) -> TemplateSeen:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
 
-        Reads metadata (namespace, name, labels, ownerReferences (kind, name, controller)); spec.replicas,
-        spec.volumeClaimTemplates (metadata.name, spec.storageClassName), spec.ordinals.start, status.conditions (type,
-        status); below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) what Placement and Volumes
-        read; and of a DaemonSet also there containers (name, image, args, command, env (value), livenessProbe.exec.command),
-        volumes (hostPath.path), hostNetwork, securityContext.windowsOptions.hostProcess, and status
-        (desiredNumberScheduled, numberReady).
+        Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
+        spec.replicas, spec.volumeClaimTemplates (metadata.name, spec.storageClassName), spec.ordinals.start,
+        status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
+        what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation), there
+        containers (name, image, args, command, env (value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
+        status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
         """
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), controller_of(metadata)
+        if owner and kind != "DaemonSet":
+            return cls(kind, namespace, name, owner)
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
         pod = (outer.get("template") or {}).get("spec") or {}
         counted = kind not in ("DaemonSet", "Job", "CronJob")
         return cls(
             kind=kind,
-            namespace=sys.intern(str(metadata["namespace"])),
-            name=str(metadata["name"]),
-            owner=controller_of(metadata),
+            namespace=namespace,
+            name=name,
+            owner=owner,
             replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
             finished=kind == "Job"
             and any(
@@ -686,25 +691,18 @@ class TemplateSeen:
                 for one in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),
-            plugin=_plugin(item, pod, status) if kind == "DaemonSet" else None,
+            plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
         )
 
 
-def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any], status: Mapping[str, Any]) -> PluginTemplate:
-    probes = [
-        str(word)
-        for part in pod.get("containers") or ()
-        for word in ((part.get("livenessProbe") or {}).get("exec") or {}).get("command") or ()
-    ]
+def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
     options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
+    placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
     return PluginTemplate(
         seen=wanted.DaemonSetSeen.from_object(item),
+        gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
         images=_images(pod),
         host_process=bool(options.get("hostProcess")),
-        host_network=bool(pod.get("hostNetwork")),
-        registrar_probe=any("kubelet-registration-probe" in word for word in probes),
-        desired=int(status.get("desiredNumberScheduled") or 0),
-        ready=int(status.get("numberReady") or 0),
     )
 
 

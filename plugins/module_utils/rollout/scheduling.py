@@ -51,10 +51,11 @@ def _term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
     if not expressions and not fields:
         return False
     by_field = {"metadata.name": node.name}
-    return all(_holds(one, node.labels) for one in expressions) and all(_holds(one, by_field) for one in fields)
+    return all(holds(one, node.labels) for one in expressions) and all(holds(one, by_field) for one in fields)
 
 
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether one expression of a node selector holds for labels."""
     key, operator, values = str(expression.get("key")), expression.get("operator"), expression.get("values") or []
     value = labels.get(key)
     if operator == "In":
@@ -80,10 +81,19 @@ def _tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
     if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
         return True
     for toleration in daemon_set.pod_spec.get("tolerations") or []:
-        effect, key = toleration.get("effect") or "", toleration.get("key") or ""
-        if effect not in ("", taint.effect) or key not in ("", taint.key):
-            continue
-        exists = toleration.get("operator") == "Exists"
-        if exists or (key and (toleration.get("value") or "") == taint.value):
+        if tolerates(
+            taint,
+            key=toleration.get("key") or "",
+            operator=toleration.get("operator") or "Equal",
+            value=toleration.get("value") or "",
+            effect=toleration.get("effect") or "",
+        ):
             return True
     return False
+
+
+def tolerates(taint: Taint, *, key: str, operator: str, value: str, effect: str) -> bool:
+    """Whether a toleration with these fields, empty where it has none, accepts a taint."""
+    if effect not in ("", taint.effect) or key not in ("", taint.key):
+        return False
+    return operator == "Exists" or (bool(key) and value == taint.value)
