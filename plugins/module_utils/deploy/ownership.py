@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGER,
     DaemonSetSeen,
+    NodeSeen,
     Snapshot,
     Wanted,
 )
@@ -44,12 +45,18 @@ _CSI_PROXY = {
 
 def platform(snapshot: Snapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
-    if snapshot.openshift or any(node.wmco for node in snapshot.nodes):
+    return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
+
+
+def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
+    """The same from the API server's gitVersion and the Windows Nodes alone."""
+    seen = list(nodes)
+    if any(node.wmco for node in seen):
         return "openshift"
     for mark, name in _BUILDS:
-        if mark in snapshot.kubernetes:
+        if mark in kubernetes:
             return name
-    if any(_AKS_LABEL in node.labels for node in snapshot.nodes):
+    if any(_AKS_LABEL in node.labels for node in seen):
         return "aks"
     return ""
 
