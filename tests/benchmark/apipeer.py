@@ -127,14 +127,26 @@ class ApiPeer:
         if trouble.status:
             _refuse(handler, trouble.status, trouble.message, trouble.retry_after)
             return
-        if parts.path == "/version":
-            _send(handler, 200, [json.dumps(VERSION).encode()])
+        if parts.path in ("/version", "/apis"):
+            # The client asks for both before anything else.
+            body = VERSION if parts.path == "/version" else self._groups()
+            _send(handler, 200, [json.dumps(body).encode()])
         elif parts.path in self._objects:
             _send(handler, 200, [json.dumps(self._objects[parts.path]).encode()])
         elif parts.path in self._states[self.version]:
             self._list(handler, parts.path, query, trouble.cut)
         else:
             _refuse(handler, 404, "the server could not find the requested resource")
+
+    def _groups(self) -> dict[str, Any]:
+        versions = {
+            path.split("/")[2]: path.split("/")[3] for path in self._states[self.version] if path[1:5] == "apis"
+        }
+        groups = []
+        for group, version in versions.items():
+            served = {"groupVersion": f"{group}/{version}", "version": version}
+            groups.append({"name": group, "versions": [served], "preferredVersion": served})
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def _list(self, handler: BaseHTTPRequestHandler, path: str, query: Mapping[str, str], cut: bool) -> None:
         start, version = 0, self.version
