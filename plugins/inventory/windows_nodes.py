@@ -178,7 +178,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def verify_file(self, path: str) -> bool:
         """By its name, as Ansible asks every plugin about every file."""
-        return bool(super().verify_file(path)) and path.endswith(("windows_nodes.yml", "windows_nodes.yaml"))
+        return path.endswith(("windows_nodes.yml", "windows_nodes.yaml")) and bool(
+            BaseInventoryPlugin.verify_file(self, path)
+        )
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory. AnsibleParserError says what was found, expected and what to do."""

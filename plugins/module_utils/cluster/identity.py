@@ -105,8 +105,9 @@ def _read(paths: str) -> Any:
         if not isinstance(found, Mapping):
             continue
         for kind in ("contexts", "clusters", "users"):
+            listed = found.get(kind)
             # Read from the back into a dictionary, where the last of one name stays.
-            merged[kind] = [*reversed(found.get(kind) or []), *merged[kind]]
+            merged[kind] = [*reversed(listed if isinstance(listed, list) else []), *merged[kind]]
         merged["current-context"] = found.get("current-context", merged.get("current-context"))
     return merged
 
