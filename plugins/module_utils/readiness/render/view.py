@@ -42,6 +42,19 @@ _CAUSES = "RCTNVW"
 # A volume in one of these still works as it did; what is ahead of it is what its findings say.
 _WATCHED = frozenset({"SPLIT", "IN_TREE"})
 
+CLASSES: Mapping[str, str] = {
+    "NATIVE_CSI": "A CSI volume, and its driver works on every node that it may be on.",
+    "NATIVE_NO_DRIVER": "A CSI volume, and its driver does not work on a node that it may be on.",
+    "MIGRATED_OK": "It still says in-tree, as it always will, and CSI serves it on every node that it may be on.",
+    "MIGRATED_NO_DRIVER": "CSI is to serve it, and the driver does not work on a node that it may be on.",
+    "MIGRATED_REFUSED": "CSI is to serve it, and the driver on Windows refuses something about it.",
+    "SPLIT": "The control plane has gone over to CSI and a Windows node has not.",
+    "IN_TREE": "Kubernetes itself serves it still; with the upgrade that takes that away it needs the driver.",
+    "NOT_CSI": "No CSI driver has anything to do with it, before or after.",
+    "DEAD": "Nothing serves its kind in this release of Kubernetes, and nothing translates it.",
+    "UNKNOWN": "What was seen does not say. It is never counted as well.",
+}
+
 HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Not known"}
 
 
@@ -168,7 +181,7 @@ def look(report: Report, limits: Limits = PAGE) -> View:
             if version
         ),
         taken_at=report.taken_at,
-        asked=", ".join(f"{_TARGETS[key]} {value}" for key, value in report.target.as_dict().items()),
+        asked=_asked(report),
         verdict=report.verdict,
         headline=HEADLINES[report.verdict],
         answer=_answer(report, workloads),
@@ -206,24 +219,25 @@ def _answer(report: Report, workloads: Table) -> str:
     """The one sentence."""
     lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
     blockers = report.counts()["blocker"]
-    said = []
     if lost:
-        said.append(f"{lost:,} of {number(total, 'workload')} {'does' if lost == 1 else 'do'} not come back")
-    if doubtful:
-        said.append(
-            f"of {doubtful:,} it is not known"
-            if lost
-            else f"of {doubtful:,} of {number(total, 'workload')} it is not known whether they come back"
-        )
-    if not said:
-        back = "the only workload comes back" if total == 1 else f"all {total:,} workloads come back"
-        said.append(back if total else "no workload with volumes may run on Windows")
-        if blockers:
-            said.append(f"but {number(blockers, 'blocker is', 'blockers are')} in the way")
-        elif report.verdict == "unknown":
-            said.append("but not everything could be judged")
-    sentence = ", ".join(said)
-    return f"{sentence[0].upper()}{sentence[1:]}."
+        said = f"{lost:,} of {number(total, 'workload')} {'does' if lost == 1 else 'do'} not come back"
+        said += f", and of {doubtful:,} it is not known" if doubtful else ""
+    elif doubtful:
+        said = f"of {doubtful:,} of {number(total, 'workload')} it is not known whether {'it comes' if doubtful == 1 else 'they come'} back"
+    elif total:
+        said = "the only workload comes back" if total == 1 else f"all {total:,} workloads come back"
+    else:
+        said = "no workload with volumes may run on Windows"
+    if blockers and not lost:
+        said += f", but {number(blockers, 'blocker is', 'blockers are')} in the way"
+    elif report.verdict == "unknown" and not doubtful:
+        said += ", but not everything could be judged"
+    asked = _asked(report)
+    return f"With {asked}, {said}." if asked else f"{said[0].upper()}{said[1:]}."
+
+
+def _asked(report: Report) -> str:
+    return ", ".join(f"{_TARGETS[key]} {value}" for key, value in report.target.as_dict().items())
 
 
 class _About:
