@@ -81,7 +81,11 @@ class ApiPeer:
             disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
-                peer._serve(self)
+                try:
+                    peer._serve(self)
+                except ConnectionError:
+                    # Who asked has gone, which is what a client does that waited long enough.
+                    self.close_connection = True
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Quiet: who wants to know looks at `asked`."""
@@ -127,7 +131,9 @@ class ApiPeer:
         if trouble.status:
             _refuse(handler, trouble.status, trouble.message, trouble.retry_after)
             return
-        if parts.path in ("/version", "/apis"):
+        if parts.path == "/readyz":
+            _send(handler, 200, [b"ok"])
+        elif parts.path in ("/version", "/apis"):
             # The client asks for both before anything else.
             body = VERSION if parts.path == "/version" else self._groups()
             _send(handler, 200, [json.dumps(body).encode()])

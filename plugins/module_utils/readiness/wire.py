@@ -253,25 +253,20 @@ class PodList(TypedDict, total=False):
 
 
 TemplateLabels = TypedDict("TemplateLabels", {"app.kubernetes.io/managed-by": str}, total=False)
+TemplateAnnotations = TypedDict("TemplateAnnotations", {"deprecated.daemonset.template.generation": str}, total=False)
 
 
 class TemplateMetadata(TypedDict, total=False):
     namespace: str
     name: str
+    generation: int
     labels: TemplateLabels | None
+    annotations: TemplateAnnotations | None
     ownerReferences: list[Owner] | None
 
 
 class EnvironmentVariable(TypedDict, total=False):
     value: str
-
-
-class ExecAction(TypedDict, total=False):
-    command: list[str] | None
-
-
-class Probe(TypedDict, total=False):
-    exec: ExecAction | None
 
 
 class TemplateContainer(TypedDict, total=False):
@@ -280,7 +275,6 @@ class TemplateContainer(TypedDict, total=False):
     args: list[str] | None
     command: list[str] | None
     env: list[EnvironmentVariable] | None
-    livenessProbe: Probe | None
 
 
 class TemplatePodSpec(TypedDict, total=False):
@@ -331,7 +325,9 @@ class TemplateSpec(TypedDict, total=False):
 class TemplateStatus(TypedDict, total=False):
     availableReplicas: int
     desiredNumberScheduled: int
+    currentNumberScheduled: int
     numberReady: int
+    observedGeneration: int
     conditions: list[Condition] | None
 
 
