@@ -26,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    WMCO,
     AttachmentSeen,
     ClaimSeen,
     ClassSeen,
@@ -55,6 +56,9 @@ Items = Sequence[Mapping[str, Any]]
 OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
 OPERATOR = "windows-machine-config-operator"
 SERVICES = "windows-services-"
+# Which list of services a node has, and which it is to have.
+_NODE_VERSIONS = (f"{WMCO}version", f"{WMCO}desired-version")
+_ADMIN = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 # Moments that may be lost before the pass is given up.
 _TRIES = 3
@@ -139,7 +143,7 @@ class _Pass:
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ClassSeen.from_object)),
             drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object)),
             runtime_classes=self._list(kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(RuntimeClassSeen.from_object)),
-            config_maps=self._config_maps(controllers, namespaces),
+            config_maps=self._config_maps(controllers, nodes, namespaces),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -220,26 +224,18 @@ class _Pass:
         )
 
     def _config_maps(
-        self, controllers: Iterable[ControllerSeen], namespaces: Iterable[NamespaceSeen]
+        self, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen], namespaces: Iterable[NamespaceSeen]
     ) -> tuple[ConfigMapSeen, ...]:
-        """The ones that are judged, by name: all ConfigMaps of a cluster are many, and none of our business."""
+        """The ones that are judged, each by its name: all of a cluster's are many, and none of our business."""
         names = {one.name for one in namespaces}
-        wanted = [
-            (namespace, name)
-            for namespace, name in (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
-            if namespace in names
-        ]
+        wanted = [place for place in _ADMIN if place[0] in names]
         for one in controllers:
             states = DRIVERS[one.driver].feature_states
             if states is not None:
                 wanted.append((one.seen.namespace, states.name))
+        versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
+        wanted += [(OPERATOR_NAMESPACE, SERVICES + version) for version in sorted(versions)]
         found = [self._get(kinds.CONFIG_MAP, name, namespace) for namespace, name in dict.fromkeys(wanted)]
-        if OPERATOR_NAMESPACE in names:
-            found += [
-                {**item}
-                for item in self._some(kinds.CONFIG_MAP, OPERATOR_NAMESPACE)
-                if str(item["metadata"]["name"]).startswith(SERVICES)
-            ]
         return tuple(ConfigMapSeen.from_object(one) for one in found if one is not None)
 
 
