@@ -106,7 +106,10 @@ def troubled() -> Report:
         remedy="Run enable_csi for the host of win-2.",
     )
     driver = finding(
-        "CSI-W40", "Node win-2", message="ebs.csi.aws.com is not in its CSINode", remedy="Run enable_csi for the host of win-2."
+        "CSI-W40",
+        "Node win-2",
+        message="ebs.csi.aws.com is not in its CSINode",
+        remedy="Run enable_csi for the host of win-2.",
     )
     doubt = finding(
         "CSI-V30", "PersistentVolume pv-3", severity="warning", doubt=True, message="nothing says where pv-3 may be"
@@ -130,7 +133,9 @@ def troubled() -> Report:
                 volumes=("shop/pv-2-claim",),
                 findings=("CSI-V20",),
             ),
-            workload("CronJob lab/nightly", "unknown", because="claim lab/scratch: no evidence", volumes=("lab/scratch",)),
+            workload(
+                "CronJob lab/nightly", "unknown", because="claim lab/scratch: no evidence", volumes=("lab/scratch",)
+            ),
         ),
         unread=({"resource": "cronjobs", "why": "403 Forbidden", "rule": "get, list cronjobs in batch"},),
         suppressed=(Suppressed(finding("CSI-N60", "Node win-1", severity="warning"), "until the move", "2027-01-31"),),
