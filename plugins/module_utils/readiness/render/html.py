@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -29,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
     View,
     look,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
 
 # A line's evidence; more of it is in the JSON.
@@ -42,6 +43,7 @@ _ICONS = {
     "blocked": '<path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z"/><path d="M8.5 8.5l7 7m0-7l-7 7"/>',
     "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
 }
+_ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
 _NOTHING = '<p class="empty">Nothing has to be done.</p>'
 _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 <pattern id="no" width="6" height="6" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 6L6 0"/></pattern>
@@ -165,7 +167,7 @@ def _step(group: Group) -> str:
     objects = ", ".join(map(_name, group.objects[:4]))
     more = f" and {group.total - 4:,} more" if group.total > 4 else ""
     return (
-        f'<li><p class="do">{_text(group.remedy or group.cases[0].finding.remedy)}</p>'
+        f'<li><p class="do">{_text(group.remedy)}</p>'
         f'<p>{_badges(group)} <a href="#{group.id}">{group.id}</a> '
         f"{objects}{more}{concerns}</p>"
         f'<p class="soft">{_text(group.why)}</p></li>'
@@ -229,13 +231,18 @@ def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
 
 def _row(line: Line) -> str:
     cells = "".join(f"<td>{_text(cell)}</td>" for cell in line.cells)
-    ids = "".join(f' <a href="#{_text(one)}">{_text(one)}</a>' for one in line.findings)
+    named = set(_ID.findall(line.because))
+    ids = "".join(f" {_to_finding(one)}" for one in line.findings if one not in named)
     many = ' class="many"' if line.count > 1 else ""
     return (
         f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{_name(line.name)}</th>'
         f'<td><span class="mark {line.mark}">{_text(line.state)}</span></td>'
-        f'<td class="because">{_text(line.because)}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
+        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), _text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
     )
+
+
+def _to_finding(name: str) -> str:
+    return f'<a href="#{_text(name)}">{_text(name)}</a>'
 
 
 def _evidence(evidence: tuple[str, ...]) -> str:
@@ -257,15 +264,15 @@ def _findings(view: View) -> str:
 def _group(group: Group) -> str:
     link = group.link if group.link.startswith("https://") else ""
     about = f' <a href="{_text(link)}" rel="noreferrer">Read more</a>' if link else ""
-    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.remedy else ""
+    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.same else ""
     hidden = (
         f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
         if group.total > len(group.cases)
         else ""
     )
-    columns = ("About", "What", *(() if group.remedy else ("What to do",)))
+    columns = ("About", "What", *(() if group.same else ("What to do",)))
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
-    rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
+    rows = "".join(_case(case, group.same) for case in group.cases)
     return (
         f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
         f'<span class="soft">{number(group.total, "object")}</span></h3>'
@@ -277,7 +284,7 @@ def _group(group: Group) -> str:
 
 def _case(case: Case, told: bool) -> str:
     finding = case.finding
-    remedy = "" if told else f"<td>{_text(finding.remedy)}</td>"
+    remedy = "" if told else f"<td>{_text(sentence(finding.remedy))}</td>"
     return (
         f'<tr{_data(case.related, finding.severity)}><th scope="row">{_name(finding.object)}</th>'
         f'<td class="because">{_text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import Group, Limits, Table, look
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
 
 # A ticket takes some 65,000 characters.
@@ -54,8 +54,7 @@ def _step(group: Group) -> str:
     objects = ", ".join(_text(name) for name in group.objects[:3])
     more = f" and {group.total - 3:,} more" if group.total > 3 else ""
     concerns = f"; in the way of {group.concerns}" if group.concerns else ""
-    remedy = group.remedy or group.cases[0].finding.remedy
-    return f"**{_text(remedy)}** {group.severity} {_text(group.id)}: {objects}{more}{concerns}"
+    return f"**{_text(group.remedy)}** {group.severity} {_text(group.id)}: {objects}{more}{concerns}"
 
 
 def _table(title: str, columns: Sequence[str], table: Table) -> list[str]:
@@ -77,13 +76,13 @@ def _rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _group(group: Group) -> str:
-    remedy = f" **What to do:** {_text(group.remedy)}" if group.remedy else ""
+    remedy = f" **What to do:** {_text(group.remedy)}" if group.same else ""
     lines = [
         f"**{_text(group.id)}** ({group.severity}, {number(group.total, 'object')}): {_text(group.why)}{remedy}",
         "",
     ]
     for case in group.cases[:_OBJECTS]:
-        told = "" if group.remedy else f" *What to do:* {_text(case.finding.remedy)}"
+        told = "" if group.same else f" *What to do:* {_text(sentence(case.finding.remedy))}"
         lines.append(f"- {_text(case.finding.object)}: {_text(case.finding.message)}{told}")
     if group.total > _OBJECTS:
         lines.append(f"- and {group.total - _OBJECTS:,} more")

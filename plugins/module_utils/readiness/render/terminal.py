@@ -73,8 +73,7 @@ def _step(group: Group) -> str:
     objects = [plain(name) for name in group.objects]
     more = f" and {group.total - _OBJECTS:,} more" if group.total > _OBJECTS else ""
     concerns = f"; in the way of {group.concerns}" if group.concerns else ""
-    remedy = group.remedy or group.cases[0].finding.remedy
-    return f"{plain(remedy)} ({', '.join(objects[:_OBJECTS])}{more}{concerns})"
+    return f"{plain(group.remedy)} ({', '.join(objects[:_OBJECTS])}{more}{concerns})"
 
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:

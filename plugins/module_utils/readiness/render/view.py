@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, unique
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, sentence, unique
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     NAMED_NODES,
     SEVERITIES,
@@ -38,7 +38,7 @@ ANYWHERE = "*"
 """In place of a line's nodes: too many to name, so that the line is about any of them."""
 
 # Of the objects that findings are about, causes before what suffers from them. Ids are CSI-<letter>..
-_CAUSES = "RCTNVW"
+_CAUSES = "RCTDNGVW"
 # A volume in one of these still works as it did; what is ahead of it is what its findings say.
 _WATCHED = frozenset({"SPLIT", "IN_TREE"})
 
@@ -106,9 +106,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All findings of one id. remedy: what helps, where it is the same for all. total: how many there are.
+    """All findings of one id.
 
-    concerns: which workloads and nodes it stands in the way of, in words.
+    remedy: what helps the first; same: and all the others. total: how many there are. concerns: how many workloads and
+    nodes it stands in the way of, in words.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Group:
     doubt: bool
     why: str
     remedy: str
+    same: bool
     link: str
     cases: tuple[Case, ...]
     total: int
@@ -402,6 +404,7 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
         remedies = unique(finding.remedy for finding in findings)
+        example = remedies[0] if remedies else ""
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
@@ -412,8 +415,9 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
                 id=name,
                 severity=findings[0].severity,
                 doubt=any(finding.doubt for finding in findings),
-                why=findings[0].why,
-                remedy=remedies[0] if len(remedies) == 1 else "",
+                why=sentence(findings[0].why),
+                remedy=sentence(example),
+                same=len(remedies) == 1,
                 link=findings[0].link,
                 cases=tuple(Case(finding, about.of_object(finding.object)) for finding in findings[:share]),
                 total=len(findings),

@@ -36,6 +36,11 @@ def _shown(one: str) -> str:
     return one
 
 
+def sentence(text: str) -> str:
+    """Text that begins and ends as a sentence does."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?", ":", "`")) else ".")
+
+
 def number(count: int, one: str, many: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
