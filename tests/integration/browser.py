@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# As tests/ci/machine.py looks for them.
-COMMANDS = ("chromium-headless-shell", "chromium", "google-chrome")
+from ci import machine
+
+PACKAGE, COMMANDS = next(iter(machine.FOR_TESTS.items()))
 SECONDS = 30
 FLAGS = (
     "--headless",
@@ -42,7 +43,11 @@ FLAGS = (
 
 
 class Page:
-    """One tab. requests, complaints: every address it asked for and everything the console was told, in order."""
+    """One tab.
+
+    requests: every address that it asked for; refused: those among them that the page's own policy stopped. complaints:
+    everything that the console was told.
+    """
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self._out, self._in = to_browser, from_browser
@@ -50,7 +55,9 @@ class Page:
         self._last = 0
         self._session: str | None = None
         self._loaded = 0
+        self._asked: dict[str, str] = {}
         self.requests: list[str] = []
+        self.refused: list[str] = []
         self.complaints: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -93,6 +100,10 @@ class Page:
         )
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
+    def without_scripts(self) -> None:
+        """From the next page on, as where a policy forbids scripts."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+
     def press(self, key: str) -> None:
         """A key as the keyboard sends it."""
         for kind in ("keyDown", "keyUp"):
@@ -126,7 +137,10 @@ class Page:
         if event == "Page.loadEventFired":
             self._loaded += 1
         elif event == "Network.requestWillBeSent":
+            self._asked[about["requestId"]] = about["request"]["url"]
             self.requests.append(about["request"]["url"])
+        elif event == "Network.loadingFailed" and about.get("blockedReason") == "csp":
+            self.refused.append(self._asked[about["requestId"]])
         elif event == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(about["exceptionDetails"]))
         elif event == "Runtime.consoleAPICalled":
@@ -139,7 +153,7 @@ class Page:
 def browser(profile: Path) -> Iterator[Page]:
     """A browser with an empty profile and one tab; it is gone afterwards."""
     command = next((path for name in COMMANDS for path in [shutil.which(name)] if path), None)
-    assert command, f"none of {', '.join(COMMANDS)} is on PATH: apt install {COMMANDS[0]}"
+    assert command, f"none of {', '.join(COMMANDS)} is on PATH: apt install {PACKAGE}"
     (theirs_in, ours_out), (ours_in, theirs_out) = (_pipe(), _pipe())
     actions = [(os.POSIX_SPAWN_DUP2, theirs_in, 3), (os.POSIX_SPAWN_DUP2, theirs_out, 4)]
     log = os.open(profile / "browser.log", os.O_WRONLY | os.O_CREAT, 0o600)

@@ -103,10 +103,10 @@ def troubled() -> Report:
         "CSI-V20",
         "PersistentVolume pv-2",
         message="pv-2 may be on win-2, where ebs.csi.aws.com is not registered",
-        remedy="Run enable_csi for the host of win-2.",
+        remedy="look at it",
     )
     driver = finding(
-        "CSI-W40",
+        "CSI-N44",
         "Node win-2",
         message="ebs.csi.aws.com is not in its CSINode",
         remedy="Run enable_csi for the host of win-2.",
@@ -123,7 +123,7 @@ def troubled() -> Report:
             volume("pv-2", "NATIVE_NO_DRIVER", nodes=("win-2",), because="no driver on win-2", findings=("CSI-V20",)),
             volume("pv-3", "UNKNOWN", nodes=(), claim="lab/scratch", because="no evidence", findings=("CSI-V30",)),
         ),
-        nodes=(node(), node("win-2", "no", because="ebs.csi.aws.com is not registered", findings=("CSI-W40",))),
+        nodes=(node(), node("win-2", "no", because="ebs.csi.aws.com is not registered", findings=("CSI-N44",))),
         workloads=(
             workload(),
             workload(
@@ -139,4 +139,31 @@ def troubled() -> Report:
         ),
         unread=({"resource": "cronjobs", "why": "403 Forbidden", "rule": "get, list cronjobs in batch"},),
         suppressed=(Suppressed(finding("CSI-N60", "Node win-1", severity="warning"), "until the move", "2027-01-31"),),
+    )
+
+
+def huge() -> Report:
+    """1,000 nodes and 50,000 volumes, of which every twentieth node and its volumes are not well."""
+    nodes = [f"win-{number:04}" for number in range(1000)]
+    bad = set(nodes[::20])
+    lacking = tuple(finding("CSI-N44", f"Node {name}", remedy=f"look at {name}") for name in nodes if name in bad)
+    volumes = []
+    for number in range(50_000):
+        name, on = f"pvc-{number:06}", nodes[number % len(nodes)]
+        if on in bad:
+            volumes.append(
+                volume(name, "NATIVE_NO_DRIVER", nodes=(on,), because=f"no driver on {on}", findings=("CSI-N44",))
+            )
+        else:
+            volumes.append(volume(name, claim=f"team-{number % 300}/data-{number}", nodes=(on,)))
+    return report(
+        findings=lacking,
+        nodes=tuple(
+            node(name, "no" if name in bad else "yes", findings=("CSI-N44",) if name in bad else ()) for name in nodes
+        ),
+        volumes=tuple(volumes),
+        workloads=tuple(
+            workload(f"StatefulSet team-{number % 300}/set-{number}", volumes=(f"team-{number % 300}/data-{number}",))
+            for number in range(5_000)
+        ),
     )
