@@ -107,43 +107,33 @@ seealso:
 """
 
 EXAMPLES = r"""
-# The Windows Nodes of the cluster that KUBECONFIG or K8S_AUTH_* lead to.
+# This line is enough: everything below has a default. Access comes from KUBECONFIG, K8S_AUTH_* or AWX's credential.
 plugin: kubewin.csi.windows_nodes
 
----
 # By ssh, at the address that somebody wrote to an annotation, else at the Node's own; IPv6 first.
-plugin: kubewin.csi.windows_nodes
 connection: ssh
 port: 2222
 address: [annotation:example.com/management-address, InternalIP, Hostname]
 ip_family: [ipv6, ipv4]
 
----
-# OpenShift: the users that WMCO has for its instances. Hosts for which an expression fails are left as they are.
-plugin: kubewin.csi.windows_nodes
+# The users that WMCO has for its instances. Hosts for which an expression fails are left as they are, unless strict is true.
 compose:
   ansible_user: kubewin_instance_user
 
----
-# Groups of one's own: a group a zone, and the hosts that can be worked on now. An expression that fails is an error.
-plugin: kubewin.csi.windows_nodes
-sources: [nodes]
-strict: true
+# A group for each zone, and one of the hosts that can be worked on now.
 keyed_groups:
   - prefix: zone
     key: kubewin_node.labels['topology.kubernetes.io/zone'] | default('none')
 groups:
   free_to_change: kubewin_node.ready and not kubewin_node.unschedulable
 
----
-# A large cluster: kept for ten minutes, with the verdicts of a saved readiness report.
-plugin: kubewin.csi.windows_nodes
-kubeconfig: ~/.kube/production
-context: admin
+# Kept for ten minutes.
 cache: true
 cache_plugin: ansible.builtin.jsonfile
 cache_connection: ~/.cache/kubewin-inventory
 cache_timeout: 600
+
+# With the verdicts of a report that was saved before.
 readiness_report: readiness.json
 """
 
@@ -152,6 +142,7 @@ import json
 import socket
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +223,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         given = access.get("kubeconfig")
         named = f" by kubeconfig {given}" if isinstance(given, str) else ""
         try:
-            client = patiently(lambda: get_api_client(**access), float(self.get_option("api_timeout")), named)
+            client = patiently(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
             seen = look(
                 client,
                 whose.server if whose is not None else "",

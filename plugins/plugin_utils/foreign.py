@@ -13,15 +13,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-try:
-    from ansible.template import trust_as_template
-except ImportError:
-    # Before ansible-core 2.19: there text is a template unless it is marked.
-    from ansible.utils.unsafe_proxy import wrap_var
+import ansible.template
+from ansible.utils.unsafe_proxy import wrap_var
 
-    HARMFUL_UNLESS_MARKED = True
-else:
-    HARMFUL_UNLESS_MARKED = False
+# From ansible-core 2.19 on text is no template unless it is marked as one; before, it is one unless it is marked.
+_as_template = getattr(ansible.template, "trust_as_template", None)
 
 # No delimiter of Jinja, and no "#jinja2:" line that would define others.
 _PLAIN = re.compile(r"[^{}#%\r\n]*")
@@ -36,7 +32,6 @@ def foreign(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     plain = _PLAIN.fullmatch(value) is not None
-    if HARMFUL_UNLESS_MARKED:
+    if _as_template is None:
         return value if plain else wrap_var(value)
-    # Not marked is not trusted there.
-    return trust_as_template(value) if plain else value
+    return _as_template(value) if plain else value

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -170,18 +171,28 @@ def test_a_cache_is_used_again_by_the_same_user_alone_and_holds_no_token(cluster
     assert "annotations" not in told or "lookup" not in told
 
 
+def examples() -> list[dict[str, Any]]:
+    """What the plugin's documentation and its guide show."""
+    guide = (ROOT / "docs" / "docsite" / "rst" / "guide_inventory.rst").read_text(encoding="utf-8")
+    blocks = re.findall(r"\.\. code-block:: yaml\n\n((?:(?:   .*)?\n)+)", guide)
+    return [yaml.safe_load(text) for text in (*blocks, EXAMPLES)]
+
+
 def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
-    for number, example in enumerate(yaml.safe_load_all(EXAMPLES)):
+    folder = tmp_path / "inventory"
+    folder.mkdir()
+    for number, example in enumerate(examples()):
         # The one thing in them that is elsewhere with everybody.
         own = {"kubeconfig": cluster.state.kubeconfigs["kubewin"], "context": "lab"} if "kubeconfig" in example else {}
-        place = tmp_path / "inventory" / str(number)
-        place.mkdir(parents=True)
-        source(place, yaml.safe_dump({**example, **own}))
+        source(folder, yaml.safe_dump({**example, **own}), f"{number}.windows_nodes.yml")
+    assert len(list(folder.iterdir())) == 6
     node = {"node": "win-1", "ok": "no", "because": "its driver is not registered"}
     report = {"report_version": 1, "taken_at": "2026-11-20T12:00:00Z", "nodes": [node]}
     (tmp_path / "readiness.json").write_text(json.dumps(report), encoding="utf-8")
-    shown = show(tmp_path / "inventory", {"KUBECONFIG": cluster.state.kubeconfigs["kubewin"]})
+    # All of them together make one inventory, the last one of all being the plugin's own.
+    shown = show(folder, {"KUBECONFIG": cluster.state.kubeconfigs["kubewin"]})
     assert (shown.code, shown.said) == (0, "")
+    assert shown.hosts["win-1"]["ansible_host"] == nodes.address(1)
     assert shown.hosts["win-1"]["ansible_port"] == 2222
     assert shown.members("zone_zone_1") == ["win-loud"]
     assert "win-1" in shown.members("zone_none")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.identity import Identity, identity
+from kubernetes.config import kube_config
 
 A, B = "https://a.example.com:6443", "https://b.example.com:6443"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.c2VjcmV0.c2ln"
@@ -22,7 +23,7 @@ def who(environment: Mapping[str, str] | None = None, **options: Any) -> Identit
     return found
 
 
-def config(path: Path, server: str = A, user: str = "admin", current: str = "one", **credentials: Any) -> Path:
+def config(path: Path, server: str = A, user: str = "admin", current: str = "one", credentials: Any = None) -> Path:
     """A kubeconfig with that user at that server, and a second context for somebody else."""
     path.write_text(
         yaml.safe_dump(
@@ -89,17 +90,16 @@ def test_the_same_file_for_a_cluster_made_anew_is_another_server(tmp_path: Path)
 
 def test_a_program_that_makes_a_new_token_each_time_is_the_same_user(tmp_path: Path) -> None:
     command = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
-    first = who(kubeconfig=str(config(tmp_path / "a", **command)))
-    assert who(kubeconfig=str(config(tmp_path / "b", **command))) == first
+    first = who(kubeconfig=str(config(tmp_path / "a", credentials=command)))
+    assert who(kubeconfig=str(config(tmp_path / "b", credentials=command))) == first
     other = {"exec": {"command": "aws", "args": ["eks", "get-token", "--role", "x"]}}
-    assert who(kubeconfig=str(config(tmp_path / "c", **other))) != first
+    assert who(kubeconfig=str(config(tmp_path / "c", credentials=other))) != first
 
 
 def test_several_kubeconfigs_are_merged_as_the_client_merges_them(tmp_path: Path) -> None:
-    from kubernetes.config.kube_config import KubeConfigMerger
-
     paths = os.pathsep.join([str(config(tmp_path / "a")), str(config(tmp_path / "b", server=B, current="two"))])
-    merged = KubeConfigMerger(paths).config.value
+    merger: Any = kube_config.KubeConfigMerger
+    merged = merger(paths).config.value
     servers = {one.value["name"]: one.value["cluster"]["server"] for one in merged["clusters"]}
     found = who({"KUBECONFIG": paths})
     assert found.server == servers["c"] == A

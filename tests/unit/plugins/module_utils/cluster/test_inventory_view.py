@@ -49,7 +49,7 @@ def test_four_reads_and_no_node_of_another_system() -> None:
     found = seen(server)
     assert [one.name for one in found.nodes] == ["win-1"]
     assert found.nodes[0].drivers == ("smb",)
-    assert {(method, path, selector) for method, path, selector in server.asked} == {
+    assert set(server.asked) == {
         ("GET", "/version", None),
         ("GET", "/api/v1/nodes", "kubernetes.io/os=windows"),
         ("GET", "/apis/storage.k8s.io/v1/csinodes", None),
