@@ -25,6 +25,7 @@ System = Literal["windows", "linux", "mixed", "unknown"]
 VolumeClass = Literal[
     "NATIVE_CSI",
     "NATIVE_NO_DRIVER",
+    "NATIVE_REFUSED",
     "MIGRATED_OK",
     "MIGRATED_NO_DRIVER",
     "MIGRATED_REFUSED",
@@ -178,11 +179,16 @@ class WorkloadVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A version to ask about. Empty fields stay as the cluster has them. mode: csi_proxy, host_process or empty."""
+    """Versions to ask about. Empty fields stay as the cluster has them.
+
+    driver: key of the driver that driver_version and mode are about, empty for every one that is needed. mode: csi_proxy or
+    host_process.
+    """
 
     kubernetes: str = ""
     openshift: str = ""
     wmco: str = ""
+    driver: str = ""
     driver_version: str = ""
     mode: str = ""
 
@@ -196,10 +202,14 @@ class Target:
             "kubernetes": self.kubernetes,
             "openshift": self.openshift,
             "wmco": self.wmco,
+            "driver": self.driver,
             "driver_version": self.driver_version,
             "mode": self.mode,
         }
         return {key: value for key, value in found.items() if value}
+
+
+NO_TARGET = Target()
 
 
 @dataclass(frozen=True, slots=True)
