@@ -45,6 +45,7 @@ _WATCHED = frozenset({"SPLIT", "IN_TREE"})
 CLASSES: Mapping[str, str] = {
     "NATIVE_CSI": "A CSI volume, and its driver works on every node that it may be on.",
     "NATIVE_NO_DRIVER": "A CSI volume, and its driver does not work on a node that it may be on.",
+    "NATIVE_REFUSED": "A CSI volume, and the driver on Windows refuses something about it.",
     "MIGRATED_OK": "It still says in-tree, as it always will, and CSI serves it on every node that it may be on.",
     "MIGRATED_NO_DRIVER": "CSI is to serve it, and the driver does not work on a node that it may be on.",
     "MIGRATED_REFUSED": "CSI is to serve it, and the driver on Windows refuses something about it.",

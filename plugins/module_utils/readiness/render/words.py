@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 # A cell is read by people; the whole text is in the JSON.
@@ -18,22 +17,16 @@ def plain(text: object) -> str:
     Such characters are shown as their code, so that two names that differ look different.
     """
     raw = str(text)
-    if raw.isascii() and raw.isprintable():
-        return _clip(raw)
-    return _clip("".join(_shown(one) for one in raw))
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    shown = raw if raw.isprintable() else "".join(map(_shown, raw))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def _shown(one: str) -> str:
+    if one.isprintable():
+        return one
     if one in "\n\t":
         return " "
-    # Controls, format characters (among them those that turn direction), halves of pairs, private and unassigned ones.
-    if unicodedata.category(one)[0] == "C" or unicodedata.category(one) in ("Zl", "Zp"):
-        return f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}"
-    return one
+    return f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}"
 
 
 def sentence(text: str) -> str:

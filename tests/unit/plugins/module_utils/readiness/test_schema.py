@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # its stubs are a package of their own
 from unit.plugins.module_utils.readiness.reports import report, troubled
 
 SCHEMA: dict[str, Any] = json.loads(
