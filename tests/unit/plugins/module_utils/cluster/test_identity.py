@@ -96,6 +96,14 @@ def test_a_program_that_makes_a_new_token_each_time_is_the_same_user(tmp_path: P
     assert who(kubeconfig=str(config(tmp_path / "c", credentials=other))) != first
 
 
+def test_a_password_is_no_part_of_who_somebody_is(tmp_path: Path) -> None:
+    keys = {
+        who(kubeconfig=str(config(tmp_path / word, credentials={"username": "me", "password": word}))).key
+        for word in ("one", "two")
+    }
+    assert len(keys) == 1
+
+
 def test_several_kubeconfigs_are_merged_as_the_client_merges_them(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(config(tmp_path / "a")), str(config(tmp_path / "b", server=B, current="two"))])
     merger: Any = kube_config.KubeConfigMerger

@@ -144,7 +144,9 @@ def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
 def test_an_instance_called_exactly_as_a_node_is_that_node_also_when_another_is_called_alike() -> None:
     alike = node("win-1.corp.example", ("InternalIP", "10.0.0.21"))
     found = listed(cluster(WIN1, alike, instances={"win-1.corp.example": "username=a"}))
-    assert set(found) == {"win-1", "win-1.corp.example"}
+    assert {name: host.place for name, host in found.items()} == dict.fromkeys(
+        ("win-1", "win-1.corp.example"), "kubewin_windows"
+    )
     assert found["win-1.corp.example"].variables["kubewin_instance"] == "win-1.corp.example"
 
 
