@@ -7,8 +7,8 @@ Every list shows the same moment: the first one tells its resourceVersion, and t
 pod is never on a node that came later, and a claim never bound to a volume that was not there yet. When the server no
 longer has that moment, the whole pass starts again.
 
-Pages are decoded into the few fields that are judged and turned into facts at once; objects that have nothing to do with
-volumes or Windows are dropped there, so that memory follows what is judged and not the cluster's size.
+Pages are decoded into the few fields that are judged and turned into facts at once. What has nothing to do with volumes is
+dropped there, and what only Linux uses once that is known, so that memory follows what is judged, not the cluster's size.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     Unread,
     VolumeSeen,
     conditions_of,
-    controller_of,
     pod_is_judged,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import Scope
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope as scope_of
 
 T = TypeVar("T")
 Items = Sequence[Mapping[str, Any]]
@@ -117,13 +118,15 @@ class _Pass:
         nodes = self._list(kinds.NODE, wire.NodeList, _each(NodeSeen.from_object))
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
-        # None when it could not be found out; then nothing is left out for being elsewhere.
-        here = windows if nodes else None
         controllers: list[ControllerSeen] = []
         templates: list[TemplateSeen] = []
         for kind in _TEMPLATES:
             templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
         pods = self._list(kinds.POD, wire.PodList, _pods(windows))
+        # What was not read may be of interest to Windows, so then nothing is left out.
+        scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
+        del pods, templates
+        claims, elsewhere = self._claims(scope)
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(NamespaceSeen.from_object))
         return Snapshot(
             taken_at=taken_at,
@@ -132,14 +135,14 @@ class _Pass:
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
-            templates=tuple(templates),
+            templates=scope.templates,
             controllers=tuple(controllers),
-            pods=pods,
+            pods=scope.pods,
             namespaces=namespaces,
-            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(here)),
+            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
             volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(VolumeSeen.from_object)),
-            claims=self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, _each(ClaimSeen.from_object)),
-            attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(here)),
+            claims=claims,
+            attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(windows, elsewhere)),
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ClassSeen.from_object)),
             drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object)),
             runtime_classes=self._list(kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(RuntimeClassSeen.from_object)),
@@ -162,6 +165,20 @@ class _Pass:
             if not self._forgiven(error, "list", kind):
                 raise
         return tuple(found)
+
+    def _claims(self, scope: Scope) -> tuple[tuple[ClaimSeen, ...], set[str]]:
+        """The claims that are kept, and the volumes of the others."""
+        elsewhere: set[str] = set()
+
+        def facts(items: Items) -> Iterable[ClaimSeen]:
+            for item in items:
+                claim = ClaimSeen.from_object(item)
+                if not scope.leaves_out(claim):
+                    yield claim
+                elif claim.volume:
+                    elsewhere.add(claim.volume)
+
+        return self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts), elsewhere
 
     def _forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
         """Whether the pass goes on without this: it does not exist here, or may not be read, which is noted."""
@@ -253,12 +270,17 @@ def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[Csi
     ]
 
 
-def _attachments(windows: frozenset[str] | None) -> Callable[[Items], Iterable[AttachmentSeen]]:
-    return lambda items: [
-        AttachmentSeen.from_object(one)
-        for one in items
-        if windows is None or (one.get("spec") or {}).get("nodeName") in windows
-    ]
+def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[AttachmentSeen]]:
+    def facts(items: Items) -> Iterable[AttachmentSeen]:
+        for item in items:
+            spec = item.get("spec") or {}
+            if (
+                spec.get("nodeName") in windows
+                or (spec.get("source") or {}).get("persistentVolumeName") not in elsewhere
+            ):
+                yield AttachmentSeen.from_object(item)
+
+    return facts
 
 
 def _templates(kind: str, controllers: list[ControllerSeen]) -> Callable[[Items], Iterable[TemplateSeen]]:
@@ -279,8 +301,5 @@ def _counts(kind: str, item: Mapping[str, Any]) -> bool:
     spec = item.get("spec") or {}
     if kind == kinds.DAEMON_SET.kind or spec.get("volumeClaimTemplates"):
         return True
-    if kind == kinds.REPLICA_SET.kind and spec.get("replicas") == 0 and controller_of(item["metadata"]):
-        # An older revision of its Deployment: no pod is of it.
-        return False
     outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == kinds.CRON_JOB.kind else spec
     return pod_is_judged({"metadata": {}, "spec": (outer.get("template") or {}).get("spec")}, frozenset())

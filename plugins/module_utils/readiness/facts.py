@@ -117,7 +117,7 @@ class Placement:
         (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions.
         """
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-        return cls(
+        made = cls(
             os=str((spec.get("os") or {}).get("name", "")),
             selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
             terms=terms_of(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")),
@@ -135,6 +135,11 @@ class Placement:
             runtime_class=str(spec.get("runtimeClassName") or ""),
             windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),
         )
+        # Most pods of a cluster say the same here.
+        return _PLACEMENTS.setdefault(made, made)
+
+
+_PLACEMENTS: dict[Placement, Placement] = {}
 
 
 @dataclass(frozen=True, slots=True)
