@@ -20,7 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address impo
     choose,
     unusable,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import WMCO, Instance, NodeListed, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Instance, NodeListed, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import WMCO
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
 # What the plays look for by default, and what is in it from here.

@@ -17,10 +17,9 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.ownership import platform_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import WMCO
 
 SCHEMA = 1
-
-WMCO = "windowsmachineconfig.openshift.io/"
 
 # Which WMCO prepared the Node, and which one it is to become.
 _ALWAYS_KEPT = (f"{WMCO}version", f"{WMCO}desired-version")
