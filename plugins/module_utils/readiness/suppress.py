@@ -12,10 +12,10 @@ from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import PAGE
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Report, Suppressed
 
 KEYS = ("id", "object", "reason", "expires")
-LINK = "https://github.com/kubewin/csi/blob/main/docs/docsite/rst/guide_readiness.rst"
 
 _ID = re.compile(r"CSI-[A-Z]\d\d")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -80,9 +80,9 @@ def _expired(suppression: Suppression, used: bool) -> Finding:
         message=f"it ended on {suppression.expires.isoformat()}, and "
         + ("what it left out counts again" if used else "there is nothing left that it would leave out"),
         evidence=(f"reason given: {suppression.reason}",),
-        why="A finding is accepted until a day so that somebody looks at it again.",
-        remedy="Do what the finding says, or look at it again and give a later day." if used else "Take the entry out.",
-        link=LINK,
+        why="a finding is accepted until a day so that somebody looks at it again",
+        remedy="do what the finding says, or look at it again and give a later day" if used else "take the entry out",
+        link=f"{PAGE}#csi-r01",
     )
 
 
@@ -93,9 +93,9 @@ def _unused(suppression: Suppression) -> Finding:
         object=f"suppression of {suppression.id} on {suppression.object}",
         message="no finding has this id and an object that fits",
         evidence=(f"reason given: {suppression.reason}", f"it would end on {suppression.expires.isoformat()}"),
-        why="An entry that fits nothing is of something that is done, or has a mistake in its object.",
-        remedy="Take the entry out, or copy the object from a report.",
-        link=LINK,
+        why="an entry that fits nothing is of something that is done, or has a mistake in its object",
+        remedy="take the entry out, or copy the object from a report",
+        link=f"{PAGE}#csi-r02",
     )
 
 

@@ -10,7 +10,7 @@ say nothing but "well" become one line for all of a kind, and what was put toget
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     NAMED_NODES,
     SEVERITIES,
     WELL,
+    Check,
     Finding,
     NodeVerdict,
     Report,
@@ -202,7 +203,6 @@ def look(report: Report, limits: Limits = PAGE) -> View:
 
 _COMES_BACK: Mapping[str, str] = {"yes": "comes back", "no": "does not", "unknown": "not known"}
 _NODE: Mapping[str, str] = {"yes": "works", "no": "does not", "unknown": "not known"}
-_CHECKED: Mapping[str, str] = {"yes": "passed", "no": "failed", "unknown": "not known"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
     "linux": "Linux",
@@ -319,14 +319,23 @@ def _node(one: NodeVerdict, about: _About) -> Line:
         state=_NODE[one.ok],
         because=one.because,
         cells=(listed(one.drivers) or "none needed",),
-        evidence=tuple(
-            f"{_CHECKED[check.ok]} {check.name}{f' ({check.driver})' if check.driver else ''}: {check.evidence}"
-            for check in sorted(one.checks, key=lambda check: MARKS.index(check.ok))
-        ),
+        evidence=tuple(_checks(one.checks)),
         findings=one.findings,
         severity=about.worst(one.findings),
         related=about.of_object(f"Node {one.node}"),
     )
+
+
+def _checks(checks: Iterable[Check]) -> Iterator[str]:
+    """Each check that did not pass, then for each driver those that did."""
+    passed: dict[str, list[str]] = defaultdict(list)
+    for check in sorted(checks, key=lambda check: MARKS.index(check.ok)):
+        driver = f" for {check.driver}" if check.driver else ""
+        if check.ok == "yes":
+            passed[driver].append(check.name)
+        else:
+            yield f"{'failed' if check.ok == 'no' else 'not known'}{driver}: {check.name}, {check.evidence}"
+    yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
 
 
 def _volume(one: VolumeVerdict, about: _About) -> Line:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import CLASSES, MARKS, Limits, look
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target, VolumeClass
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Check, Target, VolumeClass
 from unit.plugins.module_utils.readiness.reports import finding, node, report, troubled, volume, workload
 
 BLOCKER = finding("CSI-C14", "CSIDriver ebs.csi.aws.com")
@@ -110,9 +110,21 @@ def test_every_class_of_volumes_has_a_mark_and_a_meaning(name: str) -> None:
     assert CLASSES[name].endswith(".")
 
 
-def test_a_node_shows_the_checks_that_failed_before_those_that_passed() -> None:
-    (line,) = look(report(nodes=(troubled().nodes[1],))).nodes.lines
-    assert line.evidence == ("failed registered (ebs.csi.aws.com): CSINode win-2 spec.drivers: ebs.csi.aws.com",)
+def test_a_node_shows_the_checks_that_failed_one_by_one_and_those_that_passed_by_driver() -> None:
+    checks = (
+        Check("ready", "", "yes", "seen"),
+        Check("registered", "disk.csi.azure.com", "yes", "CSINode win-1"),
+        Check("node id", "disk.csi.azure.com", "yes", "CSINode win-1"),
+        Check("csi-proxy", "disk.csi.azure.com", "unknown", "CSI-G40: nobody looked"),
+        Check("registered", "ebs.csi.aws.com", "no", "CSI-G20: not in its CSINode"),
+    )
+    (line,) = look(report(nodes=(node(checks=checks),))).nodes.lines
+    assert line.evidence == (
+        "failed for ebs.csi.aws.com: registered, CSI-G20: not in its CSINode",
+        "not known for disk.csi.azure.com: csi-proxy, CSI-G40: nobody looked",
+        "passed: ready",
+        "passed for disk.csi.azure.com: registered, node id",
+    )
 
 
 class TestLongReports:
