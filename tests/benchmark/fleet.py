@@ -4,8 +4,8 @@
 """A large cluster on vSphere as its API server would send it: objects of realistic shape and size, made by number.
 
 ``python -m benchmark.fleet --nodes 5000 --windows 1000 --pods 150000 --volumes 50000`` serves one and prints its address.
-One node in five runs Windows. Pods are spread over the nodes evenly, and volumes over the pods: every third pod has a
-claim. Half of the volumes still have the in-tree source, half are native.
+Pods are spread evenly over the nodes of their system. Every third workload is a StatefulSet whose pods have a claim each;
+half of the volumes still have the in-tree source, half are native. All is well.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 from benchmark.apipeer import ApiPeer, Shelf
@@ -26,11 +27,18 @@ DRIVER = "csi.vsphere.vmware.com"
 PLUGINS = "vmware-system-csi"
 _NAMESPACES = 200
 _PODS_OF_A_SET = 10
+# Of so many workloads one has volumes.
+_STATELESS = 3
+# Earlier revisions that a Deployment keeps.
+_REVISIONS = ("6c9f7d8b5d", "5b7c9d4f88", "7f6d5c4b99")
+PIPES = ("csi-proxy-disk-v1", "csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-system-v1alpha1")
+
+Words = tuple[str, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Sizes of a cluster."""
+    """Sizes of a cluster. Every third workload has volumes, so there are at most a third as many volumes as pods."""
 
     nodes: int
     windows: int
@@ -40,6 +48,7 @@ class Fleet:
     def shelves(self) -> dict[str, Shelf]:
         """Every collection that a judgement reads, by path."""
         sets = self.pods // _PODS_OF_A_SET
+        stateful = self.volumes // _PODS_OF_A_SET
         return {
             "/api/v1/nodes": Shelf(self.nodes, _filled(_node, self._node)),
             "/apis/storage.k8s.io/v1/csinodes": Shelf(self.nodes, _filled(_csi_node, self._node)),
@@ -47,10 +56,16 @@ class Fleet:
             "/api/v1/persistentvolumeclaims": Shelf(self.volumes, _filled(_claim, self._volume)),
             "/apis/storage.k8s.io/v1/volumeattachments": Shelf(self.volumes, _filled(_attachment, self._volume)),
             "/api/v1/pods": Shelf(self.pods + self.nodes, self._pods()),
-            "/apis/apps/v1/deployments": Shelf(sets // 2 + 1, self._deployments(sets // 2)),
-            "/apis/apps/v1/replicasets": Shelf(sets, _filled(_replica_set, self._set)),
-            "/apis/apps/v1/statefulsets": Shelf(sets // 2, _filled(_stateful_set, self._set)),
-            "/apis/apps/v1/daemonsets": Shelf.of([_plugin_set("windows"), _plugin_set("linux")]),
+            "/apis/apps/v1/deployments": Shelf(sets - stateful + 1, self._deployments(sets - stateful)),
+            "/apis/apps/v1/replicasets": Shelf(
+                (sets - stateful) * len(_REVISIONS), _filled(_replica_set, self._replica_set)
+            ),
+            "/apis/apps/v1/statefulsets": Shelf(
+                stateful, _filled(_stateful_set, lambda number: self._set(number * _STATELESS))
+            ),
+            "/apis/apps/v1/daemonsets": Shelf.of(
+                [_plugin_set("windows", self.windows), _plugin_set("linux", self.nodes - self.windows)]
+            ),
             "/api/v1/replicationcontrollers": Shelf.of([]),
             "/apis/batch/v1/jobs": Shelf.of([]),
             "/apis/batch/v1/cronjobs": Shelf.of([]),
@@ -60,59 +75,88 @@ class Fleet:
             "/apis/node.k8s.io/v1/runtimeclasses": Shelf.of([]),
         }
 
-    def _windows(self, node: int) -> bool:
-        """Windows nodes are spread evenly, so that every page has some."""
-        return (node + 1) * self.windows // self.nodes > node * self.windows // self.nodes
+    def hosts(self) -> list[dict[str, Any]]:
+        """What a play saw on the Windows hosts."""
+        now = datetime.now(timezone.utc).isoformat()
+        names = [self._node(number)[1]["NAME"] for number in range(self.nodes) if self._windows(number)]
+        return [
+            {"node": name, "observed_at": now, "serving": True, "state": "RUNNING", "release": "1.3.0", "pipes": PIPES,
+             "boot_time": "2026-10-01T00:00:00Z", "managed_by": "kubewin"}
+            for name in names
+        ]  # fmt: skip
 
-    def _node(self, number: int) -> tuple[str, dict[str, str]]:
+    def _windows(self, number: int) -> bool:
+        """Windows nodes, and workloads for them, are spread evenly, so that every page has some."""
+        return (number + 1) * self.windows // self.nodes > number * self.windows // self.nodes
+
+    def _node(self, number: int) -> Words:
         windows = self._windows(number)
         name = f"{'win' if windows else 'lin'}-{number:05d}"
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         return ("windows" if windows else "linux"), {"NAME": name, "UID": _uid(name), "ADDRESS": address}
 
-    def _pod_of(self, volume: int) -> int:
-        return volume * self.pods // self.volumes
+    def _node_for(self, number: int, windows: bool) -> str:
+        """The node of a pod: of the right system, and evenly."""
+        share = self.windows if windows else self.nodes - self.windows
+        nth = number % share
+        step = self.nodes / share
+        return next(
+            str(self._node(one)[1]["NAME"])
+            for one in range(int(nth * step) % self.nodes, self.nodes)
+            if self._windows(one) == windows
+        )
 
-    def _volume(self, number: int) -> tuple[str, dict[str, str]]:
-        pod = self._pod_of(number)
+    def _set(self, number: int) -> Words:
+        windows = self._windows(number // _STATELESS)
+        name = f"app-{number:05d}"
+        return ("windows" if windows else "linux"), {"NAME": name, "UID": _uid(name), "NAMESPACE": _ns(number)}
+
+    def _replica_set(self, number: int) -> Words:
+        deployment, revision = divmod(number, len(_REVISIONS))
+        system, values = self._set(_stateless(deployment))
+        return f"{system}{'' if revision else '+current'}", {**values, "HASH": _REVISIONS[revision]}
+
+    def _volume(self, number: int) -> Words:
+        workload, ordinal = divmod(number, _PODS_OF_A_SET)
+        system, values = self._set(workload * _STATELESS)
         name = f"pvc-{_uid(f'claim-{number}')}"
         return ("intree" if number % 2 else "native"), {
             "NAME": name,
             "UID": _uid(name),
-            "CLAIM": f"data-{pod}",
+            "CLAIM": f"data-{values['NAME']}-{ordinal}",
             "CLAIMUID": _uid(f"claim-{number}"),
-            "NAMESPACE": _ns(pod),
-            "NODE": self._node(pod % self.nodes)[1]["NAME"],
+            "NAMESPACE": values["NAMESPACE"],
+            "NODE": self._node_for(workload * _STATELESS * _PODS_OF_A_SET + ordinal, system == "windows"),
             "HANDLE": _uid(f"disk-{number}"),
         }
 
-    def _set(self, number: int) -> tuple[str, dict[str, str]]:
-        first = number * _PODS_OF_A_SET
-        return self._node(first % self.nodes)[0], {
-            "NAME": f"app-{number:05d}", "UID": _uid(f"app-{number}"), "NAMESPACE": _ns(first),
-        }  # fmt: skip
-
     def _pods(self) -> Callable[[int], bytes]:
-        with_claim = {self._pod_of(volume) for volume in range(self.volumes)}
-        apps = _filled(_pod, lambda number: self._pod(number, number in with_claim))
-        plugins = _filled(_plugin_pod, self._node)
+        apps, plugins = _filled(_pod, self._pod), _filled(_plugin_pod, self._node)
         return lambda number: apps(number) if number < self.pods else plugins(number - self.pods)
 
-    def _pod(self, number: int, claims: bool) -> tuple[str, dict[str, str]]:
-        system, node = self._node(number % self.nodes)
+    def _pod(self, number: int) -> Words:
+        workload, ordinal = divmod(number, _PODS_OF_A_SET)
+        system, values = self._set(workload)
+        name = values["NAME"]
+        claims = not workload % _STATELESS and workload // _STATELESS < self.volumes // _PODS_OF_A_SET
+        owner = name if claims else f"{name}-{_REVISIONS[0]}"
         return f"{system}{'+claim' if claims else ''}", {
-            "NAME": f"app-{number // _PODS_OF_A_SET:05d}-{number}",
-            "UID": _uid(f"pod-{number}"),
-            "NAMESPACE": _ns(number),
-            "NODE": node["NAME"],
-            "OWNER": f"app-{number // _PODS_OF_A_SET:05d}",
-            "CLAIM": f"data-{number}",
+            **values,
+            "OWNER": owner,
+            "POD": f"{owner}-{ordinal}",
+            "NODE": self._node_for(number, system == "windows"),
+            "CLAIM": f"data-{name}-{ordinal}",
         }
 
     def _deployments(self, count: int) -> Callable[[int], bytes]:
         controller = json.dumps(_controller()).encode()
-        others = _filled(_deployment, self._set)
+        others = _filled(_deployment, lambda number: self._set(_stateless(number)))
         return lambda number: controller if number == count else others(number)
+
+
+def _stateless(number: int) -> int:
+    """Number of a workload, of those that have no volumes."""
+    return number // (_STATELESS - 1) * _STATELESS + number % (_STATELESS - 1) + 1
 
 
 def _filled(
@@ -345,9 +389,9 @@ def _pod(variant: str) -> dict[str, Any]:
     ]
     return {
         "metadata": _metadata(
-            namespace="@NAMESPACE@", generateName="@OWNER@-", labels={"app": "@OWNER@", "pod-template-hash": "6c9f7d8b5d"},
-            ownerReferences=[{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "@OWNER@", "uid": "@UID@",
-                              "controller": True, "blockOwnerDeletion": True}],
+            "@POD@", "@NAMESPACE@", generateName="@OWNER@-", labels={"app": "@NAME@", "pod-template-hash": "6c9f7d8b5d"},
+            ownerReferences=[{"apiVersion": "apps/v1", "kind": "StatefulSet" if claim else "ReplicaSet", "name": "@OWNER@",
+                              "uid": "@UID@", "controller": True, "blockOwnerDeletion": True}],
             managedFields=[*_managed("kube-controller-manager", *_OWNED), *_managed("kubelet", *_OWNED[:12])],
         ),
         "spec": spec,
@@ -375,18 +419,17 @@ def _pod_status(*containers: str) -> dict[str, Any]:
 
 def _plugin_spec(system: str) -> dict[str, Any]:
     windows = system == "windows"
-    pipes = ("disk-v1", "volume-v1", "filesystem-v1", "system-v1alpha1")
-    volumes = [
-        {"name": f"pipe-{pipe}", "hostPath": {"path": f"\\\\.\\pipe\\csi-proxy-{pipe}", "type": ""}} for pipe in pipes
-    ]
-    containers = [
-        {"name": "node-driver-registrar", "image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.12.0"},
-        {"name": "vsphere-csi-node", "image": "registry.k8s.io/csi-vsphere/driver:v3.4.0"},
-        {"name": "liveness-probe", "image": "registry.k8s.io/sig-storage/livenessprobe:v2.14.0"},
-    ]
+    folder = f"C:\\var\\lib\\kubelet\\plugins\\{DRIVER}" if windows else f"/var/lib/kubelet/plugins/{DRIVER}"
+    volumes = [{"name": "plugin-dir", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}]
+    if windows:
+        volumes += [{"name": pipe, "hostPath": {"path": f"\\\\.\\pipe\\{pipe}", "type": ""}} for pipe in PIPES]
     return {
-        "containers": containers,
-        "volumes": volumes if windows else [],
+        "containers": [
+            {"name": "node-driver-registrar", "image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.12.0"},
+            {"name": "vsphere-csi-node", "image": "registry.k8s.io/csi-vsphere/driver:v3.4.0"},
+            {"name": "liveness-probe", "image": "registry.k8s.io/sig-storage/livenessprobe:v2.14.0"},
+        ],
+        "volumes": volumes,
         "nodeSelector": {"kubernetes.io/os": system},
         "tolerations": [{"operator": "Exists"}],
         "serviceAccountName": "vsphere-csi-node",
@@ -401,22 +444,27 @@ def _plugin_pod(system: str) -> dict[str, Any]:
     name = _plugin_name(system)
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": _uid(name), "controller": True}
     return {
-        "metadata": _metadata(f"{name}-@NAME@", PLUGINS, labels={"app": name}, ownerReferences=[owner]),
+        "metadata": _metadata(
+            f"{name}-@NAME@", PLUGINS, labels={"app": name, "pod-template-generation": "1"}, ownerReferences=[owner]
+        ),
         "spec": {**_plugin_spec(system), "nodeName": "@NAME@"},
         "status": _pod_status("node-driver-registrar", "vsphere-csi-node", "liveness-probe"),
     }
 
 
-def _plugin_set(system: str) -> dict[str, Any]:
+def _plugin_set(system: str, nodes: int) -> dict[str, Any]:
     name = _plugin_name(system)
+    generation = {"deprecated.daemonset.template.generation": "1"}
     return {
-        "metadata": {**_metadata(name, PLUGINS), "uid": _uid(name)},
+        "metadata": {**_metadata(name, PLUGINS, annotations=generation, generation=1), "uid": _uid(name)},
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "template": {"metadata": {"labels": {"app": name}}, "spec": _plugin_spec(system)},
         },
-        "status": {},
-    }
+        "status": {
+            "desiredNumberScheduled": nodes, "currentNumberScheduled": nodes, "numberReady": nodes, "observedGeneration": 1,
+        },
+    }  # fmt: skip
 
 
 def _owned_template(system: str) -> dict[str, Any]:
@@ -426,17 +474,22 @@ def _owned_template(system: str) -> dict[str, Any]:
 def _deployment(system: str) -> dict[str, Any]:
     return {
         "metadata": _metadata(namespace="@NAMESPACE@", managedFields=_managed("helm", *_OWNED[:20])),
-        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "@NAME@"}}, "template": _owned_template(system)},
-        "status": {"replicas": 3, "readyReplicas": 3},
+        "spec": {
+            "replicas": _PODS_OF_A_SET,
+            "selector": {"matchLabels": {"app": "@NAME@"}},
+            "template": _owned_template(system),
+        },
+        "status": {"replicas": _PODS_OF_A_SET, "readyReplicas": _PODS_OF_A_SET},
     }
 
 
-def _replica_set(system: str) -> dict[str, Any]:
+def _replica_set(variant: str) -> dict[str, Any]:
+    system, dummy, current = variant.partition("+")
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "@NAME@", "uid": "@UID@", "controller": True}
-    return {
-        **_deployment(system),
-        "metadata": _metadata("@NAME@-6c9f7d8b5d", "@NAMESPACE@", ownerReferences=[owner]),
-    }
+    found = _deployment(system)
+    found["metadata"] = _metadata("@NAME@-@HASH@", "@NAMESPACE@", ownerReferences=[owner])
+    found["spec"]["replicas"] = _PODS_OF_A_SET if current else 0
+    return found
 
 
 def _stateful_set(system: str) -> dict[str, Any]:

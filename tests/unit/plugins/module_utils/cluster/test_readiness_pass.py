@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
@@ -16,16 +18,18 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    HostSeen,
     NodeSeen,
     PodSeen,
     Snapshot,
     TemplateSeen,
     VolumeSeen,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
 
-FLEET = Fleet(nodes=20, windows=4, pods=120, volumes=40)
+FLEET = Fleet(nodes=20, windows=4, pods=450, volumes=150)
 SHELVES = FLEET.shelves()
 PODS, NODES, VOLUMES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/persistentvolumes"
 
@@ -69,22 +73,34 @@ def same(found: Snapshot, expected: Snapshot) -> bool:
     return {**found.as_dict(), "taken_at": 0} == {**expected.as_dict(), "taken_at": 0}
 
 
-def test_what_is_judged_is_there_and_nothing_else(undisturbed: Snapshot) -> None:
+def test_what_is_judged_is_there_and_what_only_linux_uses_is_not(undisturbed: Snapshot) -> None:
     nodes = tuple(NodeSeen.from_object(node) for node in whole(NODES))
     windows = {node.name for node in nodes if node.windows}
     pods = [PodSeen.from_object(pod) for pod in whole(PODS)]
+    on_windows = [pod for pod in pods if pod.node in windows and (pod.volumes.claims or pod.plugin)]
     assert undisturbed.nodes == nodes
     assert undisturbed.volumes == tuple(VolumeSeen.from_object(volume) for volume in whole(VOLUMES))
-    assert len(undisturbed.claims) == FLEET.volumes
+    assert list(undisturbed.pods) == on_windows
+    assert len(on_windows) == 30 + FLEET.windows
+    used = {f"{pod.namespace}/{name}" for pod in on_windows for name in pod.volumes.claims}
+    assert {claim.key for claim in undisturbed.claims} == used
     assert {one.name for one in undisturbed.csi_nodes} == windows
     assert {one.node for one in undisturbed.attachments} == windows
-    assert list(undisturbed.pods) == [
-        pod for pod in pods if pod.volumes.claims or (pod.node in windows and pod.namespace == PLUGINS)
-    ]
+    assert {one.key for one in undisturbed.templates if one.plugin is None} == {
+        f"StatefulSet {pod.namespace}/{pod.owner.partition('/')[2]}" for pod in on_windows if pod.plugin is None
+    }
     assert [one.seen.name for one in undisturbed.controllers] == ["vsphere-csi-controller"]
     assert [one.name for one in undisturbed.config_maps] == ["internal-feature-states.csi.vsphere.vmware.com"]
     assert undisturbed.unread == ()
     assert undisturbed.cluster.kubernetes == "v1.36.3"
+
+
+def test_a_large_cluster_where_all_is_well_is_ready(undisturbed: Snapshot) -> None:
+    hosts = tuple(HostSeen.from_option(host) for host in FLEET.hosts())
+    report = judge(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
+    assert report.findings == ()
+    assert report.verdict == "ready"
+    assert (len(report.nodes), len(report.volumes), len(report.workloads)) == (FLEET.windows, 30, 3)
 
 
 def test_every_list_is_paged_and_shows_one_moment(peer: ApiPeer) -> None:
@@ -102,7 +118,7 @@ def test_what_happens_meanwhile_is_of_another_moment(undisturbed: Snapshot) -> N
     def meanwhile(asked: Asked) -> None:
         if (asked.path, asked.number) == (PODS, 0):
             late = {**whole(NODES)[4], "metadata": {"name": "win-late"}}
-            moved = whole(PODS)[0]
+            moved = whole(PODS)[0]  # of a StatefulSet
             moved["spec"]["nodeName"] = "win-late"
             peer.change(NODES, Shelf.of([*whole(NODES), late]))
             peer.change(PODS, Shelf.of([moved]))
@@ -237,6 +253,14 @@ def test_what_may_not_be_read_is_said_with_the_rule_to_add() -> None:
     assert len(found.volumes) == FLEET.volumes
 
 
+@pytest.mark.parametrize("path", [PODS, "/apis/apps/v1/statefulsets"])
+def test_with_a_part_unread_nothing_is_left_out_for_being_elsewhere(path: str) -> None:
+    with ApiPeer(SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path == path else None) as peer:
+        found = on(peer)
+    assert len(found.claims) == FLEET.volumes
+    assert len(found.attachments) == FLEET.volumes
+
+
 def test_without_nodes_nothing_is_left_out_for_being_elsewhere() -> None:
     def forbid(asked: Asked) -> Trouble | None:
         return Trouble(403) if asked.path == NODES else None
@@ -246,21 +270,6 @@ def test_without_nodes_nothing_is_left_out_for_being_elsewhere() -> None:
     assert len(found.csi_nodes) == FLEET.nodes
     assert len(found.attachments) == FLEET.volumes
     assert [one.resource for one in found.unread] == ["nodes"]
-
-
-def test_older_revisions_of_a_deployment_are_left_out() -> None:
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    owner = {"kind": "Deployment", "name": "shop", "controller": True}
-    sets = [
-        {
-            "metadata": {"name": name, "namespace": "shop", "ownerReferences": owners},
-            "spec": {"replicas": replicas, "template": {"spec": {"volumes": volumes}}},
-        }
-        for name, owners, replicas in (("new", [owner], 1), ("old", [owner], 0), ("bare", [], 0))
-    ]
-    with ApiPeer({**SHELVES, "/apis/apps/v1/replicasets": Shelf.of(sets)}, objects=OBJECTS) as peer:
-        found = on(peer)
-    assert [one.name for one in found.templates if one.kind == "ReplicaSet"] == ["new", "bare"]
 
 
 LISTS = {
