@@ -213,7 +213,8 @@ _TARGETS = {
     "kubernetes": "Kubernetes",
     "openshift": "OpenShift",
     "wmco": "Windows Machine Config Operator",
-    "driver_version": "driver",
+    "driver": "driver",
+    "driver_version": "release",
     "mode": "mode",
 }
 

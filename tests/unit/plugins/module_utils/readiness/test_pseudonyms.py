@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     TemplateSeen,
     VolumeSeen,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms, pseudonymise
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
@@ -35,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 from hypothesis import given
 from hypothesis import strategies as st
 from situations import cluster
+from situations.named import SITUATIONS, Situation
 
 KEY = b"a key"
 
@@ -148,7 +149,7 @@ def shape(judged: Report) -> dict[str, Any]:
         "findings": Counter((one.id, one.severity, one.doubt) for one in judged.findings),
         "nodes": Counter((one.ok, tuple(sorted(one.findings))) for one in judged.nodes),
         "workloads": Counter((one.runs_on, one.comes_back, tuple(sorted(one.findings))) for one in judged.workloads),
-        "volumes": Counter((one.verdict, one.driver, len(one.nodes)) for one in judged.volumes),
+        "volumes": Counter((one.verdict, one.source, len(one.nodes)) for one in judged.volumes),
     }
 
 
@@ -159,8 +160,15 @@ def test_no_word_of_a_name_is_left_in_anything_that_is_written() -> None:
         assert {word for word in named(shop()) if word in text.lower()} == set(), form
 
 
-def test_it_is_judged_as_the_one_with_names() -> None:
-    assert shape(judge(pseudonymise(shop(), KEY))) == shape(judge(shop()))
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_it_is_judged_as_the_one_with_names_and_names_none_of_them(planted: Situation) -> None:
+    snapshot, options = planted.world().snapshot(), Options(target=planted.target)
+    original = pseudonymise(snapshot, b"what people called it")
+    given_away = pseudonymise(original, KEY)
+    judged = judge(given_away, options)
+    assert shape(judged) == shape(judge(snapshot, options))
+    told = (written(given_away) + json.dumps(judged.as_dict())).lower()
+    assert {word for word in named(original) if word in told} == set()
 
 
 def test_a_key_always_gives_the_same_and_another_key_gives_another() -> None:

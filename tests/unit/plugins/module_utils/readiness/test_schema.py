@@ -11,7 +11,9 @@ from typing import Any, get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # its stubs are a package of their own
+from situations.named import SITUATIONS, Situation
 from unit.plugins.module_utils.readiness.reports import report, troubled
 
 SCHEMA: dict[str, Any] = json.loads(
@@ -34,6 +36,12 @@ def test_the_schema_is_one() -> None:
 @pytest.mark.parametrize("judged", [report(), troubled()], ids=["nothing there", "some of everything"])
 def test_a_report_is_what_the_schema_says_also_after_a_trip_through_a_file(judged: verdict.Report) -> None:
     assert complaints(json.loads(json.dumps(judged.as_dict()))) == []
+
+
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_the_report_of_every_situation_is_what_the_schema_says(planted: Situation) -> None:
+    judged = judge(planted.world().snapshot(), Options(target=planted.target))
+    assert complaints(judged.as_dict()) == []
 
 
 def test_a_field_that_nobody_announced_is_noticed() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
@@ -173,3 +174,8 @@ class TestLongReports:
         view = look(report(nodes=nodes), self.LIMITS)
         assert sum(line.count for line in view.nodes.lines) == 40
         assert dict(view.nodes.counts) == {"no": 13, "unknown": 13, "watch": 0, "yes": 14}
+
+
+def test_everything_that_can_be_asked_about_has_a_word() -> None:
+    asked = Target(**{one.name: "x" for one in fields(Target)})
+    assert look(report(target=asked)).asked.count(" x") == len(fields(Target))
