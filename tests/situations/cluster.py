@@ -559,7 +559,7 @@ def pod_spec(*claims: str, windows: bool = True, **more: Any) -> Object:
 
 def undecided(*claims: str, **more: Any) -> Object:
     """A pod that says nothing of its system, and tolerates the taint of Windows nodes."""
-    return pod_spec(*claims, os=None, nodeSelector=None, **more)
+    return pod_spec(*claims, **{"os": None, "nodeSelector": None, **more})
 
 
 def workload(

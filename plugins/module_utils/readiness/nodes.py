@@ -131,6 +131,10 @@ def judge(
         for one in own:
             once.setdefault((one.id, one.object), one)
         verdicts.append(_verdict(index, node, needed, own))
+    # A node of Linux that claims to be one of Windows draws pods that cannot run there.
+    for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
+        for one in _system(node):
+            once.setdefault((one.id, one.object), one)
     return NodesJudged(tuple(verdicts), tuple(once.values()), states)
 
 
@@ -181,10 +185,15 @@ def _driver_on(index: Index, driver: str, node: NodeSeen, rules: gate.Rules, roo
     if not providers:
         yield from _nobody_brings(index, driver, node, entry)
     else:
-        here = index.providers_on(driver, node)
+        # The one that has its pod there is what the node has; the others are too many.
+        here = tuple(sorted(index.providers_on(driver, node), key=lambda one: not _pods(index, one, node)))
         main = here[0] if here else providers[0]
         yield from _gated(index, driver, node, entry, main, here[1:], rules)
     yield from room.findings(node)
+
+
+def _pods(index: Index, provider: TemplateSeen, node: NodeSeen) -> list[PodSeen]:
+    return index.plugin_pods.get((provider.namespace, provider.name, node.name), [])
 
 
 def _entry(index: Index, driver: str, node: NodeSeen) -> DriverEntry | None:
@@ -223,7 +232,7 @@ def _gated(
     if main.plugin is None:
         return
     snapshot, host = index.snapshot, index.hosts.get(node.name)
-    pods = index.plugin_pods.get((main.namespace, main.name, node.name), [])
+    pods = _pods(index, main, node)
     picture = Picture(
         now=snapshot.taken_at,
         controller_now=snapshot.hosts_at or snapshot.taken_at,
@@ -398,17 +407,7 @@ def _attachment(snapshot: Snapshot, node: NodeSeen, one: AttachmentSeen) -> Iter
 
 def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
     about = f"Node {node.name}"
-    label = node.labels.get("kubernetes.io/os", "")
-    if node.os and label and node.os != label:
-        evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
-        message = f"its label says {label} and its kubelet {node.os}"
-        yield found(
-            "CSI-N30",
-            about,
-            message,
-            evidence,
-            f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite",
-        )
+    yield from _system(node)
     if not needed:
         return
     if node.cordoned:
@@ -432,6 +431,15 @@ def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int
         severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
         told = (f"csi_proxy_info on host {node.name}: {one['object']}",)
         yield passed_on(one["id"], severity, f"{about}, {one['object']}", one["message"], told, one["remedy"])
+
+
+def _system(node: NodeSeen) -> Iterator[Finding]:
+    label = node.labels.get("kubernetes.io/os", "")
+    if node.os and label and node.os != label:
+        evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
+        remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
+        message = f"its label says {label} and its kubelet {node.os}"
+        yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
 
 
 def _operator(node: NodeSeen) -> Iterator[Finding]:
