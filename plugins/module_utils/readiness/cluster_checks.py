@@ -85,7 +85,10 @@ def _unread(snapshot: Snapshot) -> Iterator[Finding]:
 def _driver(index: Index, driver: Driver) -> Iterator[Finding]:
     snapshot, seen = index.snapshot, view(index.snapshot, driver)
     wishes = wanted.Wanted()
-    controllers = [one for one in snapshot.controllers if one.driver == driver.key]
+    controllers = sorted(
+        (one for one in snapshot.controllers if one.driver == driver.key),
+        key=lambda one: (one.seen.namespace, one.seen.name),
+    )
     controller = controllers[0] if controllers else None
     providers = index.providers.get(driver.name, ())
     namespace = providers[0].namespace if providers else controller.seen.namespace if controller else driver.namespace
@@ -147,7 +150,7 @@ def _skew(
 
 
 def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
-    classes = index.snapshot.classes
+    classes = sorted(index.snapshot.classes, key=lambda one: one.name)
     for one in classes:
         plugin = in_tree.find(one.provisioner)
         if plugin is None:
@@ -252,7 +255,7 @@ def _services(index: Index) -> Iterator[Finding]:
         if name not in maps and "configmaps" not in index.unread:
             told = (
                 f"Node {node} annotation {_DESIRED}: {version}",
-                f"ConfigMaps {windows_services.PREFIX}*: {', '.join(maps) or 'none'}",
+                f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
             )
             remedy = "look at the operator's log; it writes that list when it starts"
             yield found("CSI-C08", f"ConfigMap {name}", f"Node {node} wants it, and it is not there", told, remedy)

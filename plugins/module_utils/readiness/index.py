@@ -193,6 +193,8 @@ class Index:
         found: dict[str, list[AttachmentSeen]] = defaultdict(list)
         for one in self.snapshot.attachments:
             found[one.node].append(one)
+        for some in found.values():
+            some.sort(key=lambda one: one.name)
         return found
 
     @cached_property
@@ -244,6 +246,8 @@ class Index:
         for pod in self.snapshot.pods:
             if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows:
                 found[pod.namespace, pod.owner.partition("/")[2], pod.plugin.node].append(pod)
+        for some in found.values():
+            some.sort(key=lambda pod: pod.name)
         return found
 
     @cached_property

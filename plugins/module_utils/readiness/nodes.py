@@ -74,17 +74,32 @@ _NODE_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 # Findings that say something worth mending while the driver works.
 _WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39"})
 
-# What a driver's state on nodes is made from, by the list that tells it.
+# The lists that tell whether a driver works on a node; and those that tell the rest of what is judged of a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
+_BESIDES = ("volumeattachments",)
+
+# The checks that nobody can make without a list.
+_TOLD_BY = {
+    "registered": "csinodes",
+    "node id": "csinodes",
+    "topology labels": "csinodes",
+    "plugin pod": "pods",
+    "started since boot": "pods",
+    "one provider": "daemonsets",
+    "csi-proxy": "daemonsets",
+    "room for volumes": "volumeattachments",
+    "attachments": "volumeattachments",
+}
 
 
 @dataclass(slots=True)
 class DriverState:
-    """A driver on the Windows nodes that need it: sets of nodes, and why by node."""
+    """A driver on the Windows nodes that need it: sets of nodes, and why by node. piped: it talks to csi-proxy there."""
 
     good: int = 0
     bad: int = 0
     doubtful: int = 0
+    piped: int = 0
     reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
 
@@ -106,7 +121,7 @@ def judge(
     """
     rules = gate.Rules(host_facts_max_age=host_facts_max_age)
     states: dict[str, DriverState] = {}
-    once: dict[tuple[str, str], Finding] = {}
+    once: dict[tuple[str, str, str], Finding] = {}
     by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
     rooms = {driver: _Room(index, driver) for driver in demand}
     for driver, nodes in sorted(demand.items()):
@@ -116,6 +131,8 @@ def judge(
             by_driver.setdefault(node.name, {})[driver] = judged
             state.reasons[node.name] = judged
             bit, answer = index.bit[node.name], _answer(judged, index)
+            if any(one.plugin is not None and one.plugin.gate.pipes for one in index.providers_on(driver, node)):
+                state.piped |= bit
             if answer == "yes":
                 state.good |= bit
             elif answer == "no":
@@ -123,18 +140,18 @@ def judge(
             else:
                 state.doubtful |= bit
             for one in judged:
-                once.setdefault((one.id, one.object), one)
+                once.setdefault((one.id, one.object, one.message), one)
     verdicts = []
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
         own = tuple(_node(index, node, bool(needed), migrated))
         for one in own:
-            once.setdefault((one.id, one.object), one)
+            once.setdefault((one.id, one.object, one.message), one)
         verdicts.append(_verdict(index, node, needed, own))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
         for one in _system(node):
-            once.setdefault((one.id, one.object), one)
+            once.setdefault((one.id, one.object, one.message), one)
     return NodesJudged(tuple(verdicts), tuple(once.values()), states)
 
 
@@ -147,13 +164,13 @@ def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
 def _verdict(
     index: Index, node: NodeSeen, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
-    checks = [_check(name, "", ids, own, "seen on the Node") for name, ids in _NODE_CHECKS]
+    checks = [_check(index, name, "", ids, own, "seen on the Node") for name, ids in _NODE_CHECKS]
     for driver, judged in needed.items():
         entry = _entry(index, driver, node)
         told = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
-        checks += [_check(name, driver, ids, judged, told) for name, ids in _CHECKS]
+        checks += [_check(index, name, driver, ids, judged, told) for name, ids in _CHECKS]
     every = (*own, *(one for judged in needed.values() for one in judged))
-    unread = [one for one in _NEEDED if one in index.unread]
+    unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
     wrong = [one for one in every if one.severity == "blocker"]
     doubts = [one for one in every if one.doubt]
     ok: Answer = "yes"
@@ -168,8 +185,12 @@ def _verdict(
     return NodeVerdict(node.name, tuple(needed), ok, because, tuple(checks), ids)
 
 
-def _check(name: str, driver: str, ids: tuple[str, ...], judged: tuple[Finding, ...], otherwise: str) -> Check:
+def _check(
+    index: Index, name: str, driver: str, ids: tuple[str, ...], judged: tuple[Finding, ...], otherwise: str
+) -> Check:
     failed = next((one for one in judged if one.id in ids), None)
+    if failed is None and (unread := _TOLD_BY.get(name)) in index.unread:
+        return Check(name, driver, "unknown", f"CSI-C01: {unread} could not be read")
     if failed is None:
         return Check(name, driver, "yes", otherwise)
     ok: Answer = "unknown" if failed.doubt else "no" if failed.severity == "blocker" else "yes"
@@ -257,7 +278,11 @@ def _gated(
 
 
 def _from_gate(lack: Lack, driver: str, node: NodeSeen, evidence: tuple[str, ...]) -> Finding:
-    about = f"Node {node.name}" if lack.id == "CSI-G05" else f"Node {node.name}, driver {driver}"
+    about = f"Node {node.name}, driver {driver}"
+    if lack.id == "CSI-G05":
+        about = f"Node {node.name}"
+    elif lack.id == "CSI-G04":
+        about = f"Driver {driver}"
     severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
     return passed_on(lack.id, severity, about, lack.message, evidence, lack.remedy)
 

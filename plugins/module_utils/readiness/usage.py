@@ -114,6 +114,8 @@ def _gather(index: Index) -> list[Workload]:
         if workload is None:
             workload = found[key] = Workload(*key, template=templates.get(key))
         workload.pods.append(pod)
+    for workload in found.values():
+        workload.pods.sort(key=lambda pod: pod.name)
     return sorted(found.values(), key=lambda one: one.key)
 
 
@@ -130,6 +132,8 @@ def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, st
             stem, dummy, number = claim.name.rpartition("-")
             if stem and number.isdigit():
                 found[claim.namespace, stem].append((int(number), claim))
+    for some in found.values():
+        some.sort(key=lambda pair: pair[0])
     return found
 
 

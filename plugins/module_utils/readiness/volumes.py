@@ -89,7 +89,11 @@ class Subject:
 
 @dataclass(slots=True)
 class Subjects:
-    """Everything to judge. findings: about what could not become a subject. drivers: by CSI name, where it is needed."""
+    """Everything to judge. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+
+    by_workload: keys of the subjects of each. missing, unjudged: by workload, what it lacks, and the list without which its
+    volumes are not known.
+    """
 
     subjects: dict[str, Subject]
     by_workload: dict[str, list[str]]
@@ -97,6 +101,7 @@ class Subjects:
     paths: Mapping[str, Paths]
     demand: dict[str, int]
     missing: dict[str, list[Finding]]
+    unjudged: dict[str, str]
 
 
 def collect(index: Index, use: Usage) -> Subjects:
@@ -110,7 +115,7 @@ def collect(index: Index, use: Usage) -> Subjects:
             by_csi = index.windows if subject.plugin is None else paths[subject.source.field].csi
             demand[subject.driver] |= subject.eligible & by_csi
     needed = {driver: nodes for driver, nodes in demand.items() if nodes}
-    return Subjects(made.subjects, made.by_workload, made.findings, paths, needed, made.missing)
+    return Subjects(made.subjects, made.by_workload, made.findings, paths, needed, made.missing, made.unjudged)
 
 
 def migrated(subjects: Subjects) -> dict[str, int]:
@@ -149,6 +154,7 @@ class _Collector:
         self.by_workload: dict[str, list[str]] = {}
         self.findings: list[Finding] = []
         self.missing: dict[str, list[Finding]] = defaultdict(list)
+        self.unjudged: dict[str, str] = {}
 
     def run(self) -> None:
         if not self._index.windows:
@@ -200,7 +206,9 @@ class _Collector:
     def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
         if claim is None:
-            if "persistentvolumeclaims" not in self._index.unread and workload is not None:
+            if self._is_unread("persistentvolumeclaims", workload):
+                return None
+            if workload is not None:
                 self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} names it and it is not there",
                             "create the claim, or correct the workload")  # fmt: skip
             return None
@@ -208,7 +216,7 @@ class _Collector:
         if volume is not None:
             return self._of_volume(volume, claim)
         if claim.volume or claim.phase == "Lost":
-            if "persistentvolumes" in self._index.unread:
+            if self._is_unread("persistentvolumes", workload):
                 return None
             return self.subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
@@ -234,10 +242,10 @@ class _Collector:
     def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class."""
         index = self._index
-        if "storageclasses" in index.unread:
+        if self._is_unread("storageclasses", workload):
             return None
         if name is None:
-            defaults = [one for one in index.snapshot.classes if one.default]
+            defaults = sorted((one for one in index.snapshot.classes if one.default), key=lambda one: one.name)
             storage_class = defaults[0] if defaults else None
             wrong = "it names no StorageClass and there is no default one"
         elif not name:
@@ -253,6 +261,11 @@ class _Collector:
         if known is not None:
             return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
         return Source("csi", driver=storage_class.provisioner, fs_type=fs_type)
+
+    def _is_unread(self, resource: str, workload: Workload | None) -> bool:
+        if resource in self._index.unread and workload is not None:
+            self.unjudged[workload.key] = resource
+        return resource in self._index.unread
 
     def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
         made = found(id_, about, message, (f"used by {workload.key}",), remedy)
@@ -445,7 +458,7 @@ class _Volume:
     def _by_driver(self, csi: int) -> Iterator[VolumeVerdict]:
         plugin, state = self._subject.plugin, self._state
         if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
-            old = csi & self._hosts.no_mbr
+            old = csi & self._hosts.no_mbr & state.piped
             if old and self._subject.volume is not None:
                 yield self._mbr(old, self._subject.volume)
                 csi &= ~old
@@ -461,7 +474,8 @@ class _Volume:
         reasons = self._state.reasons.get(first, ())
         ids = tuple(dict.fromkeys(one.id for one in reasons))
         if word == "OK":
-            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}", ids)
+            more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
+            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", ids)
         telling = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         said = f": {telling.id} {telling.message}" if telling is not None else ""
         if word:

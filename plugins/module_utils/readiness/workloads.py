@@ -21,9 +21,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Subjects
 
-# Without these nobody can say what a workload's volumes are, or whether they come back.
-_NEEDED = ("persistentvolumes", "persistentvolumeclaims", "storageclasses", "pods")
-
 # Mounted as before until the node is upgraded.
 _AS_BEFORE: frozenset[VolumeClass] = frozenset({"SPLIT", "IN_TREE"})
 
@@ -50,7 +47,10 @@ def judge(
         findings += own
         lacking = subjects.missing.get(workload.key, [])
         mine = [one for key in subjects.by_workload.get(workload.key, ()) for one in by_key.get(key, ())]
-        answer, because = _comes_back(index, workload, mine, lacking, stuck)
+        answer, because = _comes_back(workload, mine, lacking, stuck)
+        unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
+        if answer == "yes" and unread:
+            answer, because = "unknown", f"CSI-C01: {unread} could not be read"
         ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
         verdicts.append(
             WorkloadVerdict(
@@ -67,7 +67,6 @@ def judge(
 
 
 def _comes_back(
-    index: Index,
     workload: Workload,
     volumes: list[VolumeVerdict],
     lacking: list[Finding],
@@ -89,13 +88,12 @@ def _comes_back(
         good = next((other for other in volumes if _same(other, one) and other.verdict in (WELL | _AS_BEFORE)), None)
         places = f"; on {', '.join(good.nodes[:3])} it works" if good is not None else ""
         return "unknown", f"{_named(one)} is {one.verdict} on {len(one.nodes)} nodes: {one.because}{places}"
-    unread = [one for one in _NEEDED if one in index.unread]
-    if unread:
-        return "unknown", f"CSI-C01: {', '.join(unread)} could not be read"
     if workload.system in ("mixed", "unknown"):
         return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"
     if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
         return "no", "CSI-W07: nothing makes this pod again"
+    if workload.template is None and workload.kind != "Pod":
+        return "unknown", f"CSI-W08: what {workload.kind} {workload.name} makes next was not seen"
     if not volumes:
         return "yes", "it has no volume now"
     before = next((one for one in volumes if one.verdict in _AS_BEFORE), None)
