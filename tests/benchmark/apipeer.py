@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "platform": "linux/amd64"}
 _FIRST = 1000
 
 
@@ -68,10 +67,12 @@ class ApiPeer:
     def __init__(
         self, shelves: Mapping[str, Shelf], *,
         objects: Mapping[str, Any] | None = None, trouble: Callable[[Asked], Trouble | None] = lambda asked: None,
+        version: str = "v1.36.3",
     ) -> None:  # fmt: skip
         self._states: dict[int, Mapping[str, Shelf]] = {_FIRST: dict(shelves)}
         self._objects = dict(objects or {})
         self._trouble = trouble
+        self._release = {"gitVersion": version, "platform": "linux/amd64"}
         self._guard = threading.Lock()
         self.asked: list[Asked] = []
         peer = self
@@ -135,7 +136,7 @@ class ApiPeer:
             _send(handler, 200, [b"ok"])
         elif parts.path in ("/version", "/apis"):
             # The client asks for both before anything else.
-            body = VERSION if parts.path == "/version" else self._groups()
+            body = self._release if parts.path == "/version" else self._groups()
             _send(handler, 200, [json.dumps(body).encode()])
         elif parts.path in self._objects:
             _send(handler, 200, [json.dumps(self._objects[parts.path]).encode()])

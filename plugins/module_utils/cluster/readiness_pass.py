@@ -241,15 +241,16 @@ class _Pass:
         )
 
     def _config_maps(
-        self, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen], namespaces: Iterable[NamespaceSeen]
+        self, controllers: Sequence[ControllerSeen], nodes: Iterable[NodeSeen], namespaces: Iterable[NamespaceSeen]
     ) -> tuple[ConfigMapSeen, ...]:
         """The ones that are judged, each by its name: all of a cluster's are many, and none of our business."""
         names = {one.name for one in namespaces}
         wanted = [place for place in _ADMIN if place[0] in names]
-        for one in controllers:
-            states = DRIVERS[one.driver].feature_states
-            if states is not None:
-                wanted.append((one.seen.namespace, states.name))
+        for driver in DRIVERS.values():
+            if driver.feature_states is not None:
+                places = {one.seen.namespace for one in controllers if one.driver == driver.key}
+                usual = {driver.namespace, *driver.controller.namespaces}
+                wanted += [(place, driver.feature_states.name) for place in sorted(places | (usual & names))]
         versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
         wanted += [(OPERATOR_NAMESPACE, SERVICES + version) for version in sorted(versions)]
         found = [self._get(kinds.CONFIG_MAP, name, namespace) for namespace, name in dict.fromkeys(wanted)]

@@ -25,9 +25,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     TemplateSeen,
     VolumeSeen,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
+from situations.named import SITUATIONS, Situation
+from situations.served import server
 
 FLEET = Fleet(nodes=20, windows=4, pods=450, volumes=150)
 SHELVES = FLEET.shelves()
@@ -304,3 +306,17 @@ def test_the_number_of_requests_follows_the_pages(peer: ApiPeer) -> None:
     assert kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com") in {
         asked.path for asked in peer.asked
     }
+
+
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_a_situation_read_from_a_server_is_judged_as_it_is_on_paper(planted: Situation) -> None:
+    """Decoding only what is read, and leaving out what is on Linux, change nothing in any report."""
+    world = planted.world()
+    expected = world.snapshot()
+    with server(world) as peer:
+        found = replace(on(peer), name="lab", taken_at=world.now, hosts_at=world.now)
+    # Of what may not be read, a world says only which.
+    assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
+    hosts = tuple(HostSeen.from_option(one) for one in world.hosts)
+    report = judge(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
+    assert report.as_dict() == judge(expected, Options(target=planted.target)).as_dict()
