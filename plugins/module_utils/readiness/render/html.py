@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
     ANYWHERE,
     CLASSES,
     MARKS,
+    NAMED,
     PAGE,
     Case,
     Group,
@@ -163,15 +164,13 @@ def _first(view: View) -> str:
 
 
 def _step(group: Group) -> str:
-    concerns = f"; in the way of {group.concerns}" if group.concerns else ""
-    objects = ", ".join(map(_name, group.objects[:4]))
-    more = f" and {group.total - 4:,} more" if group.total > 4 else ""
-    return (
-        f'<li><p class="do">{_text(group.remedy)}</p>'
-        f'<p>{_badges(group)} <a href="#{group.id}">{group.id}</a> '
-        f"{objects}{more}{concerns}</p>"
-        f'<p class="soft">{_text(group.why)}</p></li>'
+    helps = "".join(
+        f'<p><span class="do">{_text(one.remedy)}</span><br>{one.about(_name)}</p>' for one in group.helps[:NAMED]
     )
+    more = len(group.helps) - NAMED
+    others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
+    concerns = f"In the way of {group.concerns}. " if group.concerns else ""
+    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{_text(group.why)}</p></li>'
 
 
 def _badges(group: Group) -> str:
@@ -264,15 +263,15 @@ def _findings(view: View) -> str:
 def _group(group: Group) -> str:
     link = group.link if group.link.startswith("https://") else ""
     about = f' <a href="{_text(link)}" rel="noreferrer">Read more</a>' if link else ""
-    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.same else ""
+    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.remedy else ""
     hidden = (
         f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
         if group.total > len(group.cases)
         else ""
     )
-    columns = ("About", "What", *(() if group.same else ("What to do",)))
+    columns = ("About", "What", *(() if group.remedy else ("What to do",)))
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
-    rows = "".join(_case(case, group.same) for case in group.cases)
+    rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
     return (
         f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
         f'<span class="soft">{number(group.total, "object")}</span></h3>'

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import Group, Limits, Table, look
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Group, Limits, Table, look
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
 
@@ -28,7 +28,7 @@ def render_markdown(report: Report) -> str:
     told = " · ".join(_text(one) for one in (view.versions, f"looked at {view.taken_at}", counts) if one)
     parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", told]
     if view.first:
-        parts += ["## What to do first", "\n".join(f"1. {_step(group)}" for group in view.first)]
+        parts += ["## What to do first", "\n".join(map(_step, view.first))]
     parts += _table("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads)
     parts += _table("Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes)
     parts += _table("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes)
@@ -51,10 +51,12 @@ def _text(value: object) -> str:
 
 
 def _step(group: Group) -> str:
-    objects = ", ".join(_text(name) for name in group.objects[:3])
-    more = f" and {group.total - 3:,} more" if group.total > 3 else ""
-    concerns = f"; in the way of {group.concerns}" if group.concerns else ""
-    return f"**{_text(group.remedy)}** {group.severity} {_text(group.id)}: {objects}{more}{concerns}"
+    lines = [f"1. {group.severity} {_text(group.id)}: {_text(group.why)}"]
+    lines[0] += f" In the way of {group.concerns}." if group.concerns else ""
+    lines += [f"   - **{_text(one.remedy)}** {one.about(_text)}" for one in group.helps[:NAMED]]
+    more = len(group.helps) - NAMED
+    lines += [f"   - and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
+    return "\n".join(lines)
 
 
 def _table(title: str, columns: Sequence[str], table: Table) -> list[str]:
@@ -76,13 +78,13 @@ def _rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _group(group: Group) -> str:
-    remedy = f" **What to do:** {_text(group.remedy)}" if group.same else ""
+    remedy = f" **What to do:** {_text(group.remedy)}" if group.remedy else ""
     lines = [
         f"**{_text(group.id)}** ({group.severity}, {number(group.total, 'object')}): {_text(group.why)}{remedy}",
         "",
     ]
     for case in group.cases[:_OBJECTS]:
-        told = "" if group.same else f" *What to do:* {_text(sentence(case.finding.remedy))}"
+        told = "" if group.remedy else f" *What to do:* {_text(sentence(case.finding.remedy))}"
         lines.append(f"- {_text(case.finding.object)}: {_text(case.finding.message)}{told}")
     if group.total > _OBJECTS:
         lines.append(f"- and {group.total - _OBJECTS:,} more")

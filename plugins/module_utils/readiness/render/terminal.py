@@ -11,7 +11,7 @@ from __future__ import annotations
 import textwrap
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
-    Group,
+    NAMED,
     Limits,
     Table,
     View,
@@ -21,9 +21,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 
-# Lines of a table, and objects of a finding, that a reader of a terminal is shown.
+# Lines of a table that a reader of a terminal is shown.
 SHOWN = Limits(whole=20, most=20)
-_OBJECTS = 3
+# Characters of a name before it is wrapped.
 _NAMES = 34
 
 
@@ -61,19 +61,15 @@ def render_terminal(report: Report, width: int = 100) -> str:
 
 
 def _steps(view: View, width: int) -> str:
-    rows = [[f"{place}.", _kind(group), group.id, _step(group)] for place, group in enumerate(view.first, 1)]
+    rows: list[list[str]] = []
+    for place, group in enumerate(view.first, 1):
+        helps = [f"{plain(one.remedy)} ({one.about(plain)})" for one in group.helps[:NAMED]]
+        more = len(group.helps) - NAMED
+        helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
+        helps += [f"in the way of {group.concerns}"] if group.concerns else []
+        kind = f"{group.severity}, unknown" if group.doubt else group.severity
+        rows += [[f"{place}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
-
-
-def _kind(group: Group) -> str:
-    return f"{group.severity}, unknown" if group.doubt else group.severity
-
-
-def _step(group: Group) -> str:
-    objects = [plain(name) for name in group.objects]
-    more = f" and {group.total - _OBJECTS:,} more" if group.total > _OBJECTS else ""
-    concerns = f"; in the way of {group.concerns}" if group.concerns else ""
-    return f"{plain(group.remedy)} ({', '.join(objects[:_OBJECTS])}{more}{concerns})"
 
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:

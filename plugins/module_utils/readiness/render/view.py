@@ -10,7 +10,7 @@ say nothing but "well" become one line for all of a kind, and what was put toget
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -34,6 +34,9 @@ _WORST: tuple[Worst, ...] = (*SEVERITIES, "")
 
 Mark = Literal["no", "unknown", "watch", "yes"]
 MARKS: tuple[Mark, ...] = ("no", "unknown", "watch", "yes")
+
+# Remedies of a step that are shown, and objects of a remedy.
+NAMED = 3
 
 ANYWHERE = "*"
 """In place of a line's nodes: too many to name, so that the line is about any of them."""
@@ -107,28 +110,40 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Help:
+    """A remedy, and what it is for."""
+
+    remedy: str
+    objects: tuple[str, ...]
+
+    def about(self, show: Callable[[str], str]) -> str:
+        """The first of the objects, each as it is to be shown, and how many more there are."""
+        shown = "; ".join(show(name) for name in self.objects[:NAMED])
+        return f"{shown} and {len(self.objects) - NAMED:,} more" if len(self.objects) > NAMED else shown
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """All findings of one id.
 
-    remedy: what helps the first; same: and all the others. total: how many there are. concerns: how many workloads and
-    nodes it stands in the way of, in words.
+    helps: what does, each with all objects that it helps. total: how many findings there are, of which cases are shown.
+    concerns: how many workloads and nodes it stands in the way of, in words.
     """
 
     id: str
     severity: Severity
     doubt: bool
     why: str
-    remedy: str
-    same: bool
+    helps: tuple[Help, ...]
     link: str
     cases: tuple[Case, ...]
     total: int
     concerns: str
 
     @property
-    def objects(self) -> list[str]:
-        """What it is about."""
-        return [case.finding.object for case in self.cases]
+    def remedy(self) -> str:
+        """What helps all of them, empty where it is not the same."""
+        return self.helps[0].remedy if len(self.helps) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +242,15 @@ def _answer(report: Report, workloads: Table) -> str:
         said = f"{lost:,} of {number(total, 'workload')} {'does' if lost == 1 else 'do'} not come back"
         said += f", and of {doubtful:,} it is not known" if doubtful else ""
     elif doubtful:
-        said = f"of {doubtful:,} of {number(total, 'workload')} it is not known whether {'it comes' if doubtful == 1 else 'they come'} back"
+        some = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
+        some = "the only workload" if total == 1 else some
+        said = f"of {some} it is not known whether {'it comes' if doubtful == 1 else 'they come'} back"
     elif total:
         said = "the only workload comes back" if total == 1 else f"all {total:,} workloads come back"
     else:
         said = "no workload with volumes may run on Windows"
     if blockers and not lost:
-        said += f", but {number(blockers, 'blocker is', 'blockers are')} in the way"
+        said += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker is', 'blockers are')} in the way"
     elif report.verdict == "unknown" and not doubtful:
         said += ", but not everything could be judged"
     asked = _asked(report)
@@ -282,7 +299,8 @@ class _About:
 
     def of_object(self, text: str) -> Related:
         """What a finding's object has to do with: "Kind name" or "Kind namespace/name"."""
-        name = text.partition(" ")[2]
+        # "Node win-1, driver disk.csi.azure.com" is about the node.
+        name = text.partition(" ")[2].partition(", ")[0]
         if name in self.nodes:
             return replace(self.of_volumes(self.on_node[name]), nodes=(name,))
         found = self.of_volumes(self.by_name.get(name, ()))
@@ -414,8 +432,9 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
-        remedies = unique(finding.remedy for finding in findings)
-        example = remedies[0] if remedies else ""
+        helps: dict[str, list[str]] = defaultdict(list)
+        for finding in findings:
+            helps[finding.remedy].append(finding.object)
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
@@ -427,8 +446,7 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
                 severity=findings[0].severity,
                 doubt=any(finding.doubt for finding in findings),
                 why=sentence(findings[0].why),
-                remedy=sentence(example),
-                same=len(remedies) == 1,
+                helps=tuple(Help(sentence(remedy), tuple(objects)) for remedy, objects in helps.items()),
                 link=findings[0].link,
                 cases=tuple(Case(finding, about.of_object(finding.object)) for finding in findings[:share]),
                 total=len(findings),

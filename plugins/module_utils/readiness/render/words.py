@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 # A cell is read by people; the whole text is in the JSON.
 LONGEST = 600
 
+_COMMANDS = frozenset({"kubectl", "oc"})
+
 
 def plain(text: object) -> str:
     """Text as it can be shown: one line, and nothing in it that would steer a terminal or turn the reading direction.
@@ -30,8 +32,11 @@ def _shown(one: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Text that begins and ends as a sentence does."""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?", ":", "`")) else ".")
+    """Text that begins and ends as a sentence does. A command stays what it is, to be copied."""
+    first = text.partition(" ")[0]
+    if first in _COMMANDS or not first.isalpha():
+        return text
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?", ":")) else ".")
 
 
 def number(count: int, one: str, many: str = "") -> str:

@@ -23,7 +23,10 @@ def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
         "## What could not be read",
         "## Accepted, and left out of the verdict",
     ]
-    assert "1. **Run enable\\_csi for the host of win-2.** blocker CSI-N44: Node win-2; in the way of 1 node" in text
+    assert (
+        "1. blocker CSI-N44: It matters. In the way of 1 node.\n   - **Run enable\\_csi for the host of win-2.** Node win-2"
+        in text
+    )
     assert (
         "| Deployment shop/web | ✗ does not | claim shop/pv-2-claim: no driver on win-2 CSI-V20 | Windows | shop/pv-2-claim |"
         in text

@@ -9,7 +9,13 @@ from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import CLASSES, MARKS, Limits, look
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
+    CLASSES,
+    MARKS,
+    Limits,
+    Related,
+    look,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Check, Target, VolumeClass
 from unit.plugins.module_utils.readiness.reports import finding, node, report, troubled, volume, workload
 
@@ -45,6 +51,11 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
             {"workloads": (workload(comes_back="unknown"), workload()), "findings": (DOUBT,)},
             "Not known",
             "Of 1 of 2 workloads it is not known whether it comes back.",
+        ),
+        (
+            {"workloads": (workload(comes_back="unknown"),) * 2, "findings": (BLOCKER,)},
+            "Not ready",
+            "Of all 2 workloads it is not known whether they come back, and 1 blocker is in the way.",
         ),
         (
             {"workloads": (workload(),), "findings": (DOUBT,)},
@@ -87,13 +98,22 @@ def test_of_equal_findings_the_one_that_brings_more_back_comes_first() -> None:
     assert [(group.id, group.concerns) for group in view.first] == [("CSI-V30", "3 workloads"), ("CSI-V12", "")]
 
 
-def test_findings_of_one_id_are_one_step_and_say_when_each_needs_another_remedy() -> None:
-    same = look(report(findings=tuple(finding(about=f"PersistentVolume pv-{at}") for at in range(3))))
-    assert [(one.total, one.same, one.remedy) for one in same.first] == [(3, True, "Mend it.")]
-    other = look(
-        report(findings=(finding(remedy="drain win-1"), finding(about="PersistentVolume pv-0", remedy="drain win-2")))
+def test_findings_of_one_id_are_one_step_with_each_remedy_once() -> None:
+    alike = [finding(about=f"Node win-{at}", remedy="drain it") for at in range(5)]
+    (group,) = look(report(findings=(*alike, finding(about="Node win-9", remedy="kubectl drain win-9")))).first
+    assert (group.total, group.remedy) == (6, "")
+    assert [(one.remedy, len(one.objects)) for one in group.helps] == [("Drain it.", 5), ("kubectl drain win-9", 1)]
+    assert group.helps[0].about(str) == "Node win-0; Node win-1; Node win-2 and 2 more"
+    (group,) = look(report(findings=tuple(alike))).first
+    assert group.remedy == "Drain it."
+
+
+def test_a_finding_about_a_driver_on_a_node_is_about_the_node() -> None:
+    judged = report(
+        findings=(finding("CSI-G20", "Node win-1, driver ebs.csi.aws.com"),), nodes=(node(),), volumes=(volume(),)
     )
-    assert [(one.total, one.same, one.remedy) for one in other.first] == [(2, False, "Drain win-2.")]
+    (group,) = look(judged).groups
+    assert group.cases[0].related == Related(("win-1",), ("shop",), ("NATIVE_CSI",))
 
 
 def test_the_worst_stands_on_top_of_each_table() -> None:

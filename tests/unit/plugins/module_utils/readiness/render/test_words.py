@@ -41,4 +41,9 @@ def test_counts_and_lists_read_as_a_person_would_say_them() -> None:
     assert number(2, "blocker is", "blockers are") == "2 blockers are"
     assert listed(["a", "b"], 3) == "a, b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
-    assert [sentence("run it"), sentence("Run it."), sentence("")] == ["Run it.", "Run it.", "."]
+    assert [sentence("run it"), sentence("Run it.")] == ["Run it.", "Run it."]
+
+
+def test_a_command_is_not_made_a_sentence() -> None:
+    for command in ("kubectl drain win-1", "oc adm drain win-1", "enable_csi.yml with win-1", "sc.exe start csi-proxy"):
+        assert sentence(command) == command
