@@ -93,7 +93,7 @@ KNOWN: dict[str, Known] = {
     "CSI-T04": Known("warning", "node plugins cannot start before a node has the new operator's csi-proxy, so nothing can be proven before"),
     "CSI-T05": Known("warning", "the operator holds back nodes with volumes attached only; these go at once, proven or not"),
     "CSI-T06": Known("blocker", "each release of the operator is for one release of OpenShift"),
-    "CSI-T07": Known("blocker", "the operator cannot go back"),
+    "CSI-T07": Known("blocker", "its nodes would carry services that the older release does not know and cannot take away"),
     "CSI-T08": Known("warning", "volumes attached the in-tree way are never detached once their kubelet uses CSI"),
     "CSI-T09": Known("blocker", "mounts made in one mode are not found by the other"),
     "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
