@@ -40,7 +40,7 @@ RESOURCES = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Workload:
     """Something whose pods use volumes.
 
@@ -159,7 +159,8 @@ def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], 
         ]
         inline += pod.volumes.inline
     workload.claims = tuple(dict.fromkeys(claims))
-    workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in claims)
+    needed = set(claims)
+    workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
         living = {name for pod in workload.pods for name, dummy in pod.volumes.ephemeral}

@@ -189,7 +189,8 @@ class _Collector:
                 self._used(subject, workload, workload.eligible)
 
     def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
-        if workload not in subject.users:
+        # A workload's uses come one after another, so it is the last one when it was noted before.
+        if not subject.users or subject.users[-1] is not workload:
             subject.users.append(workload)
         subject.wanted |= nodes
         subject.eligible |= nodes & self._reachable(subject)

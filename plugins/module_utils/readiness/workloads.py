@@ -74,18 +74,18 @@ def _comes_back(
 ) -> tuple[Answer, str]:
     if lacking:
         return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
-    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in _AS_BEFORE]
     held = next((one for one in volumes if one.volume in stuck), None)
     if held is not None:
         return "no", f"CSI-N34: volume {held.volume} is not attached or not let go"
+    # Where the same volume is well on other nodes, the scheduler decides.
+    well = {(one.volume, one.claim): one for one in volumes if one.verdict in WELL or one.verdict in _AS_BEFORE}
+    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in _AS_BEFORE]
     for one in stops:
-        # Where the same volume is well elsewhere, the scheduler decides.
-        elsewhere = [other for other in volumes if _same(other, one) and other.verdict in (WELL | _AS_BEFORE)]
-        if one.verdict != "UNKNOWN" and not elsewhere:
+        if one.verdict != "UNKNOWN" and (one.volume, one.claim) not in well:
             return "no", f"{_named(one)} is {one.verdict}: {one.because}"
     if stops:
         one = stops[0]
-        good = next((other for other in volumes if _same(other, one) and other.verdict in (WELL | _AS_BEFORE)), None)
+        good = well.get((one.volume, one.claim))
         places = f"; on {', '.join(good.nodes[:3])} it works" if good is not None else ""
         return "unknown", f"{_named(one)} is {one.verdict} on {len(one.nodes)} nodes: {one.because}{places}"
     if workload.system in ("mixed", "unknown"):
@@ -101,10 +101,6 @@ def _comes_back(
         return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
     where = ", ".join(volumes[0].nodes[:3])
     return "yes", f"every volume works on {where}{' and more' if len(volumes[0].nodes) > 3 else ''}"
-
-
-def _same(left: VolumeVerdict, right: VolumeVerdict) -> bool:
-    return (left.volume, left.claim) == (right.volume, right.claim)
 
 
 def _named(one: VolumeVerdict) -> str:
