@@ -212,7 +212,7 @@ class Client:
             "propagationPolicy": "Foreground",
             **({"dryRun": ["All"]} if dry_run else {}),
         }
-        query = {"dry_run": "All"} if dry_run else {}
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         try:
             self._json("delete", kind, namespace, name, "DELETE", kind.path(namespace, name), body=body, **query)
         except ClusterError as error:

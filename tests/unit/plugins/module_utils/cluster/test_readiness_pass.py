@@ -65,7 +65,7 @@ def undisturbed() -> Snapshot:
 
 
 @pytest.fixture
-def peer() -> Iterator[ApiPeer]:
+def served() -> Iterator[ApiPeer]:
     with ApiPeer(SHELVES, objects=OBJECTS) as made:
         yield made
 
@@ -105,9 +105,9 @@ def test_a_large_cluster_where_all_is_well_is_ready(undisturbed: Snapshot) -> No
     assert (len(report.nodes), len(report.volumes), len(report.workloads)) == (FLEET.windows, 30, 3)
 
 
-def test_every_list_is_paged_and_shows_one_moment(peer: ApiPeer) -> None:
-    on(peer)
-    lists = [asked for asked in peer.asked if asked.path in SHELVES]
+def test_every_list_is_paged_and_shows_one_moment(served: ApiPeer) -> None:
+    on(served)
+    lists = [asked for asked in served.asked if asked.path in SHELVES]
     assert all(int(asked.query["limit"]) == 16 for asked in lists)
     assert {asked.query.get("resourceVersion") for asked in lists if "continue" not in asked.query} == {None, "1000"}
     assert lists[0].query == {"limit": "16"}
@@ -293,18 +293,18 @@ FACTS: dict[Any, Callable[[Any], Any]] = {
 def test_decoding_only_what_is_read_loses_nothing(path: str) -> None:
     objects = whole(path)
     shape = LISTS[path]
-    projected = msgspec.json.decode(json.dumps({"metadata": {}, "items": objects}), type=shape)["items"]
+    projected: Any = msgspec.json.decode(json.dumps({"metadata": {}, "items": objects}), type=shape)["items"]
     facts = FACTS[shape]
     assert [facts(one) for one in projected] == [facts(one) for one in objects]
 
 
-def test_the_number_of_requests_follows_the_pages(peer: ApiPeer) -> None:
-    on(peer)
+def test_the_number_of_requests_follows_the_pages(served: ApiPeer) -> None:
+    on(served)
     pages = sum(max(1, -(-shelf.count // 16)) for shelf in SHELVES.values())
     # Besides: version and groups when connecting, version again, and the driver's feature states.
-    assert len(peer.asked) == pages + 4
+    assert len(served.asked) == pages + 4
     assert kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com") in {
-        asked.path for asked in peer.asked
+        asked.path for asked in served.asked
     }
 
 
