@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from integration import report_pictures
 from integration.browser import Page, browser
 from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled, volume, workload
 
@@ -278,6 +279,19 @@ def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> 
     # Of what was put together nobody can say that it has nothing to do with the node.
     assert lines(page, "nodes") == ["win-0020", "950 nodes"]
     assert len(lines(page, "volumes")) > 10
+
+
+def test_the_pictures_in_the_readme_can_be_taken_anew_and_are_small(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "readiness.html"
+    file.write_text(render_html(report_pictures.shown()), encoding="utf-8")
+    taken = dict(report_pictures.pictures(tab, file))
+    root = Path(__file__).parents[2]
+    for name, picture in taken.items():
+        committed = (root / "docs" / "images" / name).read_bytes()
+        for one in (picture, committed):
+            assert one.startswith(b"\x89PNG")
+            assert len(one) < 150_000
+        assert f"docs/images/{name}" in (root / "README.md").read_text(encoding="utf-8")
 
 
 # Every element with text of its own: how its colour and that of what is behind it differ, as WCAG reckons.

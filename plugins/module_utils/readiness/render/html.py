@@ -165,7 +165,8 @@ def _first(view: View) -> str:
 
 def _step(group: Group) -> str:
     helps = "".join(
-        f'<p><span class="do">{_text(one.remedy)}</span><br>{one.about(_name)}</p>' for one in group.helps[:NAMED]
+        f'<p><span class="do">{_text(one.remedy)}</span><br>{one.about(_name, _text)}</p>'
+        for one in group.helps[:NAMED]
     )
     more = len(group.helps) - NAMED
     others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""

@@ -53,7 +53,7 @@ def _text(value: object) -> str:
 def _step(group: Group) -> str:
     lines = [f"1. {group.severity} {_text(group.id)}: {_text(group.why)}"]
     lines[0] += f" In the way of {group.concerns}." if group.concerns else ""
-    lines += [f"   - **{_text(one.remedy)}** {one.about(_text)}" for one in group.helps[:NAMED]]
+    lines += [f"   - **{_text(one.remedy)}** {one.about(_text, _text)}" for one in group.helps[:NAMED]]
     more = len(group.helps) - NAMED
     lines += [f"   - and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
     return "\n".join(lines)

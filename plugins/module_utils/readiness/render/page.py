@@ -89,7 +89,7 @@ rect.blocker { fill: var(--no); } rect.warning { fill: var(--watch); } rect.note
 .soft { color: var(--soft); overflow-wrap: anywhere; }
 .filters {
   background: var(--card); border: 1px solid var(--line); border-radius: 10px; margin-top: 1.5rem;
-  position: sticky; top: 0; z-index: 2; display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr));
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr));
   gap: .6rem .8rem; align-items: end; padding: .8rem 1.25rem; box-shadow: 0 2px 6px rgb(0 0 0 / .08);
 }
 .filters[hidden] { display: none; }
@@ -118,12 +118,15 @@ details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
 .finding h3 { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }
 .finding > p { margin-top: .35rem; }
 .finding .scroll { margin-top: .5rem; }
+a[href^="#CSI-"] { white-space: nowrap; }
 .empty { color: var(--soft); font-style: italic; }
 .legend { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; font-size: .92rem; }
 .legend dd { margin: 0; color: var(--soft); }
 footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
 footer ul { padding-left: 1.1rem; }
 [hidden] { display: none !important; }
+/* In a small window the form would cover what it filters. */
+@media (min-width: 60rem) and (min-height: 40rem) { .filters { position: sticky; top: 0; z-index: 2; } }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 @media print {
   :root {

@@ -63,7 +63,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
 def _steps(view: View, width: int) -> str:
     rows: list[list[str]] = []
     for place, group in enumerate(view.first, 1):
-        helps = [f"{plain(one.remedy)} ({one.about(plain)})" for one in group.helps[:NAMED]]
+        helps = [f"{plain(one.remedy)} ({one.about(plain, plain)})" for one in group.helps[:NAMED]]
         more = len(group.helps) - NAMED
         helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
         helps += [f"in the way of {group.concerns}"] if group.concerns else []

@@ -114,12 +114,14 @@ class Help:
     """A remedy, and what it is for."""
 
     remedy: str
-    objects: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
-    def about(self, show: Callable[[str], str]) -> str:
-        """The first of the objects, each as it is to be shown, and how many more there are."""
-        shown = "; ".join(show(name) for name in self.objects[:NAMED])
-        return f"{shown} and {len(self.objects) - NAMED:,} more" if len(self.objects) > NAMED else shown
+    def about(self, name: Callable[[str], str], text: Callable[[str], str]) -> str:
+        """Of a single object what is wrong with it; of several the first ones, and how many more there are."""
+        shown = "; ".join(name(one.object) for one in self.findings[:NAMED])
+        if len(self.findings) == 1:
+            return f"{shown}: {text(self.findings[0].message)}"
+        return f"{shown} and {len(self.findings) - NAMED:,} more" if len(self.findings) > NAMED else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def look(report: Report, limits: Limits = PAGE) -> View:
             for name, version in (("Kubernetes", report.kubernetes), ("OpenShift", report.openshift))
             if version
         ),
-        taken_at=report.taken_at,
+        taken_at=report.taken_at.replace("T", " ").replace("+00:00", " UTC"),
         asked=_asked(report),
         verdict=report.verdict,
         headline=HEADLINES[report.verdict],
@@ -432,9 +434,9 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
         findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
         if len(findings) > share:
             aggregated.append(f"{name}: {share:,} of {len(findings):,} are shown")
-        helps: dict[str, list[str]] = defaultdict(list)
+        helps: dict[str, list[Finding]] = defaultdict(list)
         for finding in findings:
-            helps[finding.remedy].append(finding.object)
+            helps[finding.remedy].append(finding)
         concerns = [
             number(count, kind)
             for kind, count in (("workload", about.stopped_workloads[name]), ("node", about.stopped_nodes[name]))
@@ -446,7 +448,7 @@ def _groups(report: Report, about: _About, limits: Limits, aggregated: list[str]
                 severity=findings[0].severity,
                 doubt=any(finding.doubt for finding in findings),
                 why=sentence(findings[0].why),
-                helps=tuple(Help(sentence(remedy), tuple(objects)) for remedy, objects in helps.items()),
+                helps=tuple(Help(sentence(remedy), tuple(alike)) for remedy, alike in helps.items()),
                 link=findings[0].link,
                 cases=tuple(Case(finding, about.of_object(finding.object)) for finding in findings[:share]),
                 total=len(findings),

@@ -39,7 +39,7 @@ def test_what_to_do_comes_before_the_tables_in_order() -> None:
         text.index(word) for word in ("Run enable_csi for the host of win-2.", "Look at it.", "Mend it.", "WORKLOAD ")
     ]
     assert places == sorted(places)
-    assert "Run enable_csi for the host of win-2. (Node win-2) in the way of 1 node" in " ".join(text.split())
+    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) in the way of 1 node" in " ".join(text.split())
 
 
 def test_what_is_well_is_counted_and_not_listed() -> None:

@@ -102,8 +102,9 @@ def test_findings_of_one_id_are_one_step_with_each_remedy_once() -> None:
     alike = [finding(about=f"Node win-{at}", remedy="drain it") for at in range(5)]
     (group,) = look(report(findings=(*alike, finding(about="Node win-9", remedy="kubectl drain win-9")))).first
     assert (group.total, group.remedy) == (6, "")
-    assert [(one.remedy, len(one.objects)) for one in group.helps] == [("Drain it.", 5), ("kubectl drain win-9", 1)]
-    assert group.helps[0].about(str) == "Node win-0; Node win-1; Node win-2 and 2 more"
+    assert [(one.remedy, len(one.findings)) for one in group.helps] == [("Drain it.", 5), ("kubectl drain win-9", 1)]
+    assert group.helps[1].about(str, str) == "Node win-9: something about Node win-9"
+    assert group.helps[0].about(str, str) == "Node win-0; Node win-1; Node win-2 and 2 more"
     (group,) = look(report(findings=tuple(alike))).first
     assert group.remedy == "Drain it."
 
