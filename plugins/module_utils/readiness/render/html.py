@@ -313,7 +313,7 @@ def _suppressed(view: View) -> str:
     rows = "".join(
         f'<tr><th scope="row">{_name(one.finding.object)}</th><td>{one.finding.id}: {_text(one.finding.message)}</td>'
         f"<td>{_text(one.reason)}</td><td>{_text(one.expires)}</td></tr>"
-        for one in view.suppressed[: PAGE.most]
+        for one in view.suppressed
     )
     return (
         '<section id="suppressed" aria-labelledby="suppressed-title"><h2 id="suppressed-title">Accepted, and left out of '

@@ -38,9 +38,7 @@ def render_markdown(report: Report) -> str:
         rows = [(one.get("resource", ""), one.get("why", ""), one.get("rule", "")) for one in view.unread]
         parts += ["## What could not be read", _rows(("Resource", "Why", "Rule to add"), rows)]
     if view.suppressed:
-        accepted = [
-            (one.finding.object, one.finding.id, one.reason, one.expires) for one in view.suppressed[: SHOWN.most]
-        ]
+        accepted = [(one.finding.object, one.finding.id, one.reason, one.expires) for one in view.suppressed]
         parts += ["## Accepted, and left out of the verdict", _rows(("About", "Finding", "Reason", "Until"), accepted)]
     parts += [f"*{_text(one)}*" for one in view.aggregated]
     return "\n\n".join(parts) + "\n"

@@ -53,7 +53,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
     if view.suppressed:
         rows = [
             [one.finding.id, plain(one.finding.object), plain(one.expires), plain(one.reason)]
-            for one in view.suppressed[: SHOWN.most]
+            for one in view.suppressed
         ]
         parts.append(render_table(("ACCEPTED", "ABOUT", "UNTIL", "REASON"), rows, width, _NAMES))
     parts.append(verdict)

@@ -194,6 +194,8 @@ def look(report: Report, limits: Limits = PAGE) -> View:
     nodes = _table([_node(one, about) for one in report.nodes], "node", limits, aggregated)
     volumes = _table([_volume(one, about) for one in report.volumes], "volume", limits, aggregated)
     groups = _groups(report, about, limits, aggregated)
+    if len(report.suppressed) > limits.most:
+        aggregated.append(f"accepted findings: {limits.most:,} of {len(report.suppressed):,} are shown")
     return View(
         cluster=report.cluster or "cluster",
         versions=", ".join(
@@ -213,7 +215,7 @@ def look(report: Report, limits: Limits = PAGE) -> View:
         groups=groups,
         severities=report.counts(),
         unread=report.unread,
-        suppressed=report.suppressed,
+        suppressed=report.suppressed[: limits.most],
         aggregated=tuple(aggregated),
     )
 

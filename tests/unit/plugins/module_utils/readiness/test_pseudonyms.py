@@ -9,10 +9,10 @@ import json
 import re
 import types
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timezone
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
@@ -113,18 +113,18 @@ def shop() -> Snapshot:
     return pseudonymise(cluster.healthy().snapshot(), b"what people called it")
 
 
+class Named(Protocol):
+    """An object of the API."""
+
+    @property
+    def name(self) -> str: ...
+
+
 def named(snapshot: Snapshot) -> set[str]:
     """Words of names that people gave: of nodes, namespaces, claims, volumes, pods, workloads, classes; handles, node ids."""
-    names = {snapshot.name}
-    for one in (
-        *snapshot.nodes,
-        *snapshot.volumes,
-        *snapshot.claims,
-        *snapshot.pods,
-        *snapshot.templates,
-        *snapshot.classes,
-    ):
-        names.add(one.name)
+    kinds = (snapshot.nodes, snapshot.volumes, snapshot.claims, snapshot.pods, snapshot.templates, snapshot.classes)
+    named_objects: Iterable[Named] = (one for kind in kinds for one in kind)
+    names = {snapshot.name, *(one.name for one in named_objects)}
     names |= {one.namespace for one in snapshot.claims}
     names |= {one.source.handle for one in snapshot.volumes}
     names |= {entry.node_id for one in snapshot.csi_nodes for entry in one.drivers}

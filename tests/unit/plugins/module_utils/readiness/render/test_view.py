@@ -16,7 +16,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
     Related,
     look,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Check, Target, VolumeClass
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    Check,
+    Suppressed,
+    Target,
+    VolumeClass,
+)
 from unit.plugins.module_utils.readiness.reports import finding, node, report, troubled, volume, workload
 
 BLOCKER = finding("CSI-C14", "CSIDriver ebs.csi.aws.com")
@@ -189,6 +194,11 @@ class TestLongReports:
         (group,) = view.groups
         assert (len(group.cases), group.total) == (20, 25)
         assert view.aggregated == ("CSI-V10: 20 of 25 are shown",)
+
+    def test_of_many_accepted_findings_the_first_are_shown_and_it_is_said(self) -> None:
+        view = look(report(suppressed=(Suppressed(finding(), "why", "2027-01-31"),) * 7), self.LIMITS)
+        assert len(view.suppressed) == 5
+        assert view.aggregated == ("accepted findings: 5 of 7 are shown",)
 
     def test_whatever_is_put_together_no_object_is_lost_from_the_count(self) -> None:
         nodes = tuple(node(f"win-{at}", ("yes", "no", "unknown")[at % 3]) for at in range(40))
