@@ -858,6 +858,12 @@ def a_controller_without_its_attacher(world: World) -> None:
     spec["containers"] = [one for one in spec["containers"] if one["name"] != "csi-attacher"]
 
 
+@situation("3.2 cluster", "CSI-C17")
+def an_attacher_that_does_not_know_the_in_tree_kind(world: World) -> None:
+    spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["containers"][-1]["image"] = "registry.k8s.io/sig-storage/csi-attacher:v2.2.0"
+
+
 @situation("6.4 skew", "CSI-C15")
 def a_controller_of_another_minor_release(world: World) -> None:
     spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]

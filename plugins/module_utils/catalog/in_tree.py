@@ -22,7 +22,8 @@ class InTree:
     name. gate: of the migration, CSIMigration<gate>. alpha, beta_off, beta_on, ga, gone: Kubernetes minor releases;
     empty for a step that never was. gone: its code left Kubernetes. translated: the translation library still knows it.
     locked: from which on the gate cannot be switched off, where that is not ga. broken: kubelet releases, "1.29.0", that
-    do not mount its volumes, with the issue.
+    do not mount its volumes, with the issue. provisioner, attacher: the first release of each sidecar whose translation
+    library knows it (go.mod of https://github.com/kubernetes-csi/external-provisioner and external-attacher).
     """
 
     plugin: str
@@ -37,6 +38,8 @@ class InTree:
     translated: bool = True
     locked: str = ""
     broken: tuple[tuple[str, str], ...] = ()
+    provisioner: str = "1.5.0"
+    attacher: str = "2.1.0"
 
     def forced(self, version: Version) -> bool:
         """Whether Kubernetes of that version has no way but CSI for it."""
@@ -66,8 +69,10 @@ PLUGINS: tuple[InTree, ...] = (
     InTree("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io", "GCE", "1.14", "1.17", "1.23", "1.25", "1.28"),
     InTree("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.14", "", "1.18", "1.24", "1.26"),
     InTree("kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.18", "1.19", "1.25", "1.26", "1.30",
-        locked="1.29", broken=(("1.29.0", "https://github.com/kubernetes/kubernetes/issues/122341"),)),
-    InTree("kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.23", "1.25", "1.31", "1.33", "1.36"),
+        locked="1.29", broken=(("1.29.0", "https://github.com/kubernetes/kubernetes/issues/122341"),),
+        provisioner="2.0.0", attacher="3.0.0"),
+    InTree("kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.23", "1.25", "1.31", "1.33", "1.36",
+        provisioner="3.2.0", attacher="3.4.0"),
     InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "1.23", "", "", "", "1.31", translated=False),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, surroundings, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
@@ -60,15 +60,15 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
     )
 
 
-def judge(index: Index, demand: Mapping[str, int]) -> tuple[Finding, ...]:
-    """Judge the cluster for the drivers that Windows volumes need."""
+def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tuple[Finding, ...]:
+    """Judge the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
     snapshot = index.snapshot
     findings = [*_unread(snapshot)]
     if index.windows:
         findings += _classes(index, demand)
         for name in sorted(demand):
             if name in BY_NAME:
-                findings += _driver(index, BY_NAME[name])
+                findings += _driver(index, BY_NAME[name], moved)
         findings += _openshift(index, demand)
     return tuple(findings)
 
@@ -82,7 +82,7 @@ def _unread(snapshot: Snapshot) -> Iterator[Finding]:
 # A driver's other half
 
 
-def _driver(index: Index, driver: Driver) -> Iterator[Finding]:
+def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, seen = index.snapshot, view(index.snapshot, driver)
     wishes = wanted.Wanted()
     controllers = sorted(
@@ -97,7 +97,7 @@ def _driver(index: Index, driver: Driver) -> Iterator[Finding]:
         seen_controller = controller.seen if controller is not None else None
         yield from _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller))
         if controller is not None:
-            yield from _sidecars(driver, controller)
+            yield from _sidecars(driver, controller, moved)
             yield from _skew(driver, controller, providers, seen)
     of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
     unread = {"CSI-D20": "csidrivers", "CSI-D22": "configmaps", "CSI-D23": "configmaps"}
@@ -117,17 +117,25 @@ def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
         yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
 
 
-def _sidecars(driver: Driver, controller: ControllerSeen) -> Iterator[Finding]:
+def _sidecars(driver: Driver, controller: ControllerSeen, moved: frozenset[str]) -> Iterator[Finding]:
     about = f"Deployment {controller.seen.namespace}/{controller.seen.name}"
-    words = [f"{name} {image}" for name, image in controller.images]
+    known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
     for part in _SIDECARS:
         if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
             continue
-        if not any(part in word for word in words):
+        image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
+        if image is None:
             told = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
-            yield found(
-                "CSI-C14", about, f"it runs no external-{part}", told, "compare it with the driver's own manifest"
-            )
+            remedy = "compare it with the driver's own manifest"
+            yield found("CSI-C14", about, f"it runs no external-{part}", told, remedy)
+            continue
+        version = from_image(image)
+        if known is None or version is None:
+            continue
+        least = known.provisioner if part == "provisioner" else known.attacher
+        if version.release < parse(least).release:
+            message = f"its external-{part} {version} does not know {known.plugin}; {least} is the first that does"
+            yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
 
 
 def _skew(

@@ -52,7 +52,7 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, hosts)
     workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts)
     findings: list[Finding] = [
-        *cluster_checks.judge(index, subjects.demand),
+        *cluster_checks.judge(index, subjects.demand, volumes.moved(subjects)),
         *on_nodes.findings,
         *of_volumes,
         *of_workloads,

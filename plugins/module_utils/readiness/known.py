@@ -39,6 +39,7 @@ KNOWN: dict[str, Known] = {
     "CSI-C14": Known("blocker", "without it nobody makes or attaches volumes of this driver, migrated ones included"),
     "CSI-C15": Known("warning", "the drivers expect controller and node plugin of the same minor release"),
     "CSI-C16": Known("warning", "API servers of 1.30 refuse new in-tree volumes of this kind at admission"),
+    "CSI-C17": Known("blocker", "a sidecar that does not know the in-tree kind makes, deletes and attaches none of its volumes"),
     # Nodes.
     "CSI-N30": Known("blocker", "a label can be edited; pods and volumes are prepared by what the kubelet is"),
     "CSI-N31": Known("warning", "pods that have to move find no place here until the node is uncordoned"),

@@ -123,6 +123,15 @@ def migrated(subjects: Subjects) -> dict[str, int]:
     return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
 
 
+def moved(subjects: Subjects) -> frozenset[str]:
+    """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
+    return frozenset(
+        one.plugin.plugin
+        for one in subjects.subjects.values()
+        if one.plugin is not None and one.eligible & subjects.paths[one.source.field].csi
+    )
+
+
 def _paths(index: Index, known: InTree) -> Paths:
     by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
     for node in index.each(index.windows):
