@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markd
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from situations import cluster
 from situations.named import SITUATIONS, Situation
@@ -204,6 +204,7 @@ def test_what_a_pseudonym_looks_like(text: str, pattern: str) -> None:
     assert re.fullmatch(pattern, Pseudonyms(KEY).name(text))
 
 
+@settings(deadline=None)
 @given(st.lists(st.from_regex(r"[a-z][a-z0-9]{2,11}", fullmatch=True), unique=True))
 def test_two_words_never_get_one_pseudonym(words: list[str]) -> None:
     names = Pseudonyms(KEY)

@@ -9,7 +9,7 @@ import re
 from html.parser import HTMLParser
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled, volume, workload
 
@@ -50,6 +50,7 @@ def shape(page: str) -> list[tuple[str, list[str]]]:
 SHAPE = shape(named("x"))
 
 
+@settings(deadline=None)
 @given(st.text() | st.sampled_from(["</script>", "<!--", '"><img src=x onerror=x()>', "' onclick='x()", "]]>", "&lt;"]))
 def test_no_name_adds_an_element_or_an_attribute(name: str) -> None:
     page = named(f"x{name}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain, sentence
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -28,6 +28,7 @@ def test_a_name_is_shown_so_that_its_reader_sees_what_is_in_it(name: str, shown:
     assert plain(name) == shown
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_nothing_that_is_shown_steers_anything_and_all_of_it_can_be_written(name: str) -> None:
     shown = plain(name)
