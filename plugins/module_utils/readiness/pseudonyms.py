@@ -297,11 +297,6 @@ class Pseudonyms:
         return gate.Taint(self._label(one.key), self._label_value(one.key, one.value), one.effect)
 
 
-def pseudonymise(snapshot: facts.Snapshot, key: bytes) -> facts.Snapshot:
-    """A snapshot under pseudonyms, which is judged as the one with names."""
-    return Pseudonyms(key).snapshot(snapshot)
-
-
 _WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
     facts.Requirement: Pseudonyms._requirement,
     facts.Toleration: Pseudonyms._toleration,

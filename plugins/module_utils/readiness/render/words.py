@@ -32,11 +32,11 @@ def _shown(one: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Text that begins and ends as a sentence does. A command stays what it is, to be copied."""
-    first = text.partition(" ")[0]
-    if first in _COMMANDS or not first.isalpha():
-        return text
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?", ":")) else ".")
+    """Text that begins and ends as a sentence does. A command in it stays what it is, to be copied."""
+    first = text.partition(" ")[0].rstrip(";:,")
+    begins = first.isalpha() and first not in _COMMANDS
+    ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(text.split())
+    return (f"{text[:1].upper()}{text[1:]}" if begins else text) + ("." if ends and begins else "")
 
 
 def number(count: int, one: str, many: str = "") -> str:

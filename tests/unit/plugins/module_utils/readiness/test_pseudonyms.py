@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     VolumeSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms, pseudonymise
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
@@ -95,6 +95,10 @@ def filled(hint: Any, token: str) -> Any:
             }
         )
     raise AssertionError(f"no value for {hint}")
+
+
+def pseudonymise(snapshot: Snapshot, key: bytes) -> Snapshot:
+    return Pseudonyms(key).snapshot(snapshot)
 
 
 def written(snapshot: Snapshot) -> str:

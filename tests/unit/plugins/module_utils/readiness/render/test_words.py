@@ -43,8 +43,11 @@ def test_counts_and_lists_read_as_a_person_would_say_them() -> None:
     assert listed(["a", "b"], 3) == "a, b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert [sentence("run it"), sentence("Run it.")] == ["Run it.", "Run it."]
+    assert sentence("nothing; judge it as if it ran") == "Nothing; judge it as if it ran."
 
 
 def test_a_command_is_not_made_a_sentence() -> None:
     for command in ("kubectl drain win-1", "oc adm drain win-1", "enable_csi.yml with win-1", "sc.exe start csi-proxy"):
         assert sentence(command) == command
+    assert sentence("drain it: kubectl drain win-1 --force") == "Drain it: kubectl drain win-1 --force"
+    assert sentence("install it: https://example.com/guide/") == "Install it: https://example.com/guide/"
