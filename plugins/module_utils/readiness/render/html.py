@@ -145,17 +145,17 @@ def _tiles(view: View) -> str:
 def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
     there = [(kind, count, word) for kind, count, word in counted if count]
     total = sum(count for _kind, count, _word in there)
-    bar, at = "", 0.0
+    drawn, at = "", 0.0
     for kind, count, _word in there:
         share = 100 * count / total
         place = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
-        bar += f'<rect class="{kind}" {place}/>'
+        drawn += f'<rect class="{kind}" {place}/>'
         pattern = {"blocker": "no", "warning": "watch"}.get(kind, kind)
         if pattern in ("no", "unknown", "watch"):
-            bar += f'<rect {place} fill="url(#{pattern})"/>'
+            drawn += f'<rect {place} fill="url(#{pattern})"/>'
         at += share
     items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
-    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{bar}</svg><ul>{items}</ul></li>\n'
+    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'
 
 
 def _first(view: View) -> str:
