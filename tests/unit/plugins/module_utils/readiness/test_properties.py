@@ -18,7 +18,7 @@ from situations.cluster import World, attach, csi, node, pod, pod_spec, volume, 
 from situations.named import SITUATIONS, Situation
 
 PLANTED = st.sampled_from(sorted(SITUATIONS))
-SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 RESOURCES = {
     "pods": ("Pod",),
@@ -106,7 +106,7 @@ def hide(world: World, what: str) -> None:
 
 
 @given(name=PLANTED, what=st.sets(st.sampled_from([*RESOURCES, "hosts", "migrated-plugins"]), min_size=1, max_size=3))
-@settings(SLOW, max_examples=200)
+@settings(SLOW, max_examples=120)
 def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
@@ -121,7 +121,11 @@ def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) 
         (one.volume, one.claim) for one in after.volumes if one.verdict not in WELL
     }
     assert not doubtful & well
-    unknown = {one.workload for one in before.workloads if one.comes_back == "unknown"}
+    # What fails on one of its nodes is a fault that is known, and it goes with what showed it.
+    faults = {one.claim for one in before.volumes if one.verdict not in (*WELL, "UNKNOWN")}
+    unknown = {
+        one.workload for one in before.workloads if one.comes_back == "unknown" and faults.isdisjoint(one.volumes)
+    }
     assert not unknown & {one.workload for one in after.workloads if one.comes_back == "yes"}
     assert not {one.node for one in before.nodes if one.ok == "unknown"} & {
         one.node for one in after.nodes if one.ok == "yes" and one.drivers
