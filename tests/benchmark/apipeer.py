@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The reading side of an API server over objects in memory: lists in pages, single objects, and its refusals.
 
-A list is served as a real one since 1.34 serves it: streamed, a chunk an object, its metadata before its items. A
-continue token belongs to one resourceVersion, whose state is kept until `compact`; after that it is answered with 410.
-With `resourceVersion=0` limits are ignored, as they are there.
+A list is served as a real one since 1.34 serves it: streamed object by object, its metadata before its items. A continue
+token belongs to one resourceVersion, whose state is kept until `compact`; after that it is answered with 410. With
+`resourceVersion=0` limits are ignored, as they are there.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+
 _FIRST = 1000
+_BUFFER = 2048
+KINDS = [one for one in vars(kinds).values() if isinstance(one, Kind)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +139,10 @@ class ApiPeer:
             return
         if parts.path == "/readyz":
             _send(handler, 200, [b"ok"])
-        elif parts.path in ("/version", "/apis"):
-            # The client asks for both before anything else.
-            body = self._release if parts.path == "/version" else self._groups()
-            _send(handler, 200, [json.dumps(body).encode()])
+        elif parts.path == "/version":
+            _send(handler, 200, [json.dumps(self._release).encode()])
+        elif (found := self._discovery(parts.path)) is not None:
+            _send(handler, 200, [json.dumps(found).encode()])
         elif parts.path in self._objects:
             _send(handler, 200, [json.dumps(self._objects[parts.path]).encode()])
         elif parts.path in self._states[self.version]:
@@ -145,15 +150,27 @@ class ApiPeer:
         else:
             _refuse(handler, 404, "the server could not find the requested resource")
 
-    def _groups(self) -> dict[str, Any]:
-        versions = {
-            path.split("/")[2]: path.split("/")[3] for path in self._states[self.version] if path[1:5] == "apis"
-        }
-        groups = []
-        for group, version in versions.items():
-            served = {"groupVersion": f"{group}/{version}", "version": version}
-            groups.append({"name": group, "versions": [served], "preferredVersion": served})
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+    def _discovery(self, path: str) -> dict[str, Any] | None:
+        """What clients ask first: which groups there are, and which resources; None for any other path."""
+        served = [kind for kind in KINDS if kind.path() in self._states[self.version]]
+        if path == "/api":
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        if path == "/apis":
+            groups = []
+            for group in {kind.group: kind.api_version for kind in served if kind.group}.values():
+                version = {"groupVersion": group, "version": group.partition("/")[2]}
+                groups.append({"name": group.partition("/")[0], "versions": [version], "preferredVersion": version})
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        of_version = path.removeprefix("/apis/").removeprefix("/api/")
+        resources = [
+            {"name": kind.plural, "singularName": kind.kind.lower(), "namespaced": kind.namespaced, "kind": kind.kind,
+             "verbs": ["get", "list"]}
+            for kind in served
+            if kind.api_version == of_version
+        ]  # fmt: skip
+        if not resources:
+            return None
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": of_version, "resources": resources}
 
     def _list(self, handler: BaseHTTPRequestHandler, path: str, query: Mapping[str, str], cut: bool) -> None:
         start, version = 0, self.version
@@ -177,7 +194,9 @@ class ApiPeer:
         if end < shelf.count:
             metadata["continue"] = base64.b64encode(json.dumps([version, end]).encode()).decode()
             metadata["remainingItemCount"] = shelf.count - end
-        head = f'{{"kind":"List","apiVersion":"v1","metadata":{json.dumps(metadata)},"items":['.encode()
+        kind = next((one for one in KINDS if one.path() == path), None)
+        named = {"kind": f"{kind.kind if kind else ''}List", "apiVersion": kind.api_version if kind else "v1"}
+        head = (json.dumps({**named, "metadata": metadata})[:-1] + ', "items": [').encode()
         items = [(b"," if number > start else b"") + shelf.item(number) for number in range(start, end)]
         _send(handler, 200, [head, *items, b"]}\n"], cut=cut)
 
@@ -192,12 +211,29 @@ def _send(
     for name, value in (headers or {}).items():
         handler.send_header(name, value)
     handler.end_headers()
-    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in _as_go_does(chunks))
     if cut:
         handler.wfile.write(framed[: len(framed) // 2])
         handler.close_connection = True
         return
     handler.wfile.write(framed + b"0\r\n\r\n")
+
+
+def _as_go_does(writes: Sequence[bytes]) -> Iterator[bytes]:
+    """The chunks that a server in Go makes of an encoder's writes: 2048 bytes, and what is longer in one piece."""
+    held = b""
+    for written in writes:
+        rest = written
+        while len(held) + len(rest) > _BUFFER and held:
+            room = _BUFFER - len(held)
+            yield held + rest[:room]
+            held, rest = b"", rest[room:]
+        if len(rest) > _BUFFER:
+            yield rest
+        else:
+            held += rest
+    if held:
+        yield held
 
 
 def _refuse(handler: BaseHTTPRequestHandler, status: int, message: str, retry_after: int | None = None) -> None:

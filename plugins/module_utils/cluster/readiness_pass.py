@@ -172,11 +172,11 @@ class _Pass:
 
         def facts(items: Items) -> Iterable[ClaimSeen]:
             for item in items:
-                claim = ClaimSeen.from_object(item)
-                if not scope.leaves_out(claim):
-                    yield claim
-                elif claim.volume:
-                    elsewhere.add(claim.volume)
+                metadata = item["metadata"]
+                if not scope.leaves_out(metadata["namespace"], metadata["name"]):
+                    yield ClaimSeen.from_object(item)
+                elif volume := (item.get("spec") or {}).get("volumeName"):
+                    elsewhere.add(volume)
 
         return self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts), elsewhere
 

@@ -116,6 +116,9 @@ class Placement:
         Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
         (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions.
         """
+        told = tuple(map(spec.get, _PLACING))
+        if told == _LAST[0]:
+            return _LAST[1]
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         made = cls(
             os=str((spec.get("os") or {}).get("name", "")),
@@ -135,11 +138,15 @@ class Placement:
             runtime_class=str(spec.get("runtimeClassName") or ""),
             windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),
         )
-        # Most pods of a cluster say the same here.
-        return _PLACEMENTS.setdefault(made, made)
+        # Most pods of a cluster say the same here, and those that follow one another nearly always.
+        made = _PLACEMENTS.setdefault(made, made)
+        _LAST[:] = told, made
+        return made
 
 
 _PLACEMENTS: dict[Placement, Placement] = {}
+_PLACING = ("os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext")
+_LAST: list[Any] = [None, None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    ClaimSeen,
     NodeSeen,
     PodSeen,
     TemplateSeen,
@@ -37,12 +36,13 @@ class Scope:
     sets: frozenset[tuple[str, str]] = frozenset()
     here: frozenset[str] = frozenset()
 
-    def leaves_out(self, claim: ClaimSeen) -> bool:
+    def leaves_out(self, namespace: str, name: str) -> bool:
         """Whether a claim is of no interest."""
-        if claim.key in self.elsewhere:
+        key = f"{namespace}/{name}"
+        if key in self.elsewhere:
             return True
-        stem, dummy, number = claim.name.rpartition("-")
-        return number.isdigit() and (claim.namespace, stem) in self.sets and claim.key not in self.here
+        stem, dummy, number = name.rpartition("-")
+        return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
 
 
 def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Sequence[PodSeen]) -> Scope:

@@ -19,7 +19,7 @@ DRIVER = DRIVERS["vsphere"].name
 def cut(snapshot: Snapshot) -> Snapshot:
     """A snapshot as a reader keeps it."""
     kept = scope(snapshot.nodes, snapshot.templates, snapshot.pods)
-    claims = tuple(claim for claim in snapshot.claims if not kept.leaves_out(claim))
+    claims = tuple(claim for claim in snapshot.claims if not kept.leaves_out(claim.namespace, claim.name))
     gone = {claim.volume for claim in snapshot.claims} - {claim.volume for claim in claims}
     windows = {node.name for node in snapshot.nodes if node.windows}
     return replace(
