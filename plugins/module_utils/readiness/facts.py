@@ -117,8 +117,8 @@ class Placement:
         (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions.
         """
         told = tuple(map(spec.get, _PLACING))
-        if told == _LAST[0]:
-            return _LAST[1]
+        if _LAST and told == _LAST[0][0]:
+            return _LAST[0][1]
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         made = cls(
             os=str((spec.get("os") or {}).get("name", "")),
@@ -140,13 +140,13 @@ class Placement:
         )
         # Most pods of a cluster say the same here, and those that follow one another nearly always.
         made = _PLACEMENTS.setdefault(made, made)
-        _LAST[:] = told, made
+        _LAST[:] = [(told, made)]
         return made
 
 
 _PLACEMENTS: dict[Placement, Placement] = {}
 _PLACING = ("os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext")
-_LAST: list[Any] = [None, None]
+_LAST: list[tuple[tuple[Any, ...], Placement]] = []
 
 
 @dataclass(frozen=True, slots=True)
