@@ -427,6 +427,24 @@ def a_node_with_fifty_nine_volumes(world: World) -> None:
         attach(world, f"pv-many-{number}", "win-1", VSPHERE.name, f"fcd-many-{number}")
 
 
+@situation("3.2 #10", "CSI-N33")
+def a_node_that_is_full_while_others_have_room(world: World) -> None:
+    _limit(world, "win-1", 2)
+
+
+@situation("3.2 #10", "CSI-N33")
+def a_node_whose_volumes_fit_nowhere_else(world: World) -> None:
+    _limit(world, "win-2", 2)
+    volume(world, "pv-third", csi(VSPHERE.name, "fcd-third"), "third")
+    workload(world, "Deployment", "third", pod_spec("third"), on=["win-1"])
+    attach(world, "pv-third", "win-1", VSPHERE.name, "fcd-third")
+
+
+def _limit(world: World, on: str, count: int) -> None:
+    drivers = world.get("CSINode", on)["spec"]["drivers"]
+    next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"]["count"] = count
+
+
 @situation("3.2 #11", "CSI-N34", comes_back={"StatefulSet shop/db": "no"})
 def an_attachment_that_failed(world: World) -> None:
     found = next(
@@ -655,7 +673,7 @@ def a_raw_block_volume(world: World) -> None:
     on_windows(world, "raw", csi(VSPHERE.name, "fcd-raw", ""), volumeMode="Block")
 
 
-@situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "MIGRATED_REFUSED"})
+@situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "MIGRATED_REFUSED", "pv-static": "MIGRATED_OK"})
 def a_disk_with_an_mbr_and_an_early_csi_proxy(world: World) -> None:
     for seen in world.hosts:
         seen["release"] = "1.0.2"
@@ -676,6 +694,12 @@ def a_volume_in_a_zone_without_windows_nodes(world: World) -> None:
         world, "pv-far", csi(VSPHERE.name, "fcd-far"), "far", nodeAffinity={"required": {"nodeSelectorTerms": terms}}
     )
     workload(world, "Deployment", "far", pod_spec("far"), replicas=1)
+
+
+@situation("2.1", classes={"pv-orphan": "NATIVE_CSI"})
+def a_volume_attached_to_windows_that_nothing_known_uses(world: World) -> None:
+    volume(world, "pv-orphan", csi(VSPHERE.name, "fcd-orphan"), "orphan")
+    attach(world, "pv-orphan", "win-1", VSPHERE.name, "fcd-orphan")
 
 
 @situation("5.1", "CSI-V25")

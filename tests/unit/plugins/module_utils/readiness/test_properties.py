@@ -141,6 +141,17 @@ def test_what_could_not_be_read_is_said_and_nothing_is_ready(resource: str) -> N
     assert report.verdict != "ready"
     assert [one.object for one in report.findings if one.id == "CSI-C01"] == [resource]
     assert not any(one.severity == "blocker" for one in report.findings), report.findings
+    if resource in ("pods", "csinodes", "daemonsets", "persistentvolumes", "persistentvolumeclaims"):
+        assert not any(one.comes_back == "yes" for one in report.workloads)
+    if resource in ("pods", "csinodes", "daemonsets", "volumeattachments"):
+        assert {one.ok for one in report.nodes if one.drivers} <= {"unknown"}
+
+
+def test_without_classes_only_what_waits_for_a_volume_is_unknown() -> None:
+    world = SITUATIONS["a_claim_that_waits_for_its_first_pod"].world()
+    hide(world, "storageclasses")
+    answers = {one.workload: one.comes_back for one in judge(world.snapshot()).workloads}
+    assert {name for name, answer in answers.items() if answer == "unknown"} == {"Deployment shop/waits"}
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
