@@ -417,6 +417,8 @@ def no_image_for_the_build_of_a_node(world: World) -> None:
 def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["securityContext"] = {"windowsOptions": {"hostProcess": True}}
+    # A real API server takes it only so.
+    spec["hostNetwork"] = True
 
 
 @situation("3.2 #10", "CSI-N33")
