@@ -665,6 +665,12 @@ def an_ext4_disk_that_windows_has_not_mounted_yet(world: World) -> None:
     workload(world, "Deployment", "cold", pod_spec("cold"), replicas=0)
 
 
+@situation("4 hazard", "CSI-V18", classes={"pv-slow": "UNKNOWN"})
+def an_ext4_disk_whose_first_windows_pod_still_waits(world: World) -> None:
+    on_windows(world, "slow", csi(VSPHERE.name, "fcd-slow", "ext4"))
+    world.get("Pod", "slow-0", SHOP)["status"]["phase"] = "Pending"
+
+
 @situation("4 hazard", "CSI-V19")
 def a_disk_that_both_systems_use(world: World) -> None:
     workload(world, "Deployment", "reader", pod_spec("data-db-0", windows=False), on=["linux-1"])
@@ -1160,6 +1166,13 @@ def _operator_8(world: World, version: str) -> None:
 @situation("correction 7", "CSI-T05", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def an_empty_node_is_upgraded_at_once(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
+    world.get("Node", "win-2")["status"]["volumesAttached"] = []
+
+
+@situation("correction 7", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+def no_guard_on_another_platform(world: World) -> None:
+    _operator_8(world, "8.1.0-1a2b3c")
+    world.get("Infrastructure", "cluster")["status"]["platformStatus"]["type"] = "None"
     world.get("Node", "win-2")["status"]["volumesAttached"] = []
 
 

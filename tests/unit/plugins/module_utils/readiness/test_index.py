@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Placement, terms_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
@@ -75,6 +76,14 @@ def test_the_nodes_that_fit_a_pod_are_those_a_daemon_set_of_it_would_go_to(spec:
     daemon_set = DaemonSetFacts("ns", "ds", 0, 0, 0, True, "", (), spec)
     expected = {one.name for one in INDEX.node_list if why_not(daemon_set, INDEX.gate_node(one)) is None}
     assert set(INDEX.names(INDEX.fitting(Placement.from_spec(spec)))) == expected
+
+
+@pytest.mark.parametrize(("operator", "nodes"), [("In", {"n-1"}), ("NotIn", {"n-0", "n-2", "n-3"})])
+def test_a_field_names_a_node(operator: str, nodes: set[str]) -> None:
+    field = {"key": "metadata.name", "operator": operator, "values": ["n-1", "gone"]}
+    terms = terms_of({"nodeSelectorTerms": [{"matchFields": [field]}]})
+    assert terms is not None
+    assert set(INDEX.names(INDEX.matching(terms))) == nodes
 
 
 def test_an_old_zone_of_a_volume_is_found_under_every_name_it_has_now() -> None:
