@@ -84,9 +84,10 @@ def lost(lab: Lab) -> Iterator[str]:
     lab.api.gone(f"{path}/shop?gracePeriodSeconds=0")
 
 
-def preflight(lab: Lab, config: str, *arguments: str, **variables: Any) -> Run:
+def preflight(lab: Lab, config: str, *arguments: str, inventory: str = "", **variables: Any) -> Run:
     given = {"kubewin_kubeconfig": config, **variables}
-    return play("playbooks/preflight.yml", lab.state.inventories["basic-http"], *arguments, variables=given)
+    hosts = inventory or lab.state.inventories["basic-http"]
+    return play("playbooks/preflight.yml", hosts, *arguments, variables=given)
 
 
 def result(run: Run) -> dict[str, Any]:
@@ -127,6 +128,21 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     assert any("/api/v1/pods?" in uri and "resourceVersionMatch=Exact" in uri for uri in lists)
     assert all("limit=500" in uri for uri in lists)
     assert not [entry["requestURI"] for entry in sent if "resourceVersion=0" in entry["requestURI"]]
+
+
+def test_a_host_that_cannot_be_reached_is_unproven_and_stops_nobody(lab: Lab, config: str, tmp_path: Path) -> None:
+    known = yaml.safe_load(Path(lab.state.inventories["basic-http"]).read_text(encoding="utf-8"))
+    known["all"]["children"]["windows"]["hosts"]["win-2"]["ansible_port"] = 9
+    broken = tmp_path / "inventory.yml"
+    broken.write_text(yaml.safe_dump(known), encoding="utf-8")
+    run = preflight(lab, config, inventory=str(broken), kubewin_output_dir=str(tmp_path / "out"))
+    assert run.code == 0, run.screen
+    saved = json.loads((tmp_path / "out" / "snapshot.json").read_text(encoding="utf-8"))
+    seen = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
+    assert set(seen) == {name for name in lab.state.nodes if name.startswith("win-")}
+    assert seen["win-2"]["serving"] is None
+    assert "cannot be reached" in seen["win-2"]["reason"]
+    assert seen["win-1"]["serving"] is not None
 
 
 def test_a_blocker_fails_the_run_and_what_was_written_can_be_judged_again(
