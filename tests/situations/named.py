@@ -299,6 +299,14 @@ def an_old_zone_label_means_the_new_one(world: World) -> None:
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
+@situation("ownership")
+def aks_shows_nobody_its_controllers(world: World) -> None:
+    for one in windows_nodes(world):
+        one["metadata"]["labels"]["kubernetes.azure.com/cluster"] = "mc_group"
+    for driver in (AZURE_DISK, AZURE_FILE):
+        world.remove("Deployment", driver.controller.deployments[0], driver.namespace)
+
+
 # Nodes and drivers
 
 

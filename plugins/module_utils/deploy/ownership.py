@@ -43,6 +43,10 @@ _CSI_PROXY = {
 }
 
 
+# Platforms that run the controllers of their own drivers where the cluster does not show them.
+_HIDDEN = ("aks", "gke")
+
+
 def platform(snapshot: Snapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
     return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
@@ -59,6 +63,12 @@ def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
     if any(_AKS_LABEL in node.labels for node in seen):
         return "aks"
     return ""
+
+
+def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether the platform brings this driver and shows nobody its controller."""
+    name = platform(snapshot)
+    return name in _HIDDEN and name in driver.platform_daemonsets
 
 
 def owner(driver: Driver, snapshot: Snapshot, seen: DaemonSetSeen) -> str:

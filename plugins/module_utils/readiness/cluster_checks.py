@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, surroundings, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, release, surroundings, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import ControllerSeen, Snapshot, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
@@ -43,7 +43,7 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
     return wanted.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(
-            wanted.NodeSeen(node.name, node.build, node.labels, node.runtime, bool(node.annotations))
+            wanted.NodeSeen(node.name, node.build, node.labels, node.runtime, node.of_operator)
             for node in snapshot.nodes
             if node.windows
         ),
@@ -93,7 +93,8 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
     providers = index.providers.get(driver.name, ())
     namespace = providers[0].namespace if providers else controller.seen.namespace if controller else driver.namespace
     version = running(driver, providers[0]) if providers else None
-    if "deployments" not in index.unread:
+    hidden = controller is None and ownership.hides_controller(driver, seen)
+    if "deployments" not in index.unread and not hidden:
         seen_controller = controller.seen if controller is not None else None
         yield from _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller))
         if controller is not None:

@@ -313,6 +313,11 @@ class NodeSeen:
         """Whether it is a Windows node: what the kubelet says, else the label."""
         return (self.os or self.labels.get("kubernetes.io/os", "")) == "windows"
 
+    @property
+    def of_operator(self) -> bool:
+        """Whether the Windows Machine Config Operator prepared it."""
+        return bool(self.annotations) or any(key.startswith(WMCO) for key in self.labels)
+
 
 def _json_map(text: Any) -> dict[str, str]:
     try:
