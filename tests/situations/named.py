@@ -64,7 +64,7 @@ class Situation:
 
     def world(self, base: World | None = None) -> World:
         """A healthy cluster with this planted."""
-        made = (base or healthy()).copy()
+        made = healthy() if base is None else base.copy()
         self.plant(made)
         return made
 
