@@ -35,7 +35,7 @@ VolumeClass = Literal[
     "DEAD",
     "UNKNOWN",
 ]
-"""Of a volume on a node. What each means is in the guide; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are well."""
+"""Of a volume on a node. What each means is on the page of findings; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are well."""
 
 WELL: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
 
