@@ -62,7 +62,8 @@ def panel(title: str, unit: str, lines: Sequence[Line], x: int) -> str:
     parts.append(
         f'<text x="{middle:.1f}" y="{HEIGHT - 14}" {FONT} text-anchor="middle" fill="#777">nodes, 30 pods and 10 volumes each</text>'
     )
-    for line, colour, dash in zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), strict=True):
+    looks = zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), (-8, 20), strict=True)
+    for line, colour, dash, beside in looks:
         points = [place(nodes, value) for nodes, value in zip(NODES, line.values, strict=True)]
         path = "L".join(f"{left:.1f} {level:.1f}" for left, level in points)
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
@@ -70,7 +71,7 @@ def panel(title: str, unit: str, lines: Sequence[Line], x: int) -> str:
         last, level = points[-1]
         told = f"{line.values[-1]:.1f} {unit}" if line.values[-1] < 10 else f"{line.values[-1]:.0f} {unit}"
         parts.append(
-            f'<text x="{last:.1f}" y="{level - 8:.1f}" {FONT} text-anchor="end" fill="{colour}">{line.name}: {told}</text>'
+            f'<text x="{last:.1f}" y="{level + beside:.1f}" {FONT} text-anchor="end" fill="{colour}">{line.name}: {told}</text>'
         )
     return "\n".join(parts)
 
