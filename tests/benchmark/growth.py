@@ -62,7 +62,7 @@ def panel(title: str, unit: str, lines: Sequence[Line], x: int) -> str:
     parts.append(
         f'<text x="{middle:.1f}" y="{HEIGHT - 14}" {FONT} text-anchor="middle" fill="#777">nodes, 30 pods and 10 volumes each</text>'
     )
-    looks = zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), (-8, 20), strict=True)
+    looks = zip(lines, COLOURS, ("", ' stroke-dasharray="6 4"'), (-8, 46), strict=True)
     for line, colour, dash, beside in looks:
         points = [place(nodes, value) for nodes, value in zip(NODES, line.values, strict=True)]
         path = "L".join(f"{left:.1f} {level:.1f}" for left, level in points)

@@ -21,14 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import CONFIG_MAP, Kind
+from lab import handle
 from lab.state import REPOSITORY
 
-from benchmark.fleet import Fleet
+from benchmark import stored
+from benchmark.apipeer import KINDS
+from benchmark.fleet import OBJECTS, Fleet
 from benchmark.report import Row
 from benchmark.rig import PLAYBOOKS, BenchmarkError, environment
 
 # The limits of Kubernetes, with one node in five on Windows.
 LARGE = Fleet(nodes=5000, windows=1000, pods=150_000, volumes=50_000)
+# What a real API server of the lab is loaded with.
+REAL = Fleet(nodes=2000, windows=400, pods=20_000, volumes=5_000)
 # What k8s_info holds in memory without pages; it takes minutes and gigabytes for more.
 SMALL = Fleet(nodes=200, windows=40, pods=6_000, volumes=2_000)
 
@@ -62,18 +68,45 @@ def served(fleet: Fleet) -> Iterator[str]:
         process.communicate(timeout=30)
 
 
-def read(url: str, fleet: Fleet) -> dict[str, Any]:
+@contextlib.contextmanager
+def loaded(fleet: Fleet) -> Iterator[str]:
+    """A lab whose API server holds a cluster, and no controller that would change it; its kubeconfig."""
+    lab = handle.start(f"bench-{os.getpid()}", nodes=1, windows="none", vsphere=False)
+    try:
+        stored.alone(lab)
+        # One after the other: all of them together would be a gigabyte.
+        for path, shelf in fleet.shelves().items():
+            kind = next(one for one in KINDS if one.path() == path)
+            stored.store(lab, (_whole(kind, shelf.item(number)) for number in range(shelf.count)))
+        stored.store(lab, (_whole(CONFIG_MAP, json.dumps(one).encode()) for one in OBJECTS.values()))
+        yield lab.state.kubeconfigs["admin"]
+    finally:
+        lab.stop()
+
+
+def _whole(kind: Kind, item: bytes) -> tuple[str, bytes]:
+    """An object of a list as etcd keeps it."""
+    metadata = json.loads(item)["metadata"]
+    head = json.dumps({"kind": kind.kind, "apiVersion": kind.api_version})[:-1].encode()
+    return stored.key(kind, metadata["name"], metadata.get("namespace", "")), head + b"," + item[1:]
+
+
+def _size(fleet: Fleet) -> str:
+    return f"{fleet.nodes:,} nodes, {fleet.windows:,} of them Windows, {fleet.pods:,} pods, {fleet.volumes:,} volumes"
+
+
+def read(server: str, fleet: Fleet) -> dict[str, Any]:
     """What a process that reads and judges says of itself."""
-    found = _run([url], json.dumps(fleet.hosts()))
+    found = _run([server], json.dumps(fleet.hosts()))
     expected = fleet.volumes * fleet.windows // fleet.nodes
     if found["verdict"] != "ready" or found["volumes"] != expected:
         raise BenchmarkError(f"a healthy cluster with {expected} volumes on Windows was judged {found}")
     return found
 
 
-def decoded(url: str) -> dict[str, Any]:
+def decoded(server: str) -> dict[str, Any]:
     """What json.loads over the same pages takes."""
-    return _run([url, "--json"])
+    return _run([server, "--json"])
 
 
 def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row]]:
@@ -83,12 +116,15 @@ def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row
         ours = read(url, LARGE)
         tell("its pages through json.loads")
         bare = decoded(url)
+    tell(f"a real API server with {REAL.nodes:,} nodes")
+    with loaded(REAL) as config:
+        real = read(config, REAL)
+        plain = decoded(config)
     tell(f"a cluster of {SMALL.nodes} nodes, through kubernetes.core.k8s_info")
     with served(SMALL) as url:
         mine = _play(folder, "readiness_ours.yml", url, SMALL)
         theirs = _play(folder, "readiness_peer.yml", url, SMALL)
-    large = f"{LARGE.nodes:,} nodes, {LARGE.windows:,} of them Windows, {LARGE.pods:,} pods, {LARGE.volumes:,} volumes"
-    small = f"{SMALL.nodes:,} nodes, {SMALL.windows:,} of them Windows, {SMALL.pods:,} pods, {SMALL.volumes:,} volumes"
+    large, real_size, small = map(_size, (LARGE, REAL, SMALL))
     return {
         f"Reading and judging {large} ({bare['bytes'] / 1e6:,.0f} MB), beside json.loads alone over the same pages": [
             Row("share of its CPU", ours["cpu"] / bare["cpu"], digits=2, at_most=0.3),
@@ -97,6 +133,12 @@ def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row
             Row("of it judging", ours["cpu"] - ours["reading"], unit="s", digits=1),
             Row("memory, at most", ours["mib"], unit="MiB", at_most=200),
             Row("time, most of it the peer's", ours["seconds"], unit="s"),
+        ],
+        f"{real_size} ({plain['bytes'] / 1e6:,.0f} MB) on a real API server": [
+            Row("share of the CPU of json.loads", real["cpu"] / plain["cpu"], digits=2, at_most=0.3),
+            Row("CPU", real["cpu"], plain["cpu"], "s", 1),
+            Row("memory, at most", real["mib"], unit="MiB", at_most=200),
+            Row("time, most of it the server's", real["seconds"], unit="s"),
         ],
         f"{small}: a play with readiness_info, and one that asks the same lists with k8s_info and judges nothing": [
             Row("CPU", mine.cpu, theirs.cpu, "s", 1),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A process that reads a cluster once and says what that cost.
 
-``python -m benchmark.reading URL``, with a JSON list of what was seen on hosts on standard input: reads and judges as
+``python -m benchmark.reading SERVER``, with a JSON list of what was seen on hosts on standard input: reads and judges as
 readiness_info does. With ``--json``: the same pages through json.loads, of which only the decoding is counted.
 """
 
@@ -75,10 +75,12 @@ def decoding(client: Client) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmark.reading", description=__doc__)
-    parser.add_argument("url")
+    parser.add_argument("server", help="URL of a peer, or kubeconfig")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    client = patiently(lambda: get_api_client(host=options.url, api_key="peer"), 60)
+    peer = options.server.startswith("http:")
+    access = {"host": options.server, "api_key": "peer"} if peer else {"kubeconfig": options.server}
+    client = patiently(lambda: get_api_client(**access), 60)
     found = decoding(client) if options.json else ours(client, json.load(sys.stdin))
     found["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(found))
