@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
 
 display = Display()
+
+NAME = "enable-csi.json"
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "dict", "default": []},
@@ -46,20 +48,10 @@ class ActionModule(ActionBase):
 
 
 def _write(folder: str, summary: dict[str, Any]) -> str:
-    path = os.path.join(folder, "enable-csi.json")
     try:
-        os.makedirs(folder, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=folder, prefix=".enable-csi-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(summary, file, indent=2, sort_keys=True)
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        return write_whole(folder, NAME, json.dumps(summary, indent=2, sort_keys=True).encode())
     except OSError as error:
         raise AnsibleActionFail(
-            f"cannot write the summary to {path}: {error.strerror}. "
+            f"cannot write the summary to {os.path.join(folder, NAME)}: {error.strerror}. "
             "Set kubewin_output_dir to a folder that can be written, or leave it unset."
         ) from error
-    return path

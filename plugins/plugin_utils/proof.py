@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.table import render_table
+from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 
 _SHOWN = {"not_run": "not tried"}
 

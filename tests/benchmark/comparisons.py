@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmark import gate
+from benchmark import gate, readiness
 from benchmark.report import Row
 from benchmark.rig import BenchmarkError, Figures, Rig
 
@@ -175,11 +175,17 @@ def waiting(plan: Plan) -> dict[str, Sequence[Row]]:
     return gate.measure(plan.rig.folder, plan.tell)
 
 
+def judging(plan: Plan) -> dict[str, Sequence[Row]]:
+    """A large cluster read and judged."""
+    return readiness.measure(plan.rig.folder, plan.tell)
+
+
 COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {
     "single": single,
     "push": push,
     "many": many,
     "gate": waiting,
+    "readiness": judging,
 }
 
 

@@ -34,6 +34,7 @@ TARGETS = (
 # What needs Go, disk and packages of the machine, by what it is for.
 FOR_CHECKS = ("check", "test")
 FOR_LAB = ("test", "lab-tests", "torture", "bench", "demo")
+FOR_TESTS = ("test", "lab-tests", "torture")
 # Lanes by target; every other target needs the main one alone.
 NEEDS: dict[str, tuple[str, ...]] = {"check": tuple(LANES), "test": tuple(LANES), "lab-tests": CORES, "torture": CORES}
 
@@ -178,7 +179,12 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     words = [word for word in options.words if word != "--"]
     try:
-        pythons = machine.require(tell, checks=options.target in FOR_CHECKS, lab=options.target in FOR_LAB)
+        pythons = machine.require(
+            tell,
+            checks=options.target in FOR_CHECKS,
+            lab=options.target in FOR_LAB,
+            tests=options.target in FOR_TESTS,
+        )
         if pythons is None:
             return 2
         return dispatch(options.target, words, pythons)

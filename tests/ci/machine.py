@@ -28,6 +28,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "util-linux": ("unshare",),
 }
 FOR_CHECKS: dict[str, tuple[str, ...]] = {"shellcheck": ("shellcheck",)}
+# The report is opened in a browser. Debian's package without windows is the smallest; any Chromium does.
+FOR_TESTS: dict[str, tuple[str, ...]] = {
+    "chromium-headless-shell": ("chromium-headless-shell", "chromium", "google-chrome")
+}
 FOR_WINE: dict[str, tuple[str, ...]] = {
     "wine64": WINE,
     "gcc-mingw-w64-x86-64-win32": ("x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-gcc-win32"),
@@ -121,12 +125,12 @@ def absent(packages: dict[str, tuple[str, ...]]) -> list[str]:
     return [name for name, commands in packages.items() if not present(commands)]
 
 
-def probe(*, checks: bool, lab: bool) -> Findings:
+def probe(*, checks: bool, lab: bool, tests: bool = False) -> Findings:
     """Looks at everything that the asked-for work needs; well under a second."""
     findings = Findings()
     findings.problems += filter(None, [probe_disk(), probe_go(), probe_memory()] if lab or checks else [probe_disk()])
     packages = {**NEEDED, **(FOR_CHECKS if checks else {})} if lab or checks else {}
-    findings.packages += absent(packages)
+    findings.packages += absent({**packages, **(FOR_TESTS if tests else {})})
     return findings
 
 
@@ -172,9 +176,9 @@ def usable_pythons(say: Say) -> dict[str, Python] | str:
         return str(error)
 
 
-def require(say: Say, *, checks: bool = False, lab: bool = False) -> dict[str, Python] | None:
+def require(say: Say, *, checks: bool = False, lab: bool = False, tests: bool = False) -> dict[str, Python] | None:
     """Probes, installs what it may, and says what stops the run. The machine's Pythons if the run can go on."""
-    findings = probe(checks=checks, lab=lab)
+    findings = probe(checks=checks, lab=lab, tests=tests)
     wine = absent(FOR_WINE) if lab else []
     if os.geteuid() != 0:
         findings.packages += wine

@@ -9,8 +9,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from integration.playbooks import play
-from integration.test_connections import lines
+from integration.playbooks import lines, play
 from lab import handle
 from lab.handle import Lab
 from lab.windows.faults import Rule

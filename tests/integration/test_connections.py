@@ -9,7 +9,6 @@ that is what breaks tasks on localhost.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from integration.kube import also_holds
-from integration.playbooks import ROOT, play
+from integration.playbooks import lines, play
 from lab import handle
 from lab.handle import Lab
 
@@ -47,12 +46,6 @@ def mixed(lab: Lab, folder: Path, transports: tuple[str, ...]) -> Path:
     inventory = {"all": {"vars": everywhere, "hosts": {"localhost": {}}, "children": {"windows": {"hosts": hosts}}}}
     path.write_text(yaml.safe_dump(inventory), encoding="utf-8")
     return path
-
-
-def lines() -> list[str]:
-    """The ansible-core lines that this machine has; CI fails before this when one is missing."""
-    index = json.loads((ROOT / ".work" / "lanes.json").read_text(encoding="utf-8"))["lanes"]
-    return [name.removeprefix("core-") for name in sorted(index, reverse=True)]
 
 
 def test_every_connection_under_every_ansible_core_line(five: Lab, tmp_path: Path) -> None:

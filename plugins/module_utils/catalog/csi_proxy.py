@@ -17,6 +17,9 @@ FLOOR = "1.1.3"
 
 RECOMMENDED = "1.3.0"
 
+WMIC_OPTIONAL_FROM = 26100
+"""First Windows build that brings wmic.exe as an option only."""
+
 PIPE_PREFIX = "csi-proxy-"
 
 SERVICE_NAMES = ("csi-proxy", "csiproxy")

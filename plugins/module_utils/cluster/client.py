@@ -40,6 +40,9 @@ FIELD_MANAGER = "kubewin.csi"
 # Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
 PAGE = 500
 
+# Seconds of silence after which a request is given up and made again.
+_SILENCE = 30.0
+
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
 # JSON is encoded by all of them.
@@ -133,17 +136,47 @@ class Client:
         self, kind: Kind, namespace: str | None, label_selector: str | None, field_selector: str | None
     ) -> Listing:
         items: list[dict[str, Any]] = []
-        token: str | None = None
+        version = ""
+        for page in self.pages(
+            kind, json.loads, namespace, label_selector=label_selector, field_selector=field_selector
+        ):
+            items.extend(page.get("items") or [])
+            version = str((page.get("metadata") or {}).get("resourceVersion", ""))
+        return Listing(items=tuple(items), resource_version=version)
+
+    def pages(
+        self, kind: Kind, decode: Callable[[bytes], Any], namespace: str | None = None, *,
+        label_selector: str | None = None, field_selector: str | None = None, at: str = "",
+    ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
+        """A list page by page, each as decode makes it of the server's bytes (ValueError: that is no page).
+
+        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises Gone when the
+        server no longer has it; the pages that came before are then part of nothing.
+        """
+        query: dict[str, Any] = {"resource_version": at, "query_params": [("resourceVersionMatch", "Exact")]}
+        query = query if at else {}
+        version = at
         while True:
             page = self._json(
-                "list", kind, namespace, None, "GET", kind.path(namespace),
-                label_selector=label_selector, field_selector=field_selector, limit=PAGE, _continue=token,
+                "list", kind, namespace, None, "GET", kind.path(namespace), decode=decode,
+                label_selector=label_selector, field_selector=field_selector, limit=PAGE,
+                # A page may take long; half the patience leaves time for a second try.
+                _request_timeout=max(_SILENCE, self.retry_for / 2), **query,
             ).body  # fmt: skip
-            items.extend(page.get("items") or [])
             metadata = page.get("metadata") or {}
-            token = metadata.get("continue") or None
-            if token is None:
-                return Listing(items=tuple(items), resource_version=str(metadata.get("resourceVersion", "")))
+            shown = str(metadata.get("resourceVersion") or "")
+            if version and shown and shown != version:
+                raise Gone(
+                    f"list {describe(kind, namespace, None)}: a page shows resourceVersion {shown} where {version} was "
+                    "expected, so the pages do not belong together",
+                    "gone", 410,
+                )  # fmt: skip
+            version = version or shown
+            yield page
+            if not metadata.get("continue"):
+                return
+            # The token says which state; naming it twice is an error.
+            query = {"_continue": metadata["continue"]}
 
     def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
         """Server-side apply with our field manager.
@@ -195,7 +228,7 @@ class Client:
             "propagationPolicy": policy,
             **({"dryRun": ["All"]} if dry_run else {}),
         }
-        query = {"dry_run": "All"} if dry_run else {}
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         try:
             self._json("delete", kind, namespace, name, "DELETE", kind.path(namespace, name), body=body, **query)
         except ClusterError as error:
@@ -303,26 +336,36 @@ class Client:
             ) from error
 
     def _json(
-        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, **params: Any
-    ) -> Answer:
-        response = self._patiently(verb, kind, namespace, name, method, path, **params)
-        self._note_clock(response.headers)
-        body = json.loads(response.data)
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, *,
+        decode: Callable[[bytes], Any] = json.loads, **params: Any
+    ) -> Answer:  # fmt: skip
+        data, headers = self._patiently(verb, kind, namespace, name, method, path, **params)
+        self._note_clock(headers)
+        try:
+            body = decode(data)
+        except ValueError as error:
+            raise ClusterError(
+                f"{verb} {describe(kind, namespace, name)}: the answer is not what an API server sends ({error}). "
+                "Check host and proxy.",
+                "api_error",
+            ) from error
         if not isinstance(body, dict):
             raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the answer is no object", "api_error")
-        return Answer(body=body, warnings=_warnings(response.headers))
+        return Answer(body=body, warnings=_warnings(headers))
 
     def _patiently(
         self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str,
         unheard: int = 0, **params: Any
-    ) -> Any:  # fmt: skip
-        """unheard: a status that passes by itself within a few seconds."""
+    ) -> tuple[bytes, Any]:  # fmt: skip
+        """The whole body, and the headers. unheard: a status that passes by itself within a few seconds."""
         started = self._clock()
         pause = 0.2
         doubted = False
         while True:
             try:
-                return self._once(method, path, **params)
+                response = self._once(method, path, **params)
+                # Here, because a connection can also break in the middle of the body.
+                return response.data, response.headers
             except Exception as error:
                 status = status_of(error)
                 now = self._clock()
@@ -334,7 +377,8 @@ class Client:
                         raise Unreachable(
                             f"no answer from the API server for {self.retry_for:.0f} s ({verb} "
                             f"{describe(kind, namespace, name)}): "
-                            f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right.",
+                            f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right. One "
+                            "that is only slow gets more time with api_timeout.",
                             "unreachable",
                         ) from error
                 elif status in (401, 403):
@@ -375,7 +419,7 @@ class Client:
 
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = params.pop("body", None)
-        params.setdefault("_request_timeout", 30)
+        params.setdefault("_request_timeout", _SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
         return self._dynamic.request(method, path, body=body, serialize=False, **params)

@@ -64,6 +64,11 @@ _CANNOT = re.compile(
 )
 
 
+def rule(verb: str, group: str, resource: str) -> str:
+    """The rule of a role that allows something, as YAML."""
+    return f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+
+
 def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, message: str) -> ClusterError:
     """403: names verb and resource, and the rule that is missing."""
     match = _CANNOT.search(message)
@@ -83,10 +88,9 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
         # Admission answers 403 too; a missing rule is not what would help.
         return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
     where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"
-    rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
     return ClusterError(
         f"not allowed: {user} cannot {verb} {resource} ({where}; wanted for {describe(kind, namespace, name)}). "
-        f"Add this rule to a role of that account: {rule}. The least-privilege role shipped in "
+        f"Add this rule to a role of that account: {rule(verb, group, resource)}. The least-privilege role shipped in "
         f"roles/csi_driver/files/kubewin-rbac.yaml holds all that is needed.",
         "forbidden",
         403,

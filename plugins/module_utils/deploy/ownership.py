@@ -15,7 +15,7 @@ components.gke.io annotations beside the addon manager's label
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
@@ -25,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     MANAGER,
     DaemonSetSeen,
     Marks,
+    NodeSeen,
     Snapshot,
     Wanted,
 )
@@ -55,6 +56,10 @@ _CSI_PROXY = {
     "gke": "the node image",
     "rke2": "rancher-wins",
 }
+
+
+# Platforms that run the controllers of their own drivers where the cluster does not show them.
+_HIDDEN = ("aks", "gke")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +112,26 @@ def described(owner: Owner) -> str:
 
 def platform(snapshot: Snapshot) -> str:
     """A key of PLATFORMS, or an empty text where nothing shows one."""
-    if snapshot.openshift or any(node.wmco for node in snapshot.nodes):
+    return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
+
+
+def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
+    """The same from the API server's gitVersion and the Windows Nodes alone."""
+    seen = list(nodes)
+    if any(node.wmco for node in seen):
         return "openshift"
     for mark, name in _BUILDS:
-        if mark in snapshot.kubernetes:
+        if mark in kubernetes:
             return name
-    if any(_AKS_LABEL in node.labels for node in snapshot.nodes):
+    if any(_AKS_LABEL in node.labels for node in seen):
         return "aks"
     return ""
+
+
+def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether the platform brings this driver and shows nobody its controller."""
+    name = platform(snapshot)
+    return name in _HIDDEN and name in driver.platform_daemonsets
 
 
 def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provider, ...]:

@@ -52,6 +52,11 @@ def running_release(driver: Driver, controller: ControllerSeen | None, snapshot:
     return Running((), "")
 
 
+def is_skewed(running: Running, version: Version) -> bool:
+    """Whether a node plugin of that release and the controller are of different minor releases."""
+    return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
+
+
 def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, snapshot: Snapshot) -> Choice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
     running = running_release(driver, controller, snapshot)
@@ -87,7 +92,7 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
     findings += _told_by_openshift(driver, controller, running, snapshot)
-    if running.versions and version.minor not in [one.minor for one in running.versions]:
+    if is_skewed(running, version):
         findings.append(_skew(driver, wanted, controller, running.versions[0], version))
     return Choice(version, rule, source, tuple(findings))
 
@@ -113,7 +118,7 @@ def _mode(
 
 def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
     text = f"version {near[0]} in mode {near[1].mode}"
-    if running.versions and near[0].minor not in [one.minor for one in running.versions]:
+    if is_skewed(running, near[0]):
         text += ", with allow_version_skew when the controller stays at its release"
     return text
 

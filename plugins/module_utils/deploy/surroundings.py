@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 )
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
-_FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
+FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
 
 PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
 LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
@@ -337,7 +337,7 @@ def parameter_findings(wanted: Wanted, rendered: Mapping[str, Any], driver: Driv
         remedy = "set storage_class.parameters, or use volumes that name theirs themselves"
         yield Finding("CSI-D46", "note", subject, message, remedy)
     for key, value in parameters.items():
-        if key.lower() in _FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
+        if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
             usable = " or ".join(one or "empty" for one in driver.fstypes)
             message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows; expected {usable}"
             yield Finding(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import term_matches, tolerates
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import covers, term_matches
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
 # https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
@@ -74,7 +74,7 @@ def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]
     for taint in facts.taints:
         if taint.effect == "PreferNoSchedule" or _says_windows(taint):
             continue
-        if not any(tolerates(one, taint) for one in tolerations):
+        if not any(covers(one, taint) for one in tolerations):
             shown = f"{taint.key}={taint.value}" if taint.value else taint.key
             return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
     if not image and not node.image():

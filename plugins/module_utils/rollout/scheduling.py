@@ -52,10 +52,11 @@ def term_matches(term: Mapping[str, Any], node: NodeFacts) -> bool:
     if not expressions and not fields:
         return False
     by_field = {"metadata.name": node.name}
-    return all(_holds(one, node.labels) for one in expressions) and all(_holds(one, by_field) for one in fields)
+    return all(holds(one, node.labels) for one in expressions) and all(holds(one, by_field) for one in fields)
 
 
-def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether one expression of a node selector holds for labels."""
     key, operator, values = str(expression.get("key")), expression.get("operator"), expression.get("values") or []
     value = labels.get(key)
     if operator == "In":
@@ -80,12 +81,22 @@ def _tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
         return True
     if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
         return True
-    return any(tolerates(one, taint) for one in daemon_set.pod_spec.get("tolerations") or [])
+    return any(covers(one, taint) for one in daemon_set.pod_spec.get("tolerations") or [])
 
 
-def tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
-    """Whether one toleration of a pod covers a taint."""
-    effect, key = toleration.get("effect") or "", toleration.get("key") or ""
+def covers(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    """Whether a toleration of a pod, as the API has it, accepts a taint."""
+    return tolerates(
+        taint,
+        key=toleration.get("key") or "",
+        operator=toleration.get("operator") or "Equal",
+        value=toleration.get("value") or "",
+        effect=toleration.get("effect") or "",
+    )
+
+
+def tolerates(taint: Taint, *, key: str, operator: str, value: str, effect: str) -> bool:
+    """Whether a toleration with these fields, empty where it has none, accepts a taint."""
     if effect not in ("", taint.effect) or key not in ("", taint.key):
         return False
-    return toleration.get("operator") == "Exists" or bool(key and (toleration.get("value") or "") == taint.value)
+    return operator == "Exists" or (bool(key) and value == taint.value)

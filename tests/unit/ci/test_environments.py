@@ -195,6 +195,18 @@ def test_packages_are_only_named_where_they_cannot_be_installed(monkeypatch: pyt
     assert trouble == "packages are missing; run: sudo apt-get install -y --no-install-recommends wine64 shellcheck"
 
 
+def test_only_what_runs_tests_needs_a_browser_and_any_chromium_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "chromium-headless-shell" in machine.probe(checks=False, lab=False, tests=True).packages
+    assert "chromium-headless-shell" not in machine.probe(checks=True, lab=True).packages
+
+    (tmp_path / "google-chrome").touch(mode=0o755)
+    assert "chromium-headless-shell" not in machine.probe(checks=False, lab=False, tests=True).packages
+
+
 def test_an_old_go_is_refused_with_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n", encoding="utf-8")

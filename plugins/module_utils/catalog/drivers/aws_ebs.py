@@ -124,6 +124,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348", "26100"),
     windows_since={"20348": "1.12.0", "26100": "1.56.0"},
     fstypes=("ntfs",),
+    unnamed_fstype="ext4",
     mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},

@@ -1,0 +1,40 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints what the module of the same name found, as a table that people read; the module does the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+# What goes to a job's statistics where nothing was written: short enough for any job.
+_STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
+
+
+class ActionModule(ActionBase):
+    """Runs the module where the task runs."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        result.update(self._execute_module(module_name="kubewin.csi.readiness_info", task_vars=task_vars))
+        if "verdict" not in result:
+            return result
+        display.display("")
+        for line in result["table"]:
+            display.display(line)
+        for path in result["paths"].values():
+            display.display(f"written to {path}")
+        if not result["paths"]:
+            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
+            summary = {key: result[key] for key in _STATISTIC}
+            result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
+        return result

@@ -1,0 +1,300 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: windows_nodes
+short_description: The Windows hosts behind a cluster's Nodes
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Lists the Windows Nodes of a cluster, and the instances that the Windows Machine Config Operator (WMCO) is told of in the
+    ConfigMap C(windows-instances), as hosts.
+  - A host is called as its Node, and its variable C(kubewin_node_name) says so too. The playbooks verify that on the host.
+  - Everything is listed, also what nothing can be done with. A Node without an address to connect to is in the group
+    C(kubewin_unreachable), and its variable C(kubewin_unreachable_because) says why. An instance that is no Node is in the
+    group C(kubewin_without_node), and its variable C(kubewin_without_node_because) says why.
+  - All other hosts are in the group C(kubewin_windows), a child of C(windows), which is what the playbooks work on.
+  - Users and passwords are not set; they come from the inventory's other variables or from AWX's Machine credential.
+  - The file's name must end in C(windows_nodes.yml) or C(windows_nodes.yaml).
+extends_documentation_fragment:
+  - ansible.builtin.constructed
+  - ansible.builtin.inventory_cache
+  - kubewin.csi.cluster
+options:
+  plugin:
+    description: Says that the file is for this plugin.
+    type: str
+    required: true
+    choices: [kubewin.csi.windows_nodes]
+  sources:
+    description:
+      - Where hosts are looked for.
+      - V(windows_instances) alone lists only the instances that WMCO is told of. Where there is no such ConfigMap it adds
+        nothing.
+    type: list
+    elements: str
+    choices: [nodes, windows_instances]
+    default: [nodes, windows_instances]
+  wmco_namespace:
+    description: Namespace of the operator, where its ConfigMap C(windows-instances) is.
+    type: str
+    default: openshift-windows-machine-config-operator
+  address:
+    description:
+      - Which address becomes C(ansible_host), best first.
+      - C(windows_instance) is the key in WMCO's ConfigMap. C(InternalIP), C(ExternalIP), C(InternalDNS), C(ExternalDNS) and
+        C(Hostname) are what the Node tells under C(status.addresses). C(annotation:KEY) and C(label:KEY) are values on
+        the Node.
+      - Values that are neither an IP address nor a host name are passed over, and so are link-local addresses.
+      - Where this is not enough, O(compose) an C(ansible_host).
+    type: list
+    elements: str
+    default: [windows_instance, InternalIP]
+  ip_family:
+    description: Families that can be connected to, the preferred one first. The order of O(address) goes before it.
+    type: list
+    elements: str
+    choices: [ipv4, ipv6]
+    default: [ipv4, ipv6]
+  connection:
+    description:
+      - What C(ansible_connection) becomes. V(ssh) sets C(ansible_shell_type=cmd) too.
+      - V(auto) is V(ssh) on OpenShift, because WMCO's nodes are only known to have that, and V(winrm) anywhere else.
+      - V(none) sets nothing, so that group variables decide.
+    type: str
+    choices: [auto, winrm, psrp, ssh, none]
+    default: auto
+  port:
+    description: What C(ansible_port) becomes. Without it the connection's own default counts.
+    type: int
+  annotations:
+    description:
+      - Annotations of Nodes to give as C(kubewin_node.annotations), besides those that O(address) names and WMCO's versions.
+      - Others are not read into the inventory or its cache, because anybody may keep anything there.
+    type: list
+    elements: str
+    default: []
+  readiness_report:
+    description:
+      - A readiness report of this cluster, as JSON. Hosts then get the variables C(kubewin_verdict) (V(ignore:ready),
+        V(ignore:blocked) or V(ignore:unknown)), C(kubewin_verdict_because), C(kubewin_verdict_taken_at), C(kubewin_verdict_age) in seconds and
+        C(kubewin_verdict_target) (the versions that were asked about, empty for the cluster as it is), and are in the group
+        C(kubewin_verdict_ready), C(kubewin_verdict_blocked) or C(kubewin_verdict_unknown).
+      - Read each time, never cached. It serves to choose hosts; the playbooks decide by what they see themselves.
+      - A relative path starts at the current directory.
+    type: path
+notes:
+  - Groups besides those above are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
+    (who prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(nobody)),
+    C(kubewin_build_NUMBER) and C(kubewin_driver_NAME).
+  - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
+    That it is named there proves nothing about it; see P(kubewin.csi.drivers#lookup) for the names.
+  - Variables besides those above are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
+    C(kubewin_registered_drivers), C(kubewin_address_from), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
+    C(kubelet_version), C(os_image), C(labels), C(annotations) and C(addresses)), and for WMCO's instances C(kubewin_instance) and
+    C(kubewin_instance_user).
+  - Access works by environment alone, with C(K8S_AUTH_*), C(KUBECONFIG), in a pod of the cluster, or with AWX's credential
+    "OpenShift or Kubernetes API Bearer Token". The rules that are needed are in C(roles/csi_driver/files/kubewin-rbac.yaml).
+  - A cache is kept apart by file, API server, user and the options that decide what is read. It holds no secret. Where server and
+    user cannot be told without asking, nothing is cached.
+  - Ansible goes on with an empty inventory when a source fails, unless C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED) is set.
+  - Several clusters in one inventory are refused when they have a Node of the same name. The playbooks work on one cluster.
+seealso:
+  - module: kubewin.csi.node_info
+"""
+
+EXAMPLES = r"""
+# This line is enough: everything below has a default. Access comes from KUBECONFIG, K8S_AUTH_* or AWX's credential.
+plugin: kubewin.csi.windows_nodes
+
+# By ssh, at the address that somebody wrote to an annotation, else at the Node's own; IPv6 first.
+connection: ssh
+port: 2222
+address: [annotation:example.com/management-address, InternalIP, Hostname]
+ip_family: [ipv6, ipv4]
+
+# The users that WMCO has for its instances. Hosts for which an expression fails are left as they are, unless strict is true.
+compose:
+  ansible_user: kubewin_instance_user
+
+# A group for each zone, and one of the hosts that can be worked on now.
+keyed_groups:
+  - prefix: zone
+    key: kubewin_node.labels['topology.kubernetes.io/zone'] | default('none')
+groups:
+  free_to_change: kubewin_node.ready and not kubewin_node.unschedulable
+
+# Kept for ten minutes.
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: ~/.cache/kubewin-inventory
+cache_timeout: 600
+
+# With the verdicts of a report that was saved before.
+readiness_report: readiness.json
+"""
+
+import importlib.util
+import json
+import socket
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import CLUSTER_ARG_SPEC, patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.identity import Identity, identity
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.inventory_view import look
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.foreign import foreign
+
+_ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
+
+
+class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
+    """Reads options, asks the cluster or the cache, and hands over what module_utils/inventory made of it."""
+
+    NAME = "kubewin.csi.windows_nodes"
+
+    def verify_file(self, path: str) -> bool:
+        """By its name, as Ansible asks every plugin about every file."""
+        return path.endswith(("windows_nodes.yml", "windows_nodes.yaml")) and bool(
+            BaseInventoryPlugin.verify_file(self, path)
+        )
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Fill the inventory. AnsibleParserError says what was found, expected and what to do."""
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        if problem := address.wrong(self.get_option("address")):
+            raise AnsibleParserError(problem)
+        sources = self.get_option("sources")
+        wishes = Wishes(
+            nodes="nodes" in sources,
+            instances="windows_instances" in sources,
+            address=tuple(self.get_option("address")),
+            ip_family=tuple(self.get_option("ip_family")),
+            connection=self.get_option("connection"),
+            port=self.get_option("port"),
+        )
+        seen = self._seen(path, cache, wishes)
+        judged = self._verdicts(seen)
+        inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
+        for host in listing.hosts(seen, wishes):
+            self._add(inventory, host, judged.get(host.name, {}), seen.server)
+
+    def _seen(self, path: str, cache: bool, wishes: Wishes) -> Seen:
+        """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
+        access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
+        whose = identity(access)
+        key = self._key(path, whose, wishes) if whose is not None and self.get_option("cache") else None
+        if key is not None and cache:
+            try:
+                return Seen.from_dict(self._cache[key])
+            except (KeyError, TypeError, ValueError):
+                # Not there, too old, or written by another release.
+                pass
+        seen = self._look(access, whose, wishes)
+        if key is not None:
+            self._cache[key] = seen.as_dict()
+        return seen
+
+    def _key(self, path: str, whose: Identity, wishes: Wishes) -> str:
+        read = [wishes.instances, self.get_option("wmco_namespace"), self._annotations()]
+        return f"{self.get_cache_key(path)}_{whose.narrowed(read)}"
+
+    def _look(self, access: Mapping[str, Any], whose: Identity | None, wishes: Wishes) -> Seen:
+        if importlib.util.find_spec("kubernetes") is None:
+            raise AnsibleParserError(
+                "the Python package kubernetes is not there for the Python that runs Ansible: pip install -r requirements.txt of "
+                "this collection"
+            )
+        given = access.get("kubeconfig")
+        named = f" by kubeconfig {given}" if isinstance(given, str) else ""
+        try:
+            client = patiently(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
+            seen = look(
+                client,
+                whose.server if whose is not None else "",
+                instances_in=self.get_option("wmco_namespace") if wishes.instances else None,
+                annotations=self._annotations(),
+            )
+        except ClusterError as error:
+            raise AnsibleParserError(str(error)) from error
+        return seen.resolved({name: _addresses(name) for name in listing.unknown_names(seen)})
+
+    def _annotations(self) -> list[str]:
+        prefix = "annotation:"
+        named = [one[len(prefix) :] for one in self.get_option("address") if one.startswith(prefix)]
+        return sorted({*named, *self.get_option("annotations")})
+
+    def _verdicts(self, seen: Seen) -> dict[str, dict[str, Any]]:
+        path = self.get_option("readiness_report")
+        if path is None:
+            return {}
+        try:
+            report = json.loads(Path(path).read_text(encoding="utf-8"))
+            return verdicts(report, [node.name for node in seen.nodes], datetime.now(timezone.utc))
+        except (OSError, ValueError) as error:
+            raise AnsibleParserError(
+                f"readiness_report {path} cannot be used: {error}. Expected is a report that this collection's preflight saved "
+                "as JSON for this cluster: save it anew, or leave the option out"
+            ) from error
+
+    def _add(self, inventory: Any, host: Listed, verdict: Mapping[str, Any], server: str) -> None:
+        there = inventory.get_host(host.name)
+        already = there.get_vars() if there is not None else {}
+        if already.get("kubewin_cluster", server) != server:
+            raise AnsibleParserError(
+                f"{host.name} is a Node of {already['kubewin_cluster']} and of {server}, and would be one host: list one "
+                "cluster per inventory, the playbooks work on one at a time"
+            )
+        inventory.add_host(host.name)
+        strict = self.get_option("strict")
+        own = foreign({**host.variables, **verdict})
+        placed = host.composed(self._composed({**already, **own}, host.name, strict), self.get_option("ip_family"))
+        for name, value in {**foreign(placed.variables), **foreign(verdict)}.items():
+            inventory.set_variable(host.name, name, value)
+        for group in (
+            *placed.groups,
+            placed.place,
+            *([f"kubewin_verdict_{verdict['kubewin_verdict']}"] if verdict else []),
+        ):
+            inventory.add_child(inventory.add_group(self._sanitize_group_name(group)), host.name)
+        variables = inventory.get_host(host.name).get_vars()
+        self._add_host_to_composed_groups(self.get_option("groups"), variables, host.name, strict)
+        self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host.name, strict)
+
+    def _composed(self, variables: Mapping[str, Any], host: str, strict: bool) -> dict[str, Any]:
+        """What the option compose makes, before any of it is a variable: an inventory has no way to take one back."""
+        found = {}
+        for name, expression in self.get_option("compose").items():
+            try:
+                found[name] = self._compose(expression, variables)
+            except Exception as error:
+                if strict:
+                    raise AnsibleParserError(
+                        f"compose cannot make {name} for {host}: {error}. Correct the expression, or set strict to false to "
+                        "leave such variables out"
+                    ) from error
+        return found
+
+
+def _addresses(name: str) -> tuple[str, ...]:
+    """What a name means in DNS, IPv4 as the operator resolves it; nothing when DNS does not know it."""
+    try:
+        found = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError:
+        return ()
+    return tuple(sorted({str(one[4][0]) for one in found}))

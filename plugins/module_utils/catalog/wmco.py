@@ -1,0 +1,100 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Windows Machine Config Operator's lines: which OpenShift each is for, and what it does to storage on its nodes.
+
+Source: go.mod, pkg/nodeconfig/nodeconfig.go, pkg/services/services.go and pkg/servicescm/servicescm.go of each branch
+release-4.N of https://github.com/openshift/windows-machine-config-operator; config/v1/types_feature.go of each branch of
+https://github.com/openshift/api; enhancements/windows-containers/csi-proxy.md of https://github.com/openshift/enhancements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+
+_AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"
+_AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
+_CINDER = "kubernetes.io/cinder"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One minor release of OpenShift with the operator that belongs to it.
+
+    wmco: what the operator's versions of this line begin with. csi_proxy_since: first that brings csi-proxy, None when none
+    does. not_migrated: in-tree plugins that OpenShift's default feature set leaves in-tree. windows_in_tree: those that the
+    operator keeps in-tree on its nodes from windows_in_tree_since on, whatever the rest of the cluster does. guard: the
+    platform, as Infrastructure tells it, on which nodes with volumes are held back when the operator moves to this line.
+    """
+
+    openshift: str
+    kubernetes: str
+    wmco: str
+    csi_proxy_since: str | None
+    not_migrated: tuple[str, ...] = ()
+    windows_in_tree: tuple[str, ...] = ()
+    windows_in_tree_since: str = ""
+    guard: str = ""
+
+    def brings_csi_proxy(self, version: Version) -> bool:
+        """Whether an operator of this line brings csi-proxy."""
+        return self.csi_proxy_since is not None and version.release >= parse(self.csi_proxy_since).release
+
+    def in_tree_on_windows(self, version: Version) -> tuple[str, ...]:
+        """In-tree plugins that an operator of this line keeps in-tree on its nodes."""
+        since = self.windows_in_tree_since
+        return self.windows_in_tree if since and version.release >= parse(since).release else ()
+
+
+_UP_TO_410 = (_AWS, _CINDER, _GCE, _AZURE_DISK, _AZURE_FILE, _VSPHERE)
+
+LINES: tuple[Line, ...] = (
+    Line("4.10", "1.23", "5", None, not_migrated=_UP_TO_410),
+    Line("4.11", "1.24", "6", None, not_migrated=(_AWS, _GCE, _AZURE_FILE, _VSPHERE)),
+    Line(
+        "4.12", "1.25", "7", "7.2.0", not_migrated=(_AZURE_FILE, _VSPHERE),
+        windows_in_tree=(_AZURE_FILE, _VSPHERE), windows_in_tree_since="7.1.0",
+    ),
+    Line("4.13", "1.26", "8", "8.1.0", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0", guard="Azure"),
+    Line("4.14", "1.27", "9", "9.0.0", guard="VSphere"),
+    Line("4.15", "1.28", "10.15", "10.15.0"),
+    Line("4.16", "1.29", "10.16", "10.16.0"),
+    Line("4.17", "1.30", "10.17", "10.17.0"),
+    Line("4.18", "1.31", "10.18", "10.18.0"),
+    Line("4.19", "1.32", "10.19", "10.19.0"),
+    Line("4.20", "1.33", "10.20", "10.20.0"),
+    Line("4.21", "1.34", "10.21", "10.21.0"),
+    Line("4.22", "1.35", "10.22", "10.22.0"),
+    Line("4.23", "1.36", "11.0", "11.0.0"),
+    Line("5.0", "1.36", "11.0", "11.0.0"),
+    Line("5.1", "1.36", "11.0", "11.0.0"),
+    Line("5.2", "1.36", "11.0", "11.0.0"),
+)  # fmt: skip
+
+
+def of_openshift(version: str) -> Line | None:
+    """The line of an OpenShift version such as "4.14.3"; None when it is not known. ValueError when it is no version."""
+    major, minor = parse(version).minor
+    return next((line for line in LINES if line.openshift == f"{major}.{minor}"), None)
+
+
+def of_operator(version: Version) -> Line | None:
+    """The line of an operator's version, None when it is not known."""
+    major, minor = version.minor
+    return next((line for line in LINES if line.wmco in (str(major), f"{major}.{minor}")), None)
+
+
+def scenario(now: Version, then: Version) -> str:
+    """Which of the known upgrade scenarios this is, A to E; empty for any other.
+
+    A and D: both bring csi-proxy, to 8 and to 9. B and E: only the later one does. C: only the earlier one does.
+    """
+    before, after = of_operator(now), of_operator(then)
+    if before is None or after is None or (before.wmco, after.wmco) not in (("7", "8"), ("8", "9")):
+        return ""
+    had, has = before.brings_csi_proxy(now), after.brings_csi_proxy(then)
+    if after.wmco == "9":
+        return "D" if had else "E"
+    return "A" if had and has else "B" if has else "C" if had else ""

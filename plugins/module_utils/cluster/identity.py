@@ -1,0 +1,117 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which API server would be asked, and as whom, without asking it: what a cache of its answers must be kept apart by.
+
+In the order in which kubernetes.core looks for access: options, K8S_AUTH_*, in-cluster, kubeconfig.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_MAP
+
+_IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+# What says as whom: a password belongs to its user and is left out.
+_WHO = ("username", "api_key", "client_cert", "impersonate_user", "impersonate_groups")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """server: URL of the API server, without credentials. key: differs for another server or user, and tells neither."""
+
+    server: str
+    key: str
+
+    def narrowed(self, asked: Any) -> str:
+        """The key for what was asked (JSON's types) of that server."""
+        return _digest([self.key, asked])
+
+
+def identity(options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Identity | None:
+    """Where these options, with what the environment adds, lead to. None where that cannot be told."""
+    environment = os.environ if environment is None else environment
+    given = {name: options.get(name) or _from(environment, name) for name in (*AUTH_ARG_MAP.values(), *_WHO)}
+    server, who = given["host"], ""
+    complete = (
+        (given["username"] and given["password"]) or given["api_key"] or (given["client_cert"] and given["client_key"])
+    )
+    if not (server and complete):
+        explicit = given["kubeconfig"] or given["context"]
+        found = None if explicit else _in_cluster(environment)
+        found = found or _in_kubeconfig(given["kubeconfig"], given["context"], environment)
+        if found is None:
+            return None
+        server, who = server or found[0], found[1]
+    return Identity(_without_credentials(str(server)), _digest([server, who, *(given[name] for name in _WHO)]))
+
+
+def _digest(told: Any) -> str:
+    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:24]
+
+
+def _from(environment: Mapping[str, str], name: str) -> str:
+    """An option in the environment: under its own name or the one that the client has for it."""
+    aliases = [alias for alias, option in AUTH_ARG_MAP.items() if option == name]
+    return next((text for one in (name, *aliases) if (text := environment.get(f"K8S_AUTH_{one.upper()}"))), "")
+
+
+def _in_cluster(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not _IN_CLUSTER.is_file():
+        return None
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", _IN_CLUSTER.read_text("utf-8")
+
+
+def _in_kubeconfig(given: Any, context: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """Server and user of the context in force."""
+    config = (
+        given if isinstance(given, Mapping) else _read(str(given or environment.get("KUBECONFIG") or "~/.kube/config"))
+    )
+    try:
+        named = {
+            kind: {one["name"]: one for one in config.get(kind) or []} for kind in ("contexts", "clusters", "users")
+        }
+        used = named["contexts"][context or config["current-context"]]["context"]
+        user = named["users"].get(used.get("user"), {}).get("user") or {}
+        who = {key: value for key, value in user.items() if key != "password"}
+        return str(named["clusters"][used["cluster"]]["cluster"]["server"]), json.dumps(
+            [used.get("user"), who], default=str
+        )
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _read(paths: str) -> Any:
+    """Kubeconfig files merged as the client does: of one name the first, of current-context the last."""
+    # PyYAML is a requirement of the client, so it is there where this matters.
+    import yaml
+
+    merged: dict[str, Any] = {"contexts": [], "clusters": [], "users": []}
+    for path in filter(None, paths.split(os.pathsep)):
+        try:
+            found = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if not isinstance(found, Mapping):
+            continue
+        for kind in ("contexts", "clusters", "users"):
+            listed = found.get(kind)
+            # Read from the back into a dictionary, where the last of one name stays.
+            merged[kind] = [*reversed(listed if isinstance(listed, list) else []), *merged[kind]]
+        merged["current-context"] = found.get("current-context", merged.get("current-context"))
+    return merged
+
+
+def _without_credentials(server: str) -> str:
+    parts = urlsplit(server)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")

@@ -1,0 +1,243 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hosts of an inventory, their variables and groups. Pure.
+
+Every Windows Node and every entry of windows-instances is listed, also what nothing can be done with, with the reason:
+what is left out silently is what nobody upgrades.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address import (
+    INSTANCE,
+    Candidate,
+    choose,
+    unusable,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Instance, NodeListed, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import WMCO
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
+
+# What the plays look for by default, and what is in it from here.
+ALL = "windows"
+HOSTS = "kubewin_windows"
+UNREACHABLE = "kubewin_unreachable"
+WITHOUT_NODE = "kubewin_without_node"
+
+_BYOH = f"{WMCO}byoh"
+
+# Who prepares a platform's Windows nodes, csi-proxy included.
+_OWNERS = {"aks": "node_image", "eks": "node_image", "gke": "node_image", "rke2": "rancher_wins"}
+
+# What a connection needs besides an address. The ssh that the collection talks to starts cmd.exe.
+_CONNECTIONS: Mapping[str, Mapping[str, str]] = {
+    "none": {},
+    "winrm": {"ansible_connection": "winrm"},
+    "psrp": {"ansible_connection": "psrp"},
+    "ssh": {"ansible_connection": "ssh", "ansible_shell_type": "cmd"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asked for; the plugin's options of the same names.
+
+    nodes, instances: whether they are among sources. port: None leaves it to the connection.
+    """
+
+    nodes: bool = True
+    instances: bool = True
+    address: tuple[str, ...] = (INSTANCE, "InternalIP")
+    ip_family: tuple[str, ...] = ("ipv4", "ipv6")
+    connection: str = "auto"
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One host. groups: those that follow from what it is; where it belongs besides follows from its variables."""
+
+    name: str
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+
+    def composed(self, variables: Mapping[str, Any], families: Iterable[str]) -> Listed:
+        """The same after the user's own expressions, which may have given it an address or taken it away."""
+        merged = {**self.variables, **variables}
+        if "ansible_host" in variables:
+            given = str(variables["ansible_host"] or "")
+            why = unusable(given, tuple(families)) if given else "empty"
+            merged.pop("kubewin_unreachable_because", None)
+            merged["kubewin_address_from"] = "compose"
+            if why:
+                merged.pop("ansible_host")
+                merged.pop("kubewin_address_from")
+                merged["kubewin_unreachable_because"] = (
+                    f"compose made {given[:80]!r} of ansible_host, which is {why}; expected an IP address or a host name: "
+                    "correct the expression"
+                )
+        return dataclasses.replace(self, variables=merged)
+
+    @property
+    def place(self) -> str:
+        """The group that says what can be done with it."""
+        if "kubewin_without_node_because" in self.variables:
+            return WITHOUT_NODE
+        return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
+
+
+def unknown_names(seen: Seen) -> tuple[str, ...]:
+    """Instances that no Node is by name, so that DNS has to say which address they are."""
+    nodes = _matchable(seen)
+    return tuple(
+        one.name
+        for one in seen.instances
+        if not one.problem and _host(one).names and isinstance(_node_of(one, nodes), str)
+    )
+
+
+def hosts(seen: Seen, wishes: Wishes) -> Iterator[Listed]:
+    """Every host, in the order of names: Nodes first, then instances that are no Node."""
+    matchable = _matchable(seen)
+    of_node: dict[str, Instance] = {}
+    strangers: dict[str, str] = {}
+    for instance in seen.instances if wishes.instances else ():
+        found = instance.problem or _node_of(instance, matchable)
+        if isinstance(found, str):
+            strangers[instance.name] = found
+        elif found.name in of_node:
+            strangers[instance.name] = (
+                f"{instance.name} is Node {found.name}, and so is {of_node[found.name].name}; one entry a machine is "
+                "expected: remove one of the two from the ConfigMap windows-instances"
+            )
+        else:
+            of_node[found.name] = instance
+    for node in sorted(seen.nodes, key=lambda one: one.name):
+        if wishes.nodes or node.name in of_node:
+            yield _listed_node(node, of_node.get(node.name), seen, wishes)
+    by_name = {one.name: one for one in seen.instances}
+    for name, because in sorted(strangers.items()):
+        yield _listed_instance(by_name[name], because, seen, wishes)
+
+
+def _matchable(seen: Seen) -> list[Node]:
+    return [
+        Node.from_object(
+            {
+                "metadata": {"name": node.name},
+                "status": {"addresses": [{"type": kind, "address": value} for kind, value in node.addresses]},
+            }
+        )
+        for node in seen.nodes
+    ]
+
+
+def _host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
+    """An instance as matching sees a host: its key is an address, or a name with what that means in DNS."""
+    is_address = instance.name.replace(".", "").isdigit()
+    return Host(
+        inventory_name=instance.name,
+        names=() if is_address else (instance.name,),
+        addresses=(instance.name,) if is_address else instance.resolved,
+        claimed_node=instance.name if any(node.name == instance.name for node in nodes) else None,
+    )
+
+
+def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
+    """The Node that an instance is, or why it is none."""
+    matching = match_hosts([_host(instance, nodes)], nodes)
+    name = matching.matched.get(instance.name)
+    if name is None:
+        return (
+            f"{instance.name} is in the ConfigMap windows-instances and is no Node: {matching.errors[instance.name]}. A new "
+            "instance becomes one when the operator has configured it; its log says why it has not"
+        )
+    return next(node for node in nodes if node.name == name)
+
+
+def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, wishes: Wishes) -> Listed:
+    owner = _owner(node, instance, seen.platform)
+    variables = {
+        **_shared(seen),
+        "kubewin_node_name": node.name,
+        "kubewin_owner": owner,
+        "kubewin_build": node.build,
+        "kubewin_registered_drivers": list(node.drivers),
+        "kubewin_node": {
+            "ready": node.ready,
+            "unschedulable": node.unschedulable,
+            "kubelet_version": node.kubelet_version,
+            "os_image": node.os_image,
+            "labels": dict(node.labels),
+            "annotations": dict(node.annotations),
+            "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
+        },
+        **_instance(instance),
+        **_connection(_candidates(node, instance), seen, wishes),
+    }
+    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{seen.platform or 'other'}"]
+    groups += [f"kubewin_build_{node.build}"] if node.build else []
+    groups += [f"kubewin_driver_{driver}" for driver in node.drivers]
+    return Listed(node.name, variables, tuple(groups))
+
+
+def _listed_instance(instance: Instance, because: str, seen: Seen, wishes: Wishes) -> Listed:
+    variables = {
+        **_shared(seen),
+        "kubewin_owner": "wmco_byoh",
+        "kubewin_without_node_because": because,
+        **_instance(instance),
+        **_connection([Candidate(INSTANCE, instance.name)], seen, dataclasses.replace(wishes, address=(INSTANCE,))),
+    }
+    return Listed(instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{seen.platform or 'other'}"))
+
+
+def _shared(seen: Seen) -> dict[str, str]:
+    return {
+        "kubewin_cluster": seen.server,
+        "kubewin_read_at": seen.read_at,
+        "kubewin_platform": seen.platform or "other",
+    }
+
+
+def _instance(instance: Instance | None) -> dict[str, str]:
+    if instance is None:
+        return {}
+    user = {"kubewin_instance_user": instance.user} if instance.user else {}
+    return {"kubewin_instance": instance.name, **user}
+
+
+def _owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
+    if instance is not None or node.labels.get(_BYOH) == "true":
+        return "wmco_byoh"
+    return "wmco" if platform == "openshift" else _OWNERS.get(platform, "nobody")
+
+
+def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
+    found = [Candidate(INSTANCE, instance.name)] if instance is not None else []
+    found += [Candidate(kind, value) for kind, value in node.addresses]
+    found += [Candidate(f"annotation:{key}", value) for key, value in node.annotations.items()]
+    return found + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
+
+
+def _connection(candidates: list[Candidate], seen: Seen, wishes: Wishes) -> dict[str, Any]:
+    # Only what was asked for or is an address by its nature belongs into a message.
+    asked = [one for one in candidates if ":" not in one.origin or one.origin in wishes.address]
+    choice = choose(asked, wishes.address, wishes.ip_family)
+    if not choice.value:
+        return {"kubewin_unreachable_because": choice.because}
+    # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
+    kind = wishes.connection if wishes.connection != "auto" else "ssh" if seen.platform == "openshift" else "winrm"
+    port = {"ansible_port": wishes.port} if wishes.port is not None else {}
+    return {
+        "ansible_host": choice.value,
+        "kubewin_address_from": choice.origin,
+        **_CONNECTIONS[kind],
+        **port,
+    }

@@ -1,0 +1,314 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for the whole cluster: the drivers' other halves, StorageClasses, and what OpenShift says of itself. Pure.
+
+Operators' conditions, gates and lists are reported and never written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, release, surroundings, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import ControllerSeen, Snapshot, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import LINUX_FILE_SYSTEMS
+
+# Which sidecars make and attach volumes; distributions keep these words in their names.
+_SIDECARS = ("provisioner", "attacher")
+
+_DESIRED = "windowsmachineconfig.openshift.io/desired-version"
+_ACK = re.compile(r"ack-(\d+\.\d+)-")
+
+# Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
+_REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
+
+
+def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
+    """The cluster as the deploying part looks at it, for one driver."""
+    driver_name = "" if driver is None else driver.name
+    live = next((one for one in snapshot.drivers if one.name == driver_name), None)
+    states = driver.feature_states if driver is not None else None
+    maps = {one.namespace: one.data for one in snapshot.config_maps if states is not None and one.name == states.name}
+    return wanted.Snapshot(
+        kubernetes=snapshot.cluster.kubernetes,
+        nodes=tuple(
+            wanted.NodeSeen(node.name, node.build, node.labels, node.runtime, node.of_operator)
+            for node in snapshot.nodes
+            if node.windows
+        ),
+        controllers=tuple(one.seen for one in snapshot.controllers if driver is not None and one.driver == driver.key),
+        daemon_sets=tuple(one.plugin.seen for one in snapshot.templates if one.plugin is not None),
+        namespaces={
+            one.name: {"metadata": {"name": one.name, "labels": one.labels}, "status": {"phase": one.phase}}
+            for one in snapshot.namespaces
+        },
+        csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},
+        feature_states=maps,
+        storage_class=None,
+        openshift=snapshot.cluster.openshift,
+    )
+
+
+def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tuple[Finding, ...]:
+    """Judge the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
+    snapshot = index.snapshot
+    findings = [*_unread(snapshot)]
+    if index.windows:
+        findings += _classes(index, demand)
+        for name in sorted(demand):
+            if name in BY_NAME:
+                findings += _driver(index, BY_NAME[name], moved)
+        findings += _openshift(index, demand)
+    return tuple(findings)
+
+
+def _unread(snapshot: Snapshot) -> Iterator[Finding]:
+    for one in snapshot.unread:
+        remedy = f"add to a role of this account: {one.rule}" if one.rule else "run it again once it can be read"
+        yield found("CSI-C01", one.resource, f"{one.resource} could not be read: {one.why}", (one.why,), remedy)
+
+
+# A driver's other half
+
+
+def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
+    snapshot, seen = index.snapshot, view(index.snapshot, driver)
+    wishes = wanted.Wanted()
+    controllers = sorted(
+        (one for one in snapshot.controllers if one.driver == driver.key),
+        key=lambda one: (one.seen.namespace, one.seen.name),
+    )
+    controller = controllers[0] if controllers else None
+    providers = index.providers.get(driver.name, ())
+    namespace = providers[0].namespace if providers else controller.seen.namespace if controller else driver.namespace
+    version = running(driver, providers[0]) if providers else None
+    hidden = controller is None and ownership.hides_controller(driver, seen)
+    if "deployments" not in index.unread and not hidden:
+        seen_controller = controller.seen if controller is not None else None
+        yield from _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller))
+        if controller is not None:
+            yield from _sidecars(driver, controller, moved)
+            yield from _skew(driver, controller, providers, seen)
+    of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
+    unread = {"CSI-D20": "csidrivers", "CSI-D22": "configmaps", "CSI-D23": "configmaps"}
+    yield from _passed(one for one in of_objects if unread.get(one.id) not in index.unread)
+    for provider in providers:
+        yield from _passed(surroundings.namespace_findings(seen, provider.namespace))
+        if snapshot.cluster.openshift and not provider.placement.os:
+            about = f"DaemonSet {provider.namespace}/{provider.name}"
+            message = "its pods do not name their system, so security constraints of Linux are applied to them"
+            yield found(
+                "CSI-C13", about, message, ("spec.template.spec.os: none",), "set spec.template.spec.os.name to windows"
+            )
+
+
+def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
+    for one in some:
+        yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
+
+
+def _sidecars(driver: Driver, controller: ControllerSeen, moved: frozenset[str]) -> Iterator[Finding]:
+    about = f"Deployment {controller.seen.namespace}/{controller.seen.name}"
+    known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
+    for part in _SIDECARS:
+        if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
+            continue
+        image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
+        if image is None:
+            told = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
+            remedy = "compare it with the driver's own manifest"
+            yield found("CSI-C14", about, f"it runs no external-{part}", told, remedy)
+            continue
+        version = from_image(image)
+        if known is None or version is None:
+            continue
+        least = known.provisioner if part == "provisioner" else known.attacher
+        if version.release < parse(least).release:
+            message = f"its external-{part} {version} does not know {known.plugin}; {least} is the first that does"
+            yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
+
+
+def _skew(
+    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: wanted.Snapshot
+) -> Iterator[Finding]:
+    known = release.running_release(driver, controller.seen, seen)
+    for provider in providers:
+        version = running(driver, provider)
+        if version is None or not release.is_skewed(known, version):
+            continue
+        about = f"DaemonSet {provider.namespace}/{provider.name}"
+        told = (f"controller: {known.versions[0]} ({known.source})", f"node plugin: {version}")
+        message = f"it runs {driver.title} {version}, and the controller {known.versions[0]}"
+        yield found(
+            "CSI-C15", about, message, told, "bring both to one minor release; enable_csi.yml follows the controller"
+        )
+
+
+# StorageClasses
+
+
+def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+    classes = sorted(index.snapshot.classes, key=lambda one: one.name)
+    for one in classes:
+        plugin = in_tree.find(one.provisioner)
+        if plugin is None:
+            continue
+        told: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
+        if one.default:
+            message = f"it is the default one, and its provisioner is {one.provisioner}"
+            remedy = (
+                f"make a class of {plugin.driver} the default one, and keep this one: old volumes are expanded by it"
+            )
+            yield found("CSI-C09", f"StorageClass {one.name}", message, told, remedy)
+        if one.provisioner in _REFUSED_BY_130 and index.kubernetes is not None and index.kubernetes.minor == (1, 30):
+            remedy = f"use a class of {plugin.driver} for new claims, or upgrade the API server"
+            message = f"API server {index.kubernetes} refuses volumes that it makes"
+            yield found("CSI-C16", f"StorageClass {one.name}", message, told, remedy)
+    if "storageclasses" in index.unread:
+        return
+    for name in sorted(demand):
+        driver = BY_NAME.get(name)
+        if driver is None or not driver.fstypes:
+            continue
+        own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
+        # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
+        if own and not any(_usable(driver, one.parameters) for one in own):
+            told = tuple(
+                f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
+            )
+            key = next(iter(driver.storage_class.parameters), "csi.storage.k8s.io/fstype")
+            message = f"no StorageClass of {name} makes volumes that Windows mounts"
+            yield found("CSI-C10", f"Driver {name}", message, told, f"add a class with {key}: {driver.fstypes[0]}")
+
+
+def _file_system(parameters: Mapping[str, str]) -> str:
+    return next((value for key, value in parameters.items() if key.lower() in surroundings.FILE_SYSTEM), "")
+
+
+def _usable(driver: Driver, parameters: Mapping[str, str]) -> bool:
+    named = _file_system(parameters)
+    return named in driver.fstypes and (named not in LINUX_FILE_SYSTEMS or driver.unnamed_fstype == "ntfs")
+
+
+# OpenShift
+
+
+def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+    cluster = index.snapshot.cluster
+    if not cluster.openshift:
+        return
+    told: tuple[str, ...]
+    if cluster.updating_to:
+        told = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
+        message = f"an update from {cluster.openshift} to {cluster.updating_to} is running"
+        yield found("CSI-C02", "ClusterVersion version", message, told, "wait for it, then judge again")
+    for one in cluster.conditions:
+        if one.type == "Upgradeable" and one.status == "False":
+            told = (f"status.conditions Upgradeable: False, {one.reason}",)
+            message = f"Upgradeable is False ({one.reason}): {one.message}"
+            yield found("CSI-C03", "ClusterVersion version", message, told, "oc adm upgrade tells what it waits for")
+    yield from _acknowledgements(index)
+    for operator in cluster.operator_conditions:
+        overridden = next((one for one in operator.overrides if one.type == "Upgradeable"), None)
+        live = overridden or next((one for one in operator.status if one.type == "Upgradeable"), None)
+        if live is not None and live.status == "False":
+            about = f"OperatorCondition {operator.namespace}/{operator.name}"
+            by = "spec.overrides" if overridden is not None else "status.conditions"
+            told = (f"{by} Upgradeable: False, {live.reason}",)
+            yield found(
+                "CSI-C05", about, f"Upgradeable is False ({live.reason}): {live.message}", told, "wait until it is idle"
+            )
+    if cluster.storage_driver == "LegacyDeprecatedInTreeDriver":
+        told = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
+        message = "vsphereStorageDriver is LegacyDeprecatedInTreeDriver"
+        yield found("CSI-C11", "Storage cluster", message, told, "set CSIWithMigrationDriver; it cannot be set back")
+    yield from _services(index)
+    yield from _brings_csi_proxy(index, demand)
+
+
+def _acknowledgements(index: Index) -> Iterator[Finding]:
+    maps = {(one.namespace, one.name): one.data for one in index.snapshot.config_maps}
+    gates = maps.get(("openshift-config-managed", "admin-gates"), {})
+    given = maps.get(("openshift-config", "admin-acks"), {})
+    line = ".".join(str(number) for number in parse(index.snapshot.cluster.openshift).minor)
+    for key, text in sorted(gates.items()):
+        match = _ACK.match(key)
+        if match is not None and match[1] == line and given.get(key) != "true":
+            told = (
+                f"ConfigMap openshift-config-managed/admin-gates: {key}",
+                "ConfigMap openshift-config/admin-acks: not true",
+            )
+            remedy = "read what it asks, and acknowledge it yourself when it is done"
+            yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", told, remedy)
+
+
+def _services(index: Index) -> Iterator[Finding]:
+    snapshot = index.snapshot
+    maps = {one.name: one for one in snapshot.config_maps if one.name.startswith(windows_services.PREFIX)}
+    desired = {
+        node.annotations[_DESIRED]: node.name for node in index.each(index.windows) if _DESIRED in node.annotations
+    }
+    for version, node in sorted(desired.items()):
+        name = f"{windows_services.PREFIX}{version}"
+        if name not in maps and "configmaps" not in index.unread:
+            told = (
+                f"Node {node} annotation {_DESIRED}: {version}",
+                f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
+            )
+            remedy = "look at the operator's log; it writes that list when it starts"
+            yield found("CSI-C08", f"ConfigMap {name}", f"Node {node} wants it, and it is not there", told, remedy)
+    for name, seen in sorted(maps.items()):
+        about = f"ConfigMap {seen.namespace}/{name}"
+        for fault in windows_services.faults(seen.data):
+            yield found(
+                "CSI-C06",
+                about,
+                fault,
+                (f"data: {', '.join(seen.data)}",),
+                "delete it, and the operator writes it again",
+            )
+        try:
+            version_of_map = parse(name[len(windows_services.PREFIX) :])
+        except ValueError:
+            continue
+        line = wmco.of_operator(version_of_map)
+        brings = line is not None and line.brings_csi_proxy(version_of_map)
+        for what in windows_services.overlooked(seen.data, immutable=seen.immutable, brings_csi_proxy=brings):
+            remedy = "delete it, and the operator writes it again; if that is what it writes, report it there"
+            yield found("CSI-C07", about, what, (f"data: {', '.join(seen.data)}",), remedy)
+
+
+def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
+    version = index.wmco
+    line = None if version is None else wmco.of_operator(version)
+    if version is None or line is None or line.brings_csi_proxy(version):
+        return
+    with_pipes = [
+        name
+        for name in sorted(demand)
+        if any(one.plugin is not None and one.plugin.gate.pipes for one in index.providers.get(name, ()))
+    ]
+    serving = all(
+        node.name in index.hosts and index.hosts[node.name].facts.serving for node in index.each(index.windows)
+    )
+    if with_pipes and not serving:
+        since = f"; {line.csi_proxy_since} of the same line does" if line.csi_proxy_since else ""
+        message = f"the operator's release {version} brings no csi-proxy{since}, and {', '.join(with_pipes)} need it"
+        told = (f"Windows Machine Config Operator {version}",)
+        remedy = (
+            "upgrade the operator within its line first"
+            if line.csi_proxy_since
+            else "upgrade to 4.12 with operator 7.2 or later"
+        )
+        yield found("CSI-C12", "Windows Machine Config Operator", message, told, remedy)

@@ -1,0 +1,277 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A snapshot, looked up by what is asked of it: built once, so that no question walks the cluster again. Pure.
+
+Sets of nodes are numbers with a bit for each node: "which nodes fit this selector" is then a few operations, however many
+nodes there are, and is worked out once for each different selector.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import chain
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    AttachmentSeen,
+    ClaimSeen,
+    CsiNodeSeen,
+    HostSeen,
+    NodeSeen,
+    Placement,
+    PodSeen,
+    Requirement,
+    Snapshot,
+    TemplateSeen,
+    Term,
+    Toleration,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import holds, tolerates, why_not
+
+BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
+
+# Taints about a moment, which say nothing of where a pod belongs.
+_PASSING = "node.kubernetes.io/"
+
+# Zone and region labels of old volumes stand for the newer ones, and for those of the driver
+# (https://github.com/kubernetes/csi-translation-lib, plugins/in_tree_volume.go).
+_ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+
+
+def version_of(text: str) -> Version | None:
+    """A version as the API tells it, None when it is none."""
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
+class Index:
+    """One snapshot. `windows` and `linux` are node sets; `names` turns a set into names."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        nodes = sorted(snapshot.nodes, key=lambda node: node.name)
+        self.node_list: list[NodeSeen] = nodes
+        self.nodes: dict[str, NodeSeen] = {node.name: node for node in nodes}
+        self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
+        self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
+        self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
+        self.csi_nodes: dict[str, CsiNodeSeen] = {one.name: one for one in snapshot.csi_nodes}
+        self.volumes: dict[str, VolumeSeen] = {one.name: one for one in snapshot.volumes}
+        self.claims: dict[str, ClaimSeen] = {one.key: one for one in snapshot.claims}
+        self.classes = {one.name: one for one in snapshot.classes}
+        self.runtime_classes = {one.name: one.placement for one in snapshot.runtime_classes}
+        self.hosts: dict[str, HostSeen] = {host.node: host for host in snapshot.hosts}
+        self.unread = frozenset(one.resource for one in snapshot.unread)
+        self.migrated_to = frozenset(one.migrated_to for one in snapshot.volumes)
+        self.provisioned_by = frozenset(one.provisioned_by for one in snapshot.volumes if one.phase == "Bound")
+        self.kubernetes = version_of(snapshot.cluster.kubernetes)
+        self._placed: dict[Placement, int] = {}
+        self._termed: dict[tuple[Term, ...], int] = {}
+        self._tolerated: dict[tuple[Toleration, ...], int] = {}
+        self._named: dict[int, tuple[str, ...]] = {}
+        self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
+        for node in nodes:
+            bit = self.bit[node.name]
+            for key, value in node.labels.items():
+                self._labels[key][value] |= bit
+            self._taints[tuple(one for one in node.taints if not one.key.startswith(_PASSING))] |= bit
+
+    # Sets of nodes
+
+    @property
+    def all(self) -> int:
+        """Every node."""
+        return self.windows | self.linux
+
+    def names(self, nodes: int) -> tuple[str, ...]:
+        """The names of a set of nodes, sorted. The same set gives the same tuple."""
+        known = self._named.get(nodes)
+        if known is None:
+            known = self._named[nodes] = tuple(one.name for one in self.each(nodes))
+        return known
+
+    def each(self, nodes: int) -> Iterable[NodeSeen]:
+        """The nodes of a set, by name."""
+        while nodes:
+            lowest = nodes & -nodes
+            yield self.node_list[lowest.bit_length() - 1]
+            nodes ^= lowest
+
+    def with_label(self, key: str, value: str) -> int:
+        """The nodes with a label of that value."""
+        return self._labels[key][value] if key in self._labels and value in self._labels[key] else 0
+
+    def fitting(self, placement: Placement) -> int:
+        """Where a pod may be put, by selector, affinity, taints and runtime class; its system is not looked at."""
+        known = self._placed.get(placement)
+        if known is None:
+            known = self._placed[placement] = self._fitting(placement)
+        return known
+
+    def _fitting(self, placement: Placement) -> int:
+        added = self.runtime_classes.get(placement.runtime_class, Placement())
+        nodes = self.all
+        for key, value in chain(placement.selector, added.selector):
+            nodes &= self.with_label(key, value)
+        if placement.terms is not None:
+            nodes &= self.matching(placement.terms)
+        return nodes & self._accepting(placement.tolerations + added.tolerations)
+
+    def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
+        known = self._tolerated.get(tolerations)
+        if known is None:
+            known = 0
+            for taints, nodes in self._taints.items():
+                if all(taint.effect == "PreferNoSchedule" or _accepted(taint, tolerations) for taint in taints):
+                    known |= nodes
+            self._tolerated[tolerations] = known
+        return known
+
+    def matching(self, terms: tuple[Term, ...], topology_key: str = "") -> int:
+        """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity."""
+        known = self._termed.get(terms) if not topology_key else None
+        if known is not None:
+            return known
+        nodes = 0
+        for term in terms:
+            passing = self.all if term else 0
+            for one in term:
+                passing &= self._satisfying(one, topology_key)
+            nodes |= passing
+        if not topology_key:
+            self._termed[terms] = nodes
+        return nodes
+
+    def _satisfying(self, one: Requirement, topology_key: str) -> int:
+        if one.field:
+            named = 0
+            for value in one.values:
+                named |= self.bit.get(value, 0)
+            return named if one.operator == "In" else self.all & ~named
+        keys: tuple[str, ...] = (one.key,)
+        if one.key in _ZONE:
+            keys = (*_ZONE, topology_key) if topology_key else _ZONE
+        elif one.key in _REGION:
+            keys = _REGION
+        labels = [self._labels[key] for key in keys if key in self._labels]
+        if one.operator in ("In", "NotIn"):
+            nodes = 0
+            for by_value in labels:
+                for value in one.values:
+                    nodes |= by_value.get(value, 0)
+            return nodes if one.operator == "In" else self.all & ~nodes
+        if one.operator in ("Exists", "DoesNotExist"):
+            nodes = 0
+            for by_value in labels:
+                for some in by_value.values():
+                    nodes |= some
+            return nodes if one.operator == "Exists" else self.all & ~nodes
+        expression = {"key": one.key, "operator": one.operator, "values": list(one.values)}
+        nodes = 0
+        for by_value in labels:
+            for value, some in by_value.items():
+                if holds(expression, {one.key: value}):
+                    nodes |= some
+        return nodes
+
+    # What pods and drivers there are
+
+    @cached_property
+    def attachments(self) -> Mapping[str, list[AttachmentSeen]]:
+        """VolumeAttachments by node."""
+        found: dict[str, list[AttachmentSeen]] = defaultdict(list)
+        for one in self.snapshot.attachments:
+            found[one.node].append(one)
+        for some in found.values():
+            some.sort(key=lambda one: one.name)
+        return found
+
+    @cached_property
+    def attached_to_windows(self) -> frozenset[str]:
+        """PersistentVolumes that are attached to Windows nodes."""
+        return frozenset(
+            one.volume
+            for node in self.each(self.windows)
+            for one in self.attachments.get(node.name, ())
+            if one.attached and one.volume
+        )
+
+    @cached_property
+    def registered(self) -> frozenset[str]:
+        """CSI names of the drivers that any Windows node has registered."""
+        return frozenset(
+            entry.name
+            for node in self.each(self.windows)
+            if node.name in self.csi_nodes
+            for entry in self.csi_nodes[node.name].drivers
+        )
+
+    @cached_property
+    def providers(self) -> Mapping[str, tuple[TemplateSeen, ...]]:
+        """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
+        names = set(BY_NAME) | self.registered
+        found: dict[str, list[TemplateSeen]] = defaultdict(list)
+        for template in self.snapshot.templates:
+            if template.plugin is None:
+                continue
+            for name in names:
+                if template.plugin.seen.serves_on_windows(name):
+                    found[name].append(template)
+        return {name: tuple(sorted(some, key=lambda one: one.key)) for name, some in found.items()}
+
+    def providers_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
+        """Those of them that put a pod on a node."""
+        facts = self.gate_node(node)
+        return tuple(
+            one
+            for one in self.providers.get(driver, ())
+            if one.plugin is not None and why_not(one.plugin.gate, facts) is None
+        )
+
+    @cached_property
+    def plugin_pods(self) -> Mapping[tuple[str, str, str], list[PodSeen]]:
+        """By namespace, DaemonSet and node, the pods of DaemonSets on Windows nodes."""
+        found: dict[tuple[str, str, str], list[PodSeen]] = defaultdict(list)
+        for pod in self.snapshot.pods:
+            if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows:
+                found[pod.namespace, pod.owner.partition("/")[2], pod.plugin.node].append(pod)
+        for some in found.values():
+            some.sort(key=lambda pod: pod.name)
+        return found
+
+    @cached_property
+    def wmco(self) -> Version | None:
+        """The release of the Windows Machine Config Operator, from itself or from its nodes."""
+        told = [self.snapshot.cluster.wmco]
+        told += [node.annotations.get("windowsmachineconfig.openshift.io/version", "") for node in self.node_list]
+        versions = [version for version in (version_of(text) for text in told if text) if version is not None]
+        return max(versions, default=None)
+
+    def gate_node(self, node: NodeSeen) -> NodeFacts:
+        """A node as the gate judges it."""
+        return NodeFacts(
+            name=node.name,
+            labels=node.labels,
+            taints=node.taints,
+            ready=node.ready,
+            not_ready_because=node.not_ready_because,
+            cordoned=node.cordoned,
+            node_ids=node.node_ids,
+        )
+
+
+def _accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(
+        tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect) for one in tolerations
+    )

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Readiness of a cluster's Windows storage: one snapshot in, one report out. Pure.
+
+The order of the questions: who uses which volumes on Windows; which drivers that needs on which nodes; whether these work
+there; what therefore becomes of each volume; and of each workload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import (
+    cluster_checks,
+    nodes,
+    target,
+    volumes,
+    workloads,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import usage
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    NO_TARGET,
+    SEVERITIES,
+    Finding,
+    Report,
+    Target,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asks. target: other versions to judge for. host_facts_max_age: seconds."""
+
+    target: Target = NO_TARGET
+    host_facts_max_age: float = 3600.0
+
+
+def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
+    """Judge a snapshot. ValueError when the target is none."""
+    asked = options or Options()
+    target.check(asked.target)
+    now = Index(snapshot)
+    index = Index(target.imagine(now, asked.target)) if asked.target else now
+    use = usage(index)
+    subjects = volumes.collect(index, use)
+    on_nodes = nodes.judge(index, subjects.demand, volumes.migrated(subjects), asked.host_facts_max_age)
+    hosts = volumes.Hosts(no_mbr=nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY))
+    volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, hosts)
+    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts)
+    findings: list[Finding] = [
+        *cluster_checks.judge(index, subjects.demand, volumes.moved(subjects)),
+        *on_nodes.findings,
+        *of_volumes,
+        *of_workloads,
+    ]
+    if asked.target:
+        findings += target.judge(now, asked.target, subjects.demand)
+    unique = {(one.id, one.object, one.message): one for one in findings}
+    return Report(
+        cluster=snapshot.name,
+        kubernetes=snapshot.cluster.kubernetes,
+        openshift=snapshot.cluster.openshift,
+        taken_at=snapshot.taken_at.isoformat(),
+        target=asked.target,
+        findings=tuple(sorted(unique.values(), key=_order)),
+        volumes=volume_verdicts,
+        nodes=on_nodes.verdicts,
+        workloads=workload_verdicts,
+        unread=tuple(asdict(one) for one in snapshot.unread),
+    )
+
+
+def _order(finding: Finding) -> tuple[int, str, str, str]:
+    return SEVERITIES.index(finding.severity), finding.id, finding.object, finding.message

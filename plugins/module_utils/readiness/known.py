@@ -1,0 +1,146 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every finding of readiness: how bad it is and why it matters. What was seen and what helps is said where it is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
+
+PAGE = "https://github.com/kubewin/csi/blob/main/docs/docsite/rst/findings.rst"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is always the same about a finding. doubt: it stands for something that is not known."""
+
+    severity: Severity
+    why: str
+    doubt: bool = False
+
+
+KNOWN: dict[str, Known] = {
+    # The cluster as a whole.
+    "CSI-C01": Known("warning", "what depends on it cannot be judged and is called unknown, never well", doubt=True),
+    "CSI-C02": Known("warning", "drivers and nodes are replaced while an update runs, so this picture will not last"),
+    "CSI-C03": Known("warning", "OpenShift does not go to its next minor release while this holds"),
+    "CSI-C04": Known("warning", "OpenShift does not go to its next minor release until an administrator acknowledges it"),
+    "CSI-C05": Known("note", "the lifecycle manager does not replace that operator's version; the cluster's update is not stopped by it"),
+    "CSI-C06": Known("blocker", "the operator's daemon refuses the whole list, so no service on these nodes is kept, csi-proxy included"),
+    "CSI-C07": Known("warning", "the operator's daemon does not look at this, and storage fails later for want of it"),
+    "CSI-C08": Known("blocker", "the operator's daemon finds no list of services for these nodes and configures nothing there"),
+    "CSI-C09": Known("warning", "every new claim that names no class becomes another volume that looks in-tree"),
+    "CSI-C10": Known("warning", "new claims of Windows workloads get volumes with a file system that Windows does not mount"),
+    "CSI-C11": Known("warning", "with the in-tree driver chosen for the cluster its storage operator stops the next upgrade"),
+    "CSI-C12": Known("warning", "node plugins that talk to csi-proxy cannot start on nodes where nobody brings it"),
+    "CSI-C13": Known("warning", "OpenShift's security constraints treat a pod that does not name its system as one for Linux"),
+    "CSI-C14": Known("blocker", "without it nobody makes or attaches volumes of this driver, migrated ones included"),
+    "CSI-C15": Known("warning", "the drivers expect controller and node plugin of the same minor release"),
+    "CSI-C16": Known("warning", "API servers of 1.30 refuse new in-tree volumes of this kind at admission"),
+    "CSI-C17": Known("blocker", "a sidecar that does not know the in-tree kind makes, deletes and attaches none of its volumes"),
+    # Nodes.
+    "CSI-N30": Known("blocker", "a label can be edited; pods and volumes are prepared by what the kubelet is"),
+    "CSI-N31": Known("warning", "pods that have to move find no place here until the node is uncordoned"),
+    "CSI-N32": Known("warning", "a plugin that is a HostProcess container needs no pipe, so two forms of it are mixed here"),
+    "CSI-N33": Known("warning", "a pod whose volume is one too many waits, and volumes concentrate while nodes are drained"),
+    "CSI-N34": Known("blocker", "the volume is not attached or not let go, so its pod does not start"),
+    "CSI-N35": Known("warning", "after six minutes a volume is detached by force, and until then it is nowhere else"),
+    "CSI-N36": Known("blocker", "a volume attached the in-tree way is never detached once the kubelet uses CSI"),
+    "CSI-N37": Known("blocker", "containers with process isolation need an image of the node's Windows build"),
+    "CSI-N38": Known("blocker", "newer Windows brings wmic.exe as an option only, and without it the driver finds no node id"),
+    "CSI-N39": Known("warning", "kubelets of this release lose registration sockets on Windows, so drivers register late or never"),
+    "CSI-N40": Known("warning", "the node is between two versions of the operator's services"),
+    "CSI-N41": Known("warning", "the operator's daemon does nothing on the node until it was rebooted"),
+    "CSI-N42": Known("warning", "the label is never taken away, so the next upgrade of this node is allowed already"),
+    "CSI-N43": Known("note", "the operator holds this node's kubelet back until somebody allows its upgrade"),
+    "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
+    # Volumes.
+    "CSI-V10": Known("warning", "deleting and resizing it goes through CSI already, mounting on Windows does not yet"),
+    "CSI-V11": Known("warning", "it goes on as it is, until the first upgrade that takes in-tree code away"),
+    "CSI-V12": Known("blocker", "no kubelet of this release mounts it, and no CSI driver took over"),
+    "CSI-V13": Known("blocker", "the translation to CSI refuses this object, so nothing mounts it once the node is migrated"),
+    "CSI-V14": Known("blocker", "the driver refuses this file system on Windows, and the pod waits for its volume"),
+    "CSI-V15": Known("blocker", "Windows has no raw block volumes for containers"),
+    "CSI-V16": Known("blocker", "disks that early kubelets formatted carry an MBR, which this csi-proxy cannot read"),
+    "CSI-V17": Known("blocker", "no Windows node is where the volume can be reached"),
+    "CSI-V18": Known("warning", "a disk with a Linux file system was formatted again when Windows mounted it, so it must be known first", doubt=True),
+    "CSI-V19": Known("blocker", "a disk used by both systems carries one file system: Windows does not read it, or formats it again"),
+    "CSI-V20": Known("blocker", "exactly this release of the kubelet does not mount it"),
+    "CSI-V21": Known("warning", "nobody can say on which system it will be used, so it is not called well", doubt=True),
+    "CSI-V22": Known("warning", "whether the kubelet mounts it the in-tree way or by CSI was not to be seen", doubt=True),
+    "CSI-V23": Known("blocker", "its volume is gone or belongs to another claim, and no pod with it starts"),
+    "CSI-V24": Known("blocker", "it goes when its last pod goes, and with policy Delete the data goes too"),
+    "CSI-V25": Known("blocker", "kubelet and attach controller take two volumes with one handle for one, and pods using both hang"),
+    "CSI-V26": Known("blocker", "nobody will make a volume for the claim"),
+    "CSI-V27": Known("blocker", "pods that name a claim which is not there do not start"),
+    "CSI-V28": Known("blocker", "a pod may name a volume of this driver itself only when its CSIDriver allows it"),
+    "CSI-V29": Known("warning", "translated, it may be written by one node at a time only"),
+    "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
+    # Workloads.
+    "CSI-W01": Known("warning", "its volumes are judged for Windows as well, and may be mounted by either system", doubt=True),
+    "CSI-W02": Known("note", "a claim is not let go while any pod names it, finished ones included"),
+    "CSI-W03": Known("note", "nothing runs, so no node shows its volumes; they are needed when it is scaled up again"),
+    "CSI-W04": Known("note", "between its runs no node shows its volumes"),
+    "CSI-W05": Known("note", "they belong to the set still, and are mounted when it is scaled up"),
+    "CSI-W06": Known("warning", "it lives in a file on its node: the API cannot move it, and draining leaves it there"),
+    "CSI-W07": Known("warning", "nothing makes it again after a drain or the loss of its node"),
+    "CSI-W08": Known("warning", "what makes its pods was not to be seen, so where the next ones may run is not known", doubt=True),
+    # A target.
+    "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
+    "CSI-T02": Known("warning", "this collection does not know that line, so its part of the question has no answer", doubt=True),
+    "CSI-T03": Known("blocker", "csi-proxy goes with the old operator, and storage of all platforms but vSphere with it"),
+    "CSI-T04": Known("warning", "node plugins cannot start before a node has the new operator's csi-proxy, so nothing can be proven before"),
+    "CSI-T05": Known("warning", "the operator holds back nodes with volumes attached only; these go at once, proven or not"),
+    "CSI-T06": Known("blocker", "each release of the operator is for one release of OpenShift"),
+    "CSI-T07": Known("blocker", "its nodes would carry services that the older release does not know and cannot take away"),
+    "CSI-T08": Known("warning", "volumes attached the in-tree way are never detached once their kubelet uses CSI"),
+    "CSI-T09": Known("blocker", "mounts made in one mode are not found by the other"),
+    "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
+    "CSI-T11": Known("warning", "whether the host will serve the pipes was not to be seen", doubt=True),
+}  # fmt: skip
+
+# Findings of other parts, which mean the same wherever they are found.
+_ELSEWHERE = {
+    "CSI-D": "the driver's deployment on Windows depends on it",
+    "CSI-G": "a driver whose node plugin does not work on a node mounts nothing there",
+    "CSI-N": "volumes on this host trip over it, however well csi-proxy is",
+}
+# Those among them that stand for something not known, or not lasting.
+DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"})
+
+
+def found(
+    id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
+) -> Finding:
+    """A finding of readiness."""
+    known = KNOWN[id_]
+    return Finding(
+        id=id_,
+        severity=severity or known.severity,
+        object=object_,
+        message=message,
+        evidence=evidence,
+        why=known.why,
+        remedy=remedy,
+        link=f"{PAGE}#{id_.lower()}",
+        doubt=known.doubt,
+    )
+
+
+def passed_on(
+    id_: str, severity: Severity, object_: str, message: str, evidence: tuple[str, ...], remedy: str
+) -> Finding:
+    """A finding that another part of the collection made."""
+    return Finding(
+        id=id_,
+        severity=severity,
+        object=object_,
+        message=message,
+        evidence=evidence,
+        why=_ELSEWHERE[id_[:5]],
+        remedy=remedy,
+        link=f"{PAGE}#{id_.lower()}",
+        doubt=id_ in DOUBTS,
+    )

@@ -1,0 +1,499 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Do the drivers that a node's volumes need work there? Pure.
+
+Registration, plugin pod and host are judged by the gate's own judge; here is what only matters once there are volumes:
+limits, attachments, what the kubelet left behind, and why a driver may not have come up. A CSINode that exists is no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    AttachmentSeen,
+    DriverEntry,
+    HostSeen,
+    NodeSeen,
+    PodSeen,
+    Snapshot,
+    TemplateSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import DOUBTS, found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    SEVERITIES,
+    Answer,
+    Check,
+    Finding,
+    NodeVerdict,
+    Severity,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import judge as gate
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
+    Picture,
+    PodFacts,
+    Registration,
+    moment,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack
+
+_WMCO = "windowsmachineconfig.openshift.io/"
+
+# After this the attach controller detaches by force.
+_DETACHING = timedelta(minutes=6)
+
+# What each check of a driver on a node is about, by the findings that say it failed.
+_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("registered", ("CSI-G20", "CSI-N44")),
+    ("node id", ("CSI-G21",)),
+    ("topology labels", ("CSI-G22",)),
+    ("plugin pod", ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38")),
+    ("started since boot", ("CSI-G12",)),
+    ("one provider", ("CSI-G30",)),
+    ("csi-proxy", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
+    ("room for volumes", ("CSI-N33",)),
+    ("attachments", ("CSI-N34", "CSI-N35")),
+)
+_NODE_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ready", ("CSI-G05",)),
+    ("system", ("CSI-N30",)),
+    ("not cordoned", ("CSI-N31",)),
+    ("nothing attached in-tree", ("CSI-N36",)),
+    ("kubelet registers drivers", ("CSI-N39",)),
+    ("operator's services", ("CSI-N40", "CSI-N41", "CSI-N42", "CSI-N43")),
+)
+
+# Findings that say something worth mending while the driver works.
+_WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39"})
+
+# The lists that tell whether a driver works on a node; and those that tell the rest of what is judged of a node.
+_NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
+_BESIDES = ("volumeattachments",)
+
+# The checks that nobody can make without a list.
+_TOLD_BY = {
+    "registered": "csinodes",
+    "node id": "csinodes",
+    "topology labels": "csinodes",
+    "plugin pod": "pods",
+    "started since boot": "pods",
+    "one provider": "daemonsets",
+    "csi-proxy": "daemonsets",
+    "room for volumes": "volumeattachments",
+    "attachments": "volumeattachments",
+}
+
+
+@dataclass(slots=True)
+class DriverState:
+    """A driver on the Windows nodes that need it: sets of nodes, and why by node. piped: it talks to csi-proxy there."""
+
+    good: int = 0
+    bad: int = 0
+    doubtful: int = 0
+    piped: int = 0
+    reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class NodesJudged:
+    """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name."""
+
+    verdicts: tuple[NodeVerdict, ...]
+    findings: tuple[Finding, ...]
+    drivers: Mapping[str, DriverState]
+
+
+def judge(
+    index: Index, demand: Mapping[str, int], migrated: Mapping[str, int], host_facts_max_age: float
+) -> NodesJudged:
+    """Judge every Windows node. demand: by CSI name, the nodes whose volumes need it.
+
+    migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
+    """
+    rules = gate.Rules(host_facts_max_age=host_facts_max_age)
+    states: dict[str, DriverState] = {}
+    once: dict[tuple[str, str, str], Finding] = {}
+    by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
+    rooms = {driver: _Room(index, driver) for driver in demand}
+    for driver, nodes in sorted(demand.items()):
+        state = states[driver] = DriverState()
+        for node in index.each(nodes):
+            judged = tuple(_driver_on(index, driver, node, rules, rooms[driver]))
+            by_driver.setdefault(node.name, {})[driver] = judged
+            state.reasons[node.name] = judged
+            bit, answer = index.bit[node.name], _answer(judged, index)
+            if any(one.plugin is not None and one.plugin.gate.pipes for one in index.providers_on(driver, node)):
+                state.piped |= bit
+            if answer == "yes":
+                state.good |= bit
+            elif answer == "no":
+                state.bad |= bit
+            else:
+                state.doubtful |= bit
+            for one in judged:
+                once.setdefault((one.id, one.object, one.message), one)
+    verdicts = []
+    for node in index.each(index.windows):
+        needed = by_driver.get(node.name, {})
+        own = tuple(_node(index, node, bool(needed), migrated))
+        for one in own:
+            once.setdefault((one.id, one.object, one.message), one)
+        verdicts.append(_verdict(index, node, needed, own))
+    # A node of Linux that claims to be one of Windows draws pods that cannot run there.
+    for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
+        for one in _system(node):
+            once.setdefault((one.id, one.object, one.message), one)
+    return NodesJudged(tuple(verdicts), tuple(once.values()), states)
+
+
+def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
+    if any(not one.doubt and one.id not in _WORKS for one in findings):
+        return "no"
+    return "unknown" if any(one.doubt for one in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
+
+
+def _verdict(
+    index: Index, node: NodeSeen, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
+) -> NodeVerdict:
+    checks = [_check(index, name, "", ids, own, "seen on the Node") for name, ids in _NODE_CHECKS]
+    for driver, judged in needed.items():
+        entry = _entry(index, driver, node)
+        told = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
+        checks += [_check(index, name, driver, ids, judged, told) for name, ids in _CHECKS]
+    every = (*own, *(one for judged in needed.values() for one in judged))
+    unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
+    wrong = [one for one in every if one.severity == "blocker"]
+    doubts = [one for one in every if one.doubt]
+    ok: Answer = "yes"
+    because = f"{', '.join(needed)} registered and working" if needed else "no volume needs a driver here"
+    if wrong:
+        ok, because = "no", f"{wrong[0].id}: {wrong[0].message}"
+    elif doubts:
+        ok, because = "unknown", f"{doubts[0].id}: {doubts[0].message}"
+    elif unread:
+        ok, because = "unknown", f"CSI-C01: {', '.join(unread)} could not be read"
+    ids = tuple(dict.fromkeys(one.id for one in every))
+    return NodeVerdict(node.name, tuple(needed), ok, because, tuple(checks), ids)
+
+
+def _check(
+    index: Index, name: str, driver: str, ids: tuple[str, ...], judged: tuple[Finding, ...], otherwise: str
+) -> Check:
+    failed = next((one for one in judged if one.id in ids), None)
+    if failed is None and (unread := _TOLD_BY.get(name)) in index.unread:
+        return Check(name, driver, "unknown", f"CSI-C01: {unread} could not be read")
+    if failed is None:
+        return Check(name, driver, "yes", otherwise)
+    ok: Answer = "unknown" if failed.doubt else "no" if failed.severity == "blocker" else "yes"
+    return Check(name, driver, ok, f"{failed.id}: {failed.message}")
+
+
+# One driver on one node
+
+
+def _driver_on(index: Index, driver: str, node: NodeSeen, rules: gate.Rules, room: _Room) -> Iterator[Finding]:
+    entry = _entry(index, driver, node)
+    providers = index.providers.get(driver, ())
+    if not providers:
+        yield from _nobody_brings(index, driver, node, entry)
+    else:
+        # The one that has its pod there is what the node has; the others are too many.
+        here = tuple(sorted(index.providers_on(driver, node), key=lambda one: not _pods(index, one, node)))
+        main = here[0] if here else providers[0]
+        yield from _gated(index, driver, node, entry, main, here[1:], rules)
+    yield from room.findings(node)
+
+
+def _pods(index: Index, provider: TemplateSeen, node: NodeSeen) -> list[PodSeen]:
+    return index.plugin_pods.get((provider.namespace, provider.name, node.name), [])
+
+
+def _entry(index: Index, driver: str, node: NodeSeen) -> DriverEntry | None:
+    csi_node = index.csi_nodes.get(node.name)
+    return None if csi_node is None else csi_node.entry(driver)
+
+
+def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None) -> Iterator[Finding]:
+    if not index.unread.isdisjoint(("daemonsets", "pods")):
+        return
+    told = f"CSINode {node.name} names it" if entry is not None else f"CSINode {node.name} does not name it"
+    evidence = (f"DaemonSets that serve {driver} on Windows: none", told)
+    known = BY_NAME.get(driver)
+    if known is not None:
+        message = f"no DaemonSet brings {driver} to Windows nodes" + (", so its entries are stale" if entry else "")
+        yield passed_on(
+            "CSI-G02", "blocker", f"Driver {driver}", message, evidence, f"run enable_csi.yml with driver {known.key}"
+        )
+    else:
+        message = f"nothing was seen that brings {driver} to Windows nodes"
+        remedy = (
+            "install its Windows node plugin, or keep its workloads on Linux; this collection does not know the driver"
+        )
+        yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
+
+
+def _gated(
+    index: Index,
+    driver: str,
+    node: NodeSeen,
+    entry: DriverEntry | None,
+    main: TemplateSeen,
+    others: tuple[TemplateSeen, ...],
+    rules: gate.Rules,
+) -> Iterator[Finding]:
+    if main.plugin is None:
+        return
+    snapshot, host = index.snapshot, index.hosts.get(node.name)
+    pods = _pods(index, main, node)
+    picture = Picture(
+        now=snapshot.taken_at,
+        controller_now=snapshot.hosts_at or snapshot.taken_at,
+        driver=driver,
+        daemon_set=main.plugin.gate,
+        nodes=(index.gate_node(node),),
+        registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
+        pods=[pod.plugin for pod in pods if pod.plugin is not None],
+        hosts={} if host is None else {node.name: host.facts},
+        other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
+    )
+    judged = gate.judge(picture, gate.Rules(only=frozenset({node.name}), host_facts_max_age=rules.host_facts_max_age))
+    lacks = [lack for verdict in judged.nodes for lack in verdict.lacks]
+    lacks += [lack for lack in judged.trouble if lack.id == "CSI-G04"]
+    unread = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
+    lacks = [lack for lack in lacks if unread.get(lack.id) not in index.unread]
+    evidence = tuple(_evidence(driver, node, entry, main, [pod.plugin for pod in pods if pod.plugin], host))
+    for lack in lacks:
+        yield _from_gate(lack, driver, node, evidence)
+    down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
+    yield from _plugin(index, driver, node, main, pods, host, down, evidence)
+
+
+def _from_gate(lack: Lack, driver: str, node: NodeSeen, evidence: tuple[str, ...]) -> Finding:
+    about = f"Node {node.name}, driver {driver}"
+    if lack.id == "CSI-G05":
+        about = f"Node {node.name}"
+    elif lack.id == "CSI-G04":
+        about = f"Driver {driver}"
+    severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
+    return passed_on(lack.id, severity, about, lack.message, evidence, lack.remedy)
+
+
+def _evidence(
+    driver: str,
+    node: NodeSeen,
+    entry: DriverEntry | None,
+    main: TemplateSeen,
+    pods: list[PodFacts],
+    host: HostSeen | None,
+) -> Iterator[str]:
+    if entry is None:
+        yield f"CSINode {node.name} spec.drivers: {driver} missing"
+    else:
+        yield f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}"
+    yield f"DaemonSet {main.namespace}/{main.name}: " + (
+        ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
+    )
+    if host is not None:
+        state = "serving" if host.facts.serving else host.facts.state or "not serving"
+        yield f"host {node.name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
+
+
+def _plugin(
+    index: Index,
+    driver: str,
+    node: NodeSeen,
+    main: TemplateSeen,
+    pods: list[PodSeen],
+    host: HostSeen | None,
+    down: bool,
+    evidence: tuple[str, ...],
+) -> Iterator[Finding]:
+    """What the form of the plugin itself explains: mixed forms, an image for another Windows, wmic."""
+    plugin, known = main.plugin, BY_NAME.get(driver)
+    about = f"Node {node.name}, driver {driver}"
+    if plugin is None:
+        return
+    host_process = plugin.host_process or any(pod.host_process for pod in pods)
+    if host_process and plugin.gate.pipes:
+        message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
+        yield found("CSI-N32", about, message, evidence, "deploy one form of it; enable_csi.yml decides by release")
+    version = None if known is None else running(known, main)
+    if known is None or version is None or not down:
+        return
+    rule = known.rule("host_process" if host_process else "csi_proxy")
+    if rule is None:
+        return
+    builds = known.builds(version, rule)
+    if node.build and image_for(node.build, builds) == "no":
+        message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
+        yield found("CSI-N37", about, message, evidence, "take a release that has an image for this build")
+    if (
+        _needs_wmic(known, rule, version, host)
+        and node.build.isdigit()
+        and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
+    ):
+        message = (
+            f"{known.title} {version} reads the node's id with wmic.exe, which Windows build {node.build} need not have"
+        )
+        remedy = (
+            "take csi-proxy 1.3.0 with the csi_proxy form, or a later release of the driver, or add the capability WMIC"
+        )
+        yield found("CSI-N38", about, message, evidence, remedy)
+
+
+def running(driver: Driver, template: TemplateSeen) -> Version | None:
+    """The release that a DaemonSet runs, by its image."""
+    images = dict(template.plugin.images) if template.plugin is not None else {}
+    return from_image(images.get(driver.container, ""))
+
+
+def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, host: HostSeen | None) -> bool:
+    if rule.mode == "host_process":
+        return rule.wmic_before is not None and version.release < parse(rule.wmic_before).release
+    release = host.facts.release if host is not None else ""
+    return driver.wmic_below is not None and csi_proxy.is_below(release, driver.wmic_below)
+
+
+class _Room:
+    """How many volumes of a driver each node holds, and how many it may."""
+
+    def __init__(self, index: Index, driver: str) -> None:
+        self._index, self._driver = index, driver
+        self._held: dict[str, int] = {}
+        self._free: dict[str, int] = {}
+        self._unlimited = 0
+        for node in index.each(index.windows):
+            entry = _entry(index, driver, node)
+            if entry is None:
+                continue
+            held = self._held[node.name] = _held(index, driver, node)
+            if entry.limit is None:
+                self._unlimited += 1
+            else:
+                self._free[node.name] = max(0, entry.limit - held)
+        self._all_free = sum(self._free.values())
+
+    def findings(self, node: NodeSeen) -> Iterator[Finding]:
+        """That a node is full, or that what it holds fits nowhere else; and its attachments that went wrong."""
+        about = f"Node {node.name}, driver {self._driver}"
+        held, free = self._held.get(node.name, 0), self._free.get(node.name)
+        if free is not None:
+            limit = held + free
+            evidence = (f"CSINode {node.name} allocatable.count: {limit}", f"volumes attached: {held}")
+            elsewhere = self._all_free - free
+            others = len(self._free) + self._unlimited - 1
+            if free == 0 and held:
+                message = f"{held} volumes are attached, and it takes no more"
+                yield found("CSI-N33", about, message, evidence, "add Windows nodes, or move workloads before a drain")
+            elif others and not self._unlimited and held > elsewhere:
+                message = (
+                    f"its {held} volumes do not fit into the {elsewhere} places that the other Windows nodes have left"
+                )
+                yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
+        for one in self._index.attachments.get(node.name, ()):
+            if one.attacher == self._driver:
+                yield from _attachment(self._index.snapshot, node, one)
+
+
+def _held(index: Index, driver: str, node: NodeSeen) -> int:
+    prefix = f"kubernetes.io/csi/{driver}^"
+    by_node = sum(one.startswith(prefix) for one in node.attached)
+    return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
+
+
+def _attachment(snapshot: Snapshot, node: NodeSeen, one: AttachmentSeen) -> Iterator[Finding]:
+    about = f"Node {node.name}, driver {one.attacher}"
+    what = f"volume {one.volume}" if one.volume else "an inline volume"
+    error = one.attach_error or one.detach_error
+    if error:
+        did = "attached" if one.attach_error else "detached"
+        evidence = (f"VolumeAttachment {one.name}: {error}",)
+        remedy = f"kubectl describe volumeattachment {one.name}; look at the controller's log"
+        yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+    since = moment(one.deleting)
+    if since is not None and snapshot.taken_at - since > _DETACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
+        message = f"{what} has been on its way off the node for {minutes} minutes"
+        yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")
+
+
+# The node itself
+
+
+def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
+    about = f"Node {node.name}"
+    yield from _system(node)
+    if not needed:
+        return
+    if node.cordoned:
+        yield found("CSI-N31", about, "it is cordoned", ("spec.unschedulable: true",), f"kubectl uncordon {node.name}")
+    for plugin, nodes in migrated.items():
+        if not nodes & index.bit[node.name]:
+            continue
+        left = [name for name in node.attached if name.startswith(f"{plugin}/")]
+        if left:
+            message = f"{len(left)} volumes are attached the in-tree way, and the kubelet uses CSI for {plugin}"
+            remedy = "detach them at the platform after their pods moved away, then let them be attached again"
+            yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
+    kubelet = version_of(node.kubelet)
+    if kubelet is not None and not in_tree.registers(kubelet):
+        message = f"kubelet {node.kubelet} loses registration sockets on Windows"
+        remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
+        yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
+    yield from _operator(node)
+    host = index.hosts.get(node.name)
+    for one in host.findings if host is not None else ():
+        severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
+        told = (f"csi_proxy_info on host {node.name}: {one['object']}",)
+        yield passed_on(one["id"], severity, f"{about}, {one['object']}", one["message"], told, one["remedy"])
+
+
+def _system(node: NodeSeen) -> Iterator[Finding]:
+    label = node.labels.get("kubernetes.io/os", "")
+    if node.os and label and node.os != label:
+        evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
+        remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
+        message = f"its label says {label} and its kubelet {node.os}"
+        yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
+
+
+def _operator(node: NodeSeen) -> Iterator[Finding]:
+    """What the Windows Machine Config Operator and its daemon say of a node."""
+    about, said = f"Node {node.name}", node.annotations
+    desired, reached = said.get(f"{_WMCO}desired-version", ""), said.get(f"{_WMCO}version", "")
+    if desired and desired != reached:
+        evidence = (f"annotation {_WMCO}desired-version: {desired}", f"annotation {_WMCO}version: {reached or 'none'}")
+        message = f"the operator wants version {desired} here and its daemon has reached {reached or 'none'}"
+        yield found("CSI-N40", about, message, evidence, r"look at C:\var\log\wicd on the node")
+    if f"{_WMCO}reboot-required" in said:
+        told = (f"annotation {_WMCO}reboot-required",)
+        yield found(
+            "CSI-N41", about, "it waits for a reboot by the operator", told, "let the operator drain and reboot it"
+        )
+    if node.labels.get(f"{_WMCO}allow-upgrade") == "true":
+        told = (f"label {_WMCO}allow-upgrade: true",)
+        remedy = f"kubectl label node {node.name} {_WMCO}allow-upgrade-"
+        yield found("CSI-N42", about, "its upgrade is allowed, whatever is on it", told, remedy)
+    if node.labels.get(f"{_WMCO}upgrade-blocked") == "true":
+        told = (f"label {_WMCO}upgrade-blocked: true",)
+        remedy = f"prove its drivers, then: kubectl label node {node.name} {_WMCO}allow-upgrade=true"
+        yield found("CSI-N43", about, "the operator holds its upgrade back", told, remedy)
+
+
+def old_csi_proxy(index: Index, least: str) -> int:
+    """Windows nodes whose host was seen with a csi-proxy before that release."""
+    nodes = 0
+    for name, host in index.hosts.items():
+        if csi_proxy.is_below(host.facts.release, least):
+            nodes |= index.bit.get(name, 0) & index.windows
+    return nodes

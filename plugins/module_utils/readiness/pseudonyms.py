@@ -1,0 +1,390 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A snapshot without the names of anybody's cluster, which is judged as the one with them. Pure.
+
+Names are replaced word by word, so that what is made of other names still is: claim ``data-web-0`` of set ``web`` and its
+template ``data``. Numbers of up to three digits stay, unless they are an address. The same word gets the same pseudonym
+under one key, and without the key nobody gets back from it.
+
+Whatever is not known to be the same in every cluster counts as a name, so a fact that is added one day does not leak. Free
+text, such as a message of the API server, is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import facts
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import facts as gate
+
+WITHHELD = "(left out)"
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+# Four numbers with the same sign between them, also as names of machines spell them: 10.0.3.17, ip-10-0-3-17.
+_ADDRESS = re.compile(r"(?<!\d)\d{1,3}([.-])\d{1,3}\1\d{1,3}\1\d{1,3}(?!\d)")
+_TOKEN = re.compile(r"[\w.-]+")
+_ONSETS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+
+# Who owns these gives names in them to everybody alike.
+_DOMAINS = (
+    ".kubernetes.io", ".k8s.io", ".openshift.io", ".kubewin.io", ".coreos.com", ".amazonaws.com", ".aws.com", ".azure.com",
+    ".google.com", ".gke.io", ".vmware.com", ".openstack.org", ".portworx.com", ".ceph.com", ".cattle.io", ".rancher.io",
+)  # fmt: skip
+_DRIVERS = frozenset(
+    [
+        *(driver.name for driver in DRIVERS.values()),
+        *(name for one in in_tree.PLUGINS for name in (one.plugin, one.driver)),
+        "kubernetes.io/no-provisioner",
+    ]
+)
+_NAMESPACES = frozenset(
+    [
+        "default",
+        "kube-system",
+        "openshift-config",
+        "openshift-config-managed",
+        "openshift-windows-machine-config-operator",
+        *(name for driver in DRIVERS.values() for name in (driver.namespace, *driver.controller.namespaces)),
+    ]
+)
+_KINDS = frozenset(
+    ["Pod", "Node", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob"]
+)
+# Values of labels and parameters that say the same everywhere.
+_VALUES = frozenset(
+    [
+        "", "true", "false", "windows", "Windows", "linux", "Linux", "amd64", "arm64", "ntfs", wanted.PROVEN_VALUE,
+        wanted.MANAGER, "Helm", "privileged", "baseline", "restricted", "latest", "Managed", "Dedicated",
+    ]
+)  # fmt: skip
+# The key of the taint that the Windows Machine Config Operator sets.
+_KEYS = frozenset(["os"])
+# Labels whose values are the build of Windows.
+_BUILDS = ("node.kubernetes.io/windows-build",)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string in a part of an object."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _strings(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _strings(one)
+
+
+# What upstream's CSIDrivers say.
+_SPECS = frozenset(text for driver in DRIVERS.values() for text in _strings(driver.csi_driver))
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+
+
+# Of images, paths and what containers are told: words of upstream's images and of the kubelet's directories.
+_PARTS = _words(
+    *(image for driver in DRIVERS.values() for one in driver.releases for image in one.images.values()),
+    *_DRIVERS,
+    r"c:\var\lib\kubelet\plugins\plugins_registry unix csi.sock windows programdata",
+    "external csi provisioner attacher resizer snapshotter registrar liveness probe node driver controller",
+)
+
+
+class Pseudonyms:
+    """Pseudonyms under one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._of: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._names: dict[str, str] = {}
+
+    def snapshot(self, snapshot: facts.Snapshot) -> facts.Snapshot:
+        """The same cluster under other names."""
+        found: facts.Snapshot = self._any(snapshot)
+        return found
+
+    def suppression(self, suppression: Suppression) -> Suppression:
+        """The same entry for a report under other names. A glob that ends within a word fits no pseudonym."""
+        kind, space, name = suppression.object.partition(" ")
+        return Suppression(suppression.id, f"{kind}{space}{self._namespaced(name)}", WITHHELD, suppression.expires)
+
+    # By what a value is
+
+    def name(self, text: str) -> str:
+        """A name, or several with signs between them."""
+        if text not in self._names:
+            hidden = _ADDRESS.sub(lambda found: self._word(found[0]), text)
+            self._names[text] = (
+                self._word(hidden)
+                if hidden.isdigit()
+                else _WORD.sub(lambda found: found[0] if found[0] in self._taken else self._word(found[0]), hidden)
+            )
+        return self._names[text]
+
+    def _word(self, word: str) -> str:
+        if word.isdigit() and len(word) <= 3:
+            return word
+        plain = word.lower()
+        if plain not in self._of:
+            digest = int.from_bytes(hmac.new(self._key, plain.encode(), hashlib.sha256).digest(), "big")
+            made = ""
+            while len(made) < 8 or made in self._taken:
+                digest, onset = divmod(digest, len(_ONSETS))
+                digest, vowel = divmod(digest, len(_VOWELS))
+                made += _ONSETS[onset] + _VOWELS[vowel]
+            self._taken.add(made)
+            self._of[plain] = made
+        return self._of[plain]
+
+    def _keep(self, value: Any) -> Any:
+        return value
+
+    def _text(self, text: str) -> str:
+        return WITHHELD if text else ""
+
+    def _namespaced(self, text: str) -> str:
+        namespace, slash, name = text.partition("/")
+        kept = namespace if namespace in _NAMESPACES else self.name(namespace)
+        return f"{kept}{slash}{self.name(name)}"
+
+    def _owner(self, text: str) -> str:
+        kind, slash, name = text.partition("/")
+        return f"{kind if kind in _KINDS else self.name(kind)}{slash}{self.name(name)}"
+
+    def _driver(self, text: str) -> str:
+        return text if text in _DRIVERS or text.endswith(_DOMAINS) else self.name(text)
+
+    def _volume(self, text: str) -> str:
+        """A volume's unique name on a node: kubernetes.io/csi/<driver>^<handle>, kubernetes.io/<plugin>/<handle>."""
+        by_csi = "kubernetes.io/csi/"
+        if text.startswith(by_csi):
+            driver, sign, handle = text[len(by_csi) :].partition("^")
+            return f"{by_csi}{self._driver(driver)}{sign}{self.name(handle)}"
+        plugin = next((one.plugin for one in in_tree.PLUGINS if text.startswith(f"{one.plugin}/")), "")
+        return plugin + self.name(text[len(plugin) :])
+
+    def _label(self, key: str) -> str:
+        domain = key.rpartition("/")[0]
+        public = domain and f".{domain}".endswith(_DOMAINS)
+        return key if public or key in _KEYS else self.name(key)
+
+    def _label_value(self, key: str, value: str) -> str:
+        return value if value in _VALUES or key in _BUILDS else self.name(value)
+
+    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {self._label(key): self._label_value(key, value) for key, value in labels.items()}
+
+    def _pairs(self, pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(self._labels(dict(pairs)).items()))
+
+    def _annotations(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Those of the Windows Machine Config Operator; its versions say the same everywhere."""
+        return {
+            key: value if key.endswith("version") or value in _VALUES else self.name(value)
+            for key, value in given.items()
+        }
+
+    def _node_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
+        return {self._driver(driver): self.name(told) for driver, told in ids.items()}
+
+    def _parameters(self, parameters: Mapping[str, str]) -> dict[str, str]:
+        return {
+            key: value if key.lower() in FILE_SYSTEM or value in _VALUES else self.name(value)
+            for key, value in parameters.items()
+        }
+
+    def _parts(self, text: str) -> str:
+        return _WORD.sub(lambda found: found[0] if found[0].lower() in _PARTS else self._word(found[0]), text)
+
+    def _image(self, image: str) -> str:
+        rest, at, digest = image.partition("@")
+        name, colon, tag = rest.rpartition(":")
+        if not colon or "/" in tag:
+            name, colon, tag = rest, "", ""
+        return f"{self._parts(name)}{colon}{tag}{at}{digest}"
+
+    def _images(self, images: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((self._parts(container), self._image(image)) for container, image in images)
+
+    def _ephemeral(self, made: tuple[tuple[str, str | None], ...]) -> tuple[tuple[str, str | None], ...]:
+        return tuple((self.name(volume), self._any(storage_class)) for volume, storage_class in made)
+
+    def _data(self, data: Mapping[str, str]) -> dict[str, str]:
+        """A ConfigMap that the platform makes, and in which a name may all the same stand."""
+
+        def known(found: re.Match[str]) -> str:
+            return self._names.get(found[0], found[0])
+
+        return {key: _TOKEN.sub(known, value) for key, value in data.items()}
+
+    def _host_finding(self, found: Mapping[str, str]) -> dict[str, str]:
+        kept = ("id", "severity", "remedy")
+        return {key: value if key in kept else self._text(value) for key, value in found.items()}
+
+    def _raw(self, value: Any, key: str = "") -> Any:
+        """A part of an object as the API has it: of pod specs, and of CSIDrivers."""
+        if isinstance(value, Mapping):
+            if key in ("nodeSelector", "matchLabels"):
+                return self._labels(value)
+            if "key" in value or "operator" in value:
+                return self._expression(value)
+            return {name: self._raw(one, name) for name, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._raw(one, key) for one in value]
+        if isinstance(value, str) and value not in _SPECS:
+            return self.name(value)
+        return value
+
+    def _expression(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """A toleration, or an expression of an affinity."""
+        key, found = str(value.get("key") or ""), dict(value)
+        if "key" in value:
+            found["key"] = key if key == "metadata.name" else self._label(key)
+        if value.get("value"):
+            found["value"] = self._label_value(key, str(value["value"]))
+        if value.get("values"):
+            found["values"] = [self._label_value(key, str(one)) for one in value["values"]]
+        return found
+
+    # The walk
+
+    def _any(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.name(value)
+        if isinstance(value, tuple):
+            return tuple(self._any(one) for one in value)
+        if isinstance(value, Mapping):
+            return {self.name(str(key)): self._any(one) for key, one in value.items()}
+        special = _WHOLE.get(type(value))
+        if special is not None:
+            return special(self, value)
+        if is_dataclass(value) and not isinstance(value, type):
+            kind = type(value)
+            return kind(
+                **{
+                    one.name: _RULES.get((kind, one.name), Pseudonyms._any)(self, getattr(value, one.name))
+                    for one in fields(kind)
+                }
+            )
+        return value
+
+    def _requirement(self, one: facts.Requirement) -> facts.Requirement:
+        if one.field:
+            return facts.Requirement(one.key, one.operator, tuple(map(self.name, one.values)), True)
+        values = tuple(self._label_value(one.key, value) for value in one.values)
+        return facts.Requirement(self._label(one.key), one.operator, values)
+
+    def _toleration(self, one: facts.Toleration) -> facts.Toleration:
+        return facts.Toleration(
+            self._label(one.key) if one.key else "", one.operator, self._label_value(one.key, one.value), one.effect
+        )
+
+    def _taint(self, one: gate.Taint) -> gate.Taint:
+        return gate.Taint(self._label(one.key), self._label_value(one.key, one.value), one.effect)
+
+
+_WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
+    facts.Requirement: Pseudonyms._requirement,
+    facts.Toleration: Pseudonyms._toleration,
+    gate.Taint: Pseudonyms._taint,
+}
+
+
+def _each(rule: Callable[[Pseudonyms, Any], Any]) -> Callable[[Pseudonyms, Any], Any]:
+    """A rule for each of a tuple, None where there is none."""
+    return lambda names, values: None if values is None else tuple(rule(names, one) for one in values)
+
+
+def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
+    """What is no name, by dataclass and field; everything else is one."""
+    rules: list[tuple[Callable[[Pseudonyms, Any], Any], type, str]] = [
+        (Pseudonyms._keep, facts.Unread, "resource rule"),
+        (Pseudonyms._keep, facts.Placement, "os"),
+        (Pseudonyms._keep, facts.Source, "field fs_type kind"),
+        (Pseudonyms._keep, facts.Volumes, "pipes"),
+        (Pseudonyms._keep, facts.NodeSeen, "os kubelet build runtime"),
+        (Pseudonyms._keep, facts.CsiNodeSeen, "migrated"),
+        (Pseudonyms._keep, facts.VolumeSeen, "policy phase access_modes created"),
+        (Pseudonyms._keep, facts.ClaimSeen, "phase"),
+        (Pseudonyms._keep, facts.AttachmentSeen, "deleting"),
+        (Pseudonyms._keep, facts.ClassSeen, "binding_mode policy"),
+        (Pseudonyms._keep, facts.PodSeen, "phase"),
+        (Pseudonyms._keep, gate.PodFacts, "template_generation phase"),
+        (Pseudonyms._keep, gate.ContainerFacts, "waiting"),
+        (Pseudonyms._keep, gate.DaemonSetFacts, "template_generation pipes"),
+        (Pseudonyms._keep, gate.HostFacts, "release state missing_pipes pipes"),
+        (Pseudonyms._keep, facts.TemplateSeen, "kind"),
+        (Pseudonyms._keep, facts.ControllerSeen, "driver"),
+        (Pseudonyms._keep, facts.Condition, "type status reason"),
+        (Pseudonyms._keep, facts.NamespaceSeen, "phase"),
+        (Pseudonyms._keep, facts.ClusterSeen, "kubernetes openshift updating_to infrastructure storage_driver wmco"),
+        (Pseudonyms._keep, facts.ConfigMapSeen, "name"),
+        (Pseudonyms._keep, facts.HostSeen, "managed_by"),
+        (Pseudonyms._text, facts.Unread, "why"),
+        (Pseudonyms._text, facts.NodeSeen, "not_ready_because"),
+        (Pseudonyms._text, facts.AttachmentSeen, "attach_error detach_error"),
+        (Pseudonyms._text, gate.PodFacts, "not_scheduled"),
+        (Pseudonyms._text, gate.ContainerFacts, "waiting_message ended_because"),
+        (Pseudonyms._text, gate.HostFacts, "reason"),
+        (Pseudonyms._text, facts.Condition, "message"),
+        (Pseudonyms._namespaced, facts.Source, "secret_namespace"),
+        (Pseudonyms._namespaced, facts.VolumeSeen, "claim"),
+        (Pseudonyms._namespaced, facts.ClaimSeen, "namespace"),
+        (Pseudonyms._namespaced, facts.PodSeen, "namespace"),
+        (Pseudonyms._namespaced, facts.TemplateSeen, "namespace"),
+        (Pseudonyms._namespaced, facts.OperatorConditionSeen, "namespace"),
+        (Pseudonyms._namespaced, facts.NamespaceSeen, "name"),
+        (Pseudonyms._namespaced, facts.ConfigMapSeen, "namespace"),
+        (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
+        (Pseudonyms._namespaced, wanted.DaemonSetSeen, "namespace"),
+        (Pseudonyms._namespaced, wanted.ControllerSeen, "namespace"),
+        (Pseudonyms._owner, facts.PodSeen, "owner"),
+        (Pseudonyms._owner, facts.TemplateSeen, "owner"),
+        (Pseudonyms._driver, facts.Source, "driver"),
+        (Pseudonyms._driver, facts.DriverEntry, "name"),
+        (Pseudonyms._driver, facts.VolumeSeen, "provisioned_by migrated_to"),
+        (Pseudonyms._driver, facts.ClaimSeen, "provisioner migrated_to"),
+        (Pseudonyms._driver, facts.AttachmentSeen, "attacher"),
+        (Pseudonyms._driver, facts.ClassSeen, "provisioner"),
+        (Pseudonyms._driver, facts.DriverSeen, "name"),
+        (_each(Pseudonyms._volume), facts.NodeSeen, "in_use attached"),
+        (_each(Pseudonyms._label), facts.DriverEntry, "topology_keys"),
+        (Pseudonyms._labels, facts.NodeSeen, "labels"),
+        (Pseudonyms._labels, facts.NamespaceSeen, "labels"),
+        (Pseudonyms._labels, wanted.DaemonSetSeen, "node_selector"),
+        (Pseudonyms._pairs, facts.Placement, "selector"),
+        (Pseudonyms._annotations, facts.NodeSeen, "annotations"),
+        (Pseudonyms._node_ids, facts.NodeSeen, "node_ids"),
+        (Pseudonyms._parameters, facts.ClassSeen, "parameters"),
+        (Pseudonyms._ephemeral, facts.Volumes, "ephemeral"),
+        (Pseudonyms._images, facts.PodSeen, "images"),
+        (Pseudonyms._images, facts.PluginTemplate, "images"),
+        (Pseudonyms._images, facts.ControllerSeen, "images"),
+        (Pseudonyms._image, wanted.ControllerSeen, "image"),
+        (Pseudonyms._parts, gate.ContainerFacts, "name"),
+        (Pseudonyms._parts, wanted.DaemonSetSeen, "words"),
+        (_each(Pseudonyms._parts), wanted.DaemonSetSeen, "host_paths"),
+        (lambda names, text: names._label_value("", text), wanted.DaemonSetSeen, "managed_by"),
+        (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
+        (Pseudonyms._raw, facts.DriverSeen, "spec"),
+        (Pseudonyms._data, facts.ConfigMapSeen, "data"),
+        (_each(Pseudonyms._host_finding), facts.HostSeen, "findings"),
+    ]
+    return {(kind, name): rule for rule, kind, names in rules for name in names.split()}
+
+
+_RULES = _rules()

@@ -1,0 +1,342 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report as one HTML page that needs nothing else: no network, no other file. Pure.
+
+Every name comes from a cluster and may hold anything, so it reaches the page through ``_text`` alone, and the page's own
+policy lets no script run but ours, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable
+from html import escape
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.page import SCRIPT, STYLE
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
+    ANYWHERE,
+    CLASSES,
+    MARKS,
+    NAMED,
+    PAGE,
+    Case,
+    Group,
+    Limits,
+    Line,
+    Related,
+    Table,
+    View,
+    look,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
+
+# A line's evidence; more of it is in the JSON.
+_EVIDENCE = 12
+# Names that a filter offers.
+_OFFERED = 2000
+
+_ICONS = {
+    "ready": '<circle cx="12" cy="12" r="10"/><path d="M7 12.5l3.5 3.5L17 8.5"/>',
+    "blocked": '<path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z"/><path d="M8.5 8.5l7 7m0-7l-7 7"/>',
+    "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
+}
+_ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
+_NOTHING = '<p class="empty">Nothing has to be done.</p>'
+_SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
+<pattern id="no" width="6" height="6" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 6L6 0"/></pattern>
+<pattern id="unknown" width="5" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M2.5 0V5"/></pattern>
+<pattern id="watch" width="7" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 2.5H7"/></pattern>
+</defs></svg>"""
+
+
+def render_html(report: Report, limits: Limits = PAGE) -> str:
+    """The page."""
+    view = look(report, limits)
+    title = f"{view.headline}: {plain(view.cluster)}"
+    parts = [
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
+        # Without one a browser asks for a file of its own.
+        '<link rel="icon" href="data:,">',
+        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        f'<a class="skip" href="#first">Skip to what to do first</a>\n{_SHAPES}',
+        _header(view),
+        "<main>",
+        _verdict(view),
+        _tiles(view),
+        _first(view),
+        _filters(view),
+        _table(
+            "workloads", "Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads
+        ),
+        _table("nodes", "Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes),
+        _table("volumes", "Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes),
+        _findings(view),
+        _unread(view),
+        _suppressed(view),
+        _legend(view),
+        "</main>",
+        _footer(view),
+        f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _policy() -> str:
+    """What the browser may do for this page: run our script and take our style, by hash, and nothing else."""
+    script, style = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (SCRIPT, STYLE)
+    )
+    return (
+        f"default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _text(value: object) -> str:
+    """A value for the page's text or an attribute."""
+    return escape(plain(value), quote=True)
+
+
+def _name(value: object) -> str:
+    return f'<span class="name">{_text(value)}</span>'
+
+
+def _header(view: View) -> str:
+    facts = [("Cluster", view.versions), ("Looked at", view.taken_at), ("Asked about", view.asked)]
+    shown = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts if value)
+    return (
+        '<header>\n<p class="what">Do Windows volumes come back?</p>\n'
+        f'<h1>{_text(view.cluster)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
+    )
+
+
+def _verdict(view: View) -> str:
+    return (
+        f'<section class="verdict {view.verdict}" aria-labelledby="verdict">'
+        '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" '
+        f'aria-hidden="true">{_ICONS[view.verdict]}</svg>'
+        f'<div><h2 id="verdict">{view.headline}</h2><p>{_text(view.answer)}</p></div></section>'
+    )
+
+
+def _tiles(view: View) -> str:
+    words = {
+        "workloads": ("not coming back", "not known", "", "coming back"),
+        "nodes": ("not working", "not known", "", "working"),
+        "volumes": ("not well", "not known", "to watch", "well"),
+    }
+    tiles = []
+    for key, table in (("workloads", view.workloads), ("nodes", view.nodes), ("volumes", view.volumes)):
+        counted = [(mark, table.counts[mark], word) for mark, word in zip(MARKS, words[key], strict=True)]
+        title = number(table.total, "Windows node" if key == "nodes" else key[:-1])
+        tiles.append(_tile(key, title, counted))
+    severities = [(one, view.severities[one], one if view.severities[one] == 1 else f"{one}s") for one in SEVERITIES]
+    tiles.append(_tile("findings", number(sum(view.severities.values()), "finding"), severities))
+    return f'<ul class="tiles">\n{"".join(tiles)}</ul>'
+
+
+def _tile(key: str, title: str, counted: Iterable[tuple[str, int, str]]) -> str:
+    there = [(kind, count, word) for kind, count, word in counted if count]
+    total = sum(count for _kind, count, _word in there)
+    drawn, at = "", 0.0
+    for kind, count, _word in there:
+        share = 100 * count / total
+        place = f'x="{at:.2f}%" width="{share:.2f}%" height="12"'
+        drawn += f'<rect class="{kind}" {place}/>'
+        pattern = {"blocker": "no", "warning": "watch"}.get(kind, kind)
+        if pattern in ("no", "unknown", "watch"):
+            drawn += f'<rect {place} fill="url(#{pattern})"/>'
+        at += share
+    items = "".join(f"<li><b>{count:,}</b> {word}</li>" for _kind, count, word in there)
+    return f'<li><a href="#{key}">{title}</a><svg aria-hidden="true">{drawn}</svg><ul>{items}</ul></li>\n'
+
+
+def _first(view: View) -> str:
+    steps = f'<ol class="steps">{"".join(map(_step, view.first))}</ol>' if view.first else _NOTHING
+    return f'<section id="first" aria-labelledby="first-title" tabindex="-1"><h2 id="first-title">What to do first</h2>{steps}</section>'
+
+
+def _step(group: Group) -> str:
+    helps = "".join(
+        f'<p><span class="do">{_text(one.remedy)}</span><br>{one.about(_name, _text)}</p>'
+        for one in group.helps[:NAMED]
+    )
+    more = len(group.helps) - NAMED
+    others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
+    concerns = f"In the way of {group.concerns}. " if group.concerns else ""
+    return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{_text(group.why)}</p></li>'
+
+
+def _badges(group: Group) -> str:
+    doubt = ' <span class="severity doubt">not known</span>' if group.doubt else ""
+    return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
+
+
+def _filters(view: View) -> str:
+    related = [line.related for table in (view.workloads, view.nodes, view.volumes) for line in table.lines]
+    related += [case.related for group in view.groups for case in group.cases]
+    nodes = sorted({name for one in related for name in one.nodes} - {ANYWHERE})
+    namespaces = sorted({name for one in related for name in one.namespaces} - {ANYWHERE})
+    classes = [name for name in CLASSES if any(name in one.classes for one in related)]
+    return (
+        '<form id="filters" class="filters" aria-label="Filters" hidden>'
+        + _choice("severity", "Severity", SEVERITIES)
+        + _search("node", "Node", nodes)
+        + _search("namespace", "Namespace", namespaces)
+        + _choice("class", "Volume class", classes)
+        + '<label>Text<input name="text" type="search" autocomplete="off"></label>'
+        '<button type="reset">Show all</button><output id="shown" aria-live="polite"></output></form>'
+    )
+
+
+def _choice(key: str, label: str, values: Iterable[str]) -> str:
+    options = "".join(f"<option>{value}</option>" for value in values)
+    return f'<label>{label}<select name="{key}"><option value="">any</option>{options}</select></label>'
+
+
+def _search(key: str, label: str, values: list[str]) -> str:
+    options = "".join(f'<option value="{_text(value)}">' for value in values[:_OFFERED])
+    return (
+        f'<label>{label}<input name="{key}" type="search" list="{key}s-known" autocomplete="off"></label>'
+        f'<datalist id="{key}s-known" data-of="{key}">{options}</datalist>'
+    )
+
+
+def _data(related: Related, severity: str) -> str:
+    """What filters go by."""
+    values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
+    told = "".join(f' data-{key}="{"&#10;".join(map(_text, names))}"' for key, names in values.items() if any(names))
+    return f" data-row{told}"
+
+
+def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    body = "".join(_row(line) for line in table.lines)
+    if not table.lines:
+        return f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{title}</h2><p class="empty">None.</p></section>'
+    return (
+        f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{title}</h2>'
+        f'<div class="scroll" role="region" aria-labelledby="{key}-title" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f'<p class="empty" data-for="{key}" hidden>No line fits the filters.</p></section>'
+    )
+
+
+def _row(line: Line) -> str:
+    cells = "".join(f"<td>{_text(cell)}</td>" for cell in line.cells)
+    named = set(_ID.findall(line.because))
+    ids = "".join(f" {_to_finding(one)}" for one in line.findings if one not in named)
+    many = ' class="many"' if line.count > 1 else ""
+    return (
+        f'<tr{many}{_data(line.related, line.severity)}><th scope="row">{_name(line.name)}</th>'
+        f'<td><span class="mark {line.mark}">{_text(line.state)}</span></td>'
+        f'<td class="because">{_ID.sub(lambda one: _to_finding(one[0]), _text(line.because))}{ids}{_evidence(line.evidence)}</td>{cells}</tr>\n'
+    )
+
+
+def _to_finding(name: str) -> str:
+    return f'<a href="#{_text(name)}">{_text(name)}</a>'
+
+
+def _evidence(evidence: tuple[str, ...]) -> str:
+    if not evidence:
+        return ""
+    items = "".join(f"<li>{_text(one)}</li>" for one in evidence[:_EVIDENCE])
+    more = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
+    return f"<details><summary>Evidence</summary><ul>{items}{more}</ul></details>"
+
+
+def _findings(view: View) -> str:
+    title = '<section id="findings" aria-labelledby="findings-title"><h2 id="findings-title">Findings</h2>'
+    if not view.groups:
+        return f'{title}<p class="empty">None.</p></section>'
+    groups = "".join(_group(group) for group in view.groups)
+    return f'{title}{groups}<p class="empty" data-for="findings" hidden>No line fits the filters.</p></section>'
+
+
+def _group(group: Group) -> str:
+    link = group.link if group.link.startswith("https://") else ""
+    about = f' <a href="{_text(link)}" rel="noreferrer">Read more</a>' if link else ""
+    remedy = f"<p><b>What to do:</b> {_text(group.remedy)}</p>" if group.remedy else ""
+    hidden = (
+        f'<p class="soft">{group.total - len(group.cases):,} more are in the JSON.</p>'
+        if group.total > len(group.cases)
+        else ""
+    )
+    columns = ("About", "What", *(() if group.remedy else ("What to do",)))
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    rows = "".join(_case(case, bool(group.remedy)) for case in group.cases)
+    return (
+        f'<article class="finding" data-group id="{group.id}"><h3>{group.id} {_badges(group)} '
+        f'<span class="soft">{number(group.total, "object")}</span></h3>'
+        f"<p>{_text(group.why)}{about}</p>{remedy}"
+        f'<div class="scroll" role="region" aria-label="Objects of {group.id}" tabindex="0"><table>'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>{hidden}</article>\n"
+    )
+
+
+def _case(case: Case, told: bool) -> str:
+    finding = case.finding
+    remedy = "" if told else f"<td>{_text(sentence(finding.remedy))}</td>"
+    return (
+        f'<tr{_data(case.related, finding.severity)}><th scope="row">{_name(finding.object)}</th>'
+        f'<td class="because">{_text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
+    )
+
+
+def _unread(view: View) -> str:
+    if not view.unread:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{_name(one.get("resource", ""))}</th><td>{_text(one.get("why", ""))}</td>'
+        f"<td>{_name(one.get('rule', '')) if one.get('rule') else ''}</td></tr>"
+        for one in view.unread
+    )
+    return (
+        '<section id="unread" aria-labelledby="unread-title"><h2 id="unread-title">What could not be read</h2>'
+        '<div class="scroll" role="region" aria-labelledby="unread-title" tabindex="0"><table><thead><tr>'
+        '<th scope="col">Resource</th><th scope="col">Why</th><th scope="col">Rule to add</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _suppressed(view: View) -> str:
+    if not view.suppressed:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{_name(one.finding.object)}</th><td>{one.finding.id}: {_text(one.finding.message)}</td>'
+        f"<td>{_text(one.reason)}</td><td>{_text(one.expires)}</td></tr>"
+        for one in view.suppressed
+    )
+    return (
+        '<section id="suppressed" aria-labelledby="suppressed-title"><h2 id="suppressed-title">Accepted, and left out of '
+        'the verdict</h2><div class="scroll" role="region" aria-labelledby="suppressed-title" tabindex="0"><table><thead><tr>'
+        '<th scope="col">About</th><th scope="col">Finding</th><th scope="col">Reason</th><th scope="col">Until</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _legend(view: View) -> str:
+    shown = {line.state for line in view.volumes.lines}
+    words = "".join(
+        f"<dt><code>{name}</code></dt><dd>{meaning}</dd>" for name, meaning in CLASSES.items() if name in shown
+    )
+    if not words:
+        return ""
+    return (
+        '<section aria-labelledby="classes-title"><h2 id="classes-title">What the classes of volumes mean</h2>'
+        f'<dl class="legend">{words}</dl></section>'
+    )
+
+
+def _footer(view: View) -> str:
+    items = "".join(f"<li>{_text(one)}</li>" for one in view.aggregated)
+    told = f"<p>Put together on this page; the JSON has every one:</p><ul>{items}</ul>" if items else ""
+    return f"<footer>{told}<p>Made by kubewin.csi. It was read, and nothing was changed.</p></footer>"

@@ -1,0 +1,82 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report as text for a terminal. Pure.
+
+The end of a run stands directly above the prompt, so what is well is only counted here, and all is in the other forms.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
+    NAMED,
+    Limits,
+    Table,
+    View,
+    look,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
+
+# Lines of a table that a reader of a terminal is shown.
+SHOWN = Limits(whole=20, most=20)
+# Characters of a name before it is wrapped.
+_NAMES = 34
+
+
+def render_terminal(report: Report, width: int = 100) -> str:
+    """The text; no line is longer than width unless a word is."""
+    view = look(report, SHOWN)
+    counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
+    read = f"{plain(view.cluster)}: {plain(view.versions)}, looked at {plain(view.taken_at)}"
+    verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
+    parts = [f"{verdict}\n{textwrap.fill(read, width)}\n{counts}"]
+    if view.first:
+        parts.append(_steps(view, width))
+    parts += filter(
+        None,
+        (
+            _table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
+            _table("NODE", "ITS VOLUMES", "node", view.nodes, width),
+            _table("VOLUME", "CLASS", "volume", view.volumes, width),
+        ),
+    )
+    if view.unread:
+        rows = [
+            [plain(one.get("resource", "")), plain(one.get("why", "")), plain(one.get("rule", ""))]
+            for one in view.unread
+        ]
+        parts.append(render_table(("NOT READ", "WHY", "RULE TO ADD"), rows, width, _NAMES))
+    if view.suppressed:
+        rows = [
+            [one.finding.id, plain(one.finding.object), plain(one.expires), plain(one.reason)]
+            for one in view.suppressed
+        ]
+        parts.append(render_table(("ACCEPTED", "ABOUT", "UNTIL", "REASON"), rows, width, _NAMES))
+    parts.append(verdict)
+    return "\n\n".join(parts)
+
+
+def _steps(view: View, width: int) -> str:
+    rows: list[list[str]] = []
+    for place, group in enumerate(view.first, 1):
+        helps = [f"{plain(one.remedy)} ({one.about(plain, plain)})" for one in group.helps[:NAMED]]
+        more = len(group.helps) - NAMED
+        helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
+        helps += [f"in the way of {group.concerns}"] if group.concerns else []
+        kind = f"{group.severity}, unknown" if group.doubt else group.severity
+        rows += [[f"{place}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
+    return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
+
+
+def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
+    """The lines that are not well, and how many are."""
+    rows = [[plain(line.name), line.state, plain(line.because)] for line in table.lines if line.mark != "yes"]
+    well = table.counts["yes"]
+    if not rows:
+        return f"{name}S: all {well:,} are well" if well else ""
+    shown = render_table((name, state, "BECAUSE"), rows, width, _NAMES)
+    return f"{shown}\n({number(well, f'further {kind}')} {'is' if well == 1 else 'are'} well)" if well else shown

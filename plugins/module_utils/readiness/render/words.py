@@ -1,0 +1,55 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words that every form of a report shares. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+# A cell is read by people; the whole text is in the JSON.
+LONGEST = 600
+
+_COMMANDS = frozenset({"kubectl", "oc"})
+
+
+def plain(text: object) -> str:
+    """Text as it can be shown: one line, and nothing in it that would steer a terminal or turn the reading direction.
+
+    Such characters are shown as their code, so that two names that differ look different.
+    """
+    raw = str(text)
+    shown = raw if raw.isprintable() else "".join(map(_shown, raw))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+
+
+def _shown(one: str) -> str:
+    if one.isprintable():
+        return one
+    if one in "\n\t":
+        return " "
+    return f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}"
+
+
+def sentence(text: str) -> str:
+    """Text that begins and ends as a sentence does. A command in it stays what it is, to be copied."""
+    first = text.partition(" ")[0].rstrip(";:,")
+    begins = first.isalpha() and first not in _COMMANDS
+    ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(text.split())
+    return (f"{text[:1].upper()}{text[1:]}" if begins else text) + ("." if ends and begins else "")
+
+
+def number(count: int, one: str, many: str = "") -> str:
+    """ "1 node", "3 nodes", "12,000 nodes"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Each once, in the order in which they came; empty ones left out."""
+    return [value for value in dict.fromkeys(values) if value]

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a cluster need not be kept, because it runs on Linux and no verdict comes of it. Pure.
+
+A reader asks before it reads claims, so that a large cluster costs what is on Windows. Judging with or without what is left
+out gives the same report; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    NodeSeen,
+    PodSeen,
+    TemplateSeen,
+)
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is kept of templates and pods. elsewhere: keys of claims that only workloads on Linux use.
+
+    sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others name all the same.
+    """
+
+    templates: tuple[TemplateSeen, ...]
+    pods: tuple[PodSeen, ...]
+    elsewhere: frozenset[str] = frozenset()
+    sets: frozenset[tuple[str, str]] = frozenset()
+    here: frozenset[str] = frozenset()
+
+    def leaves_out(self, namespace: str, name: str) -> bool:
+        """Whether a claim is of no interest."""
+        key = f"{namespace}/{name}"
+        if key in self.elsewhere:
+            return True
+        stem, dummy, number = name.rpartition("-")
+        return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
+
+
+def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Sequence[PodSeen]) -> Scope:
+    """Leave out workloads whose pods are all on Linux nodes, with the claims that nobody else uses.
+
+    A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
+    """
+    windows = {node.name: node.windows for node in nodes}
+    known = {(one.kind, one.namespace, one.name): one for one in templates}
+    roots = [root_of(pod, known) for pod in pods]
+    places: dict[Key, set[bool]] = defaultdict(set)
+    for pod, root in zip(pods, roots, strict=True):
+        if pod.node in windows:
+            places[root].add(windows[pod.node])
+    linux = {root for root, found in places.items() if found == {False}}
+
+    def named(on_linux: bool) -> Iterator[tuple[Key, str]]:
+        """Workloads, here or on Linux, with the claims that they name."""
+        for pod, root in zip(pods, roots, strict=True):
+            if (root in linux) == on_linux:
+                yield from ((root, claim) for claim in _claims_of(pod))
+        for key, template in known.items():
+            if (key in linux) == on_linux:
+                yield from ((key, f"{template.namespace}/{name}") for name in template.volumes.claims)
+
+    here = frozenset(claim for dummy, claim in named(False))
+    gone = linux - {root for root, claim in named(True) if claim in here}
+    kept = tuple(pod for pod, root in zip(pods, roots, strict=True) if pod.plugin is not None or root not in gone)
+    owners = {_owner(pod) for pod in kept}
+    return Scope(
+        templates=tuple(
+            one
+            for key, one in known.items()
+            # What has an owner tells whose its pods are; without pods it tells nothing.
+            if one.plugin is not None or (key not in gone and (not one.owner or key in owners))
+        ),
+        pods=kept,
+        elsewhere=frozenset(claim for dummy, claim in named(True) if claim not in here),
+        sets=frozenset(
+            (key[1], f"{made.name}-{key[2]}") for key in linux if key in known for made in known[key].claim_templates
+        ),
+        here=here,
+    )
+
+
+def root_of(pod: PodSeen, templates: Mapping[Key, TemplateSeen]) -> Key:
+    """Kind, namespace and name of what makes a pod in the end; the pod itself where nothing does."""
+    owner = _owner(pod)
+    template = templates.get(owner)
+    if template is None:
+        return owner
+    kind, name = template.kind, template.name
+    if template.owner:
+        kind, dummy, name = template.owner.partition("/")
+    return (sys.intern(kind), pod.namespace, sys.intern(name))
+
+
+def _owner(pod: PodSeen) -> Key:
+    kind, dummy, name = pod.owner.partition("/")
+    # A static pod is its node's.
+    return ("Pod", pod.namespace, pod.name) if kind in ("", "Node") or pod.mirror else (kind, pod.namespace, name)
+
+
+def _claims_of(pod: PodSeen) -> Iterator[str]:
+    for name in pod.volumes.claims:
+        yield f"{pod.namespace}/{name}"
+    for name, dummy in pod.volumes.ephemeral:
+        yield f"{pod.namespace}/{pod.name}-{name}"

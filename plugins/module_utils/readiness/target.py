@@ -1,0 +1,259 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What if: the same cluster with other versions, and what stands in the way there. Pure.
+
+The answer to "will it come back" is the ordinary judgement of a snapshot in which versions were replaced; what is about
+the way itself is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import CsiNodeSeen, NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Target
+
+_ALLOW = "windowsmachineconfig.openshift.io/allow-upgrade"
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What a target comes to. None stays as it is. line: of OpenShift, as far as it is known."""
+
+    control: Version | None = None
+    kubelet: Version | None = None
+    operator: Version | None = None
+    line: wmco.Line | None = None
+
+
+def check(target: Target) -> None:
+    """Refuse a target that says nothing: ValueError names the field and an example."""
+    for name in ("kubernetes", "openshift", "wmco", "driver_version"):
+        text = getattr(target, name)
+        if text:
+            try:
+                parse(text)
+            except ValueError as error:
+                raise ValueError(f"target {name}: {error}") from None
+    if target.mode not in ("", "csi_proxy", "host_process"):
+        raise ValueError(f"target mode is {target.mode}, expected csi_proxy or host_process")
+    if target.driver and target.driver not in DRIVERS:
+        raise ValueError(f"target: {unknown(target.driver)}")
+
+
+def versions(target: Target) -> Versions:
+    """Work out what moves: an OpenShift version brings its Kubernetes and its operator, an operator its kubelets."""
+    control = parse(target.kubernetes) if target.kubernetes else None
+    kubelet, operator, line = control, None, None
+    if target.openshift:
+        line = wmco.of_openshift(target.openshift)
+        if line is not None:
+            control = control or parse(line.kubernetes)
+            operator = parse(line.csi_proxy_since or f"{line.wmco}.0")
+    if target.wmco:
+        operator = parse(target.wmco)
+    if operator is not None:
+        of_operator = wmco.of_operator(operator)
+        kubelet = parse(of_operator.kubernetes) if of_operator is not None else None
+    return Versions(control, kubelet, operator, line)
+
+
+def imagine(index: Index, target: Target) -> Snapshot:
+    """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
+    snapshot, then = index.snapshot, versions(target)
+    cluster = snapshot.cluster
+    if then.control is not None:
+        cluster = replace(cluster, kubernetes=f"v{then.control}")
+    if target.openshift:
+        cluster = replace(cluster, openshift=target.openshift, updating_to="")
+    if then.operator is not None:
+        cluster = replace(cluster, wmco=str(then.operator))
+    if then.kubelet is None:
+        return replace(snapshot, cluster=cluster)
+    moved = tuple(_migrated(then.kubelet, then.operator))
+    nodes = tuple(_upgraded(node, then.kubelet, moved) if node.windows else node for node in snapshot.nodes)
+    windows = {node.name for node in nodes if node.windows}
+    csi_nodes = tuple(
+        CsiNodeSeen(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
+    )
+    return replace(snapshot, cluster=cluster, nodes=nodes, csi_nodes=csi_nodes)
+
+
+def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
+    """In-tree plugins for which a kubelet of that release, set up by that operator, uses CSI."""
+    line = wmco.of_operator(operator) if operator is not None else None
+    kept = line.in_tree_on_windows(operator) if line is not None and operator is not None else ()
+    for known in in_tree.PLUGINS:
+        if known.translated and (known.forced(kubelet) or (known.on_by_default(kubelet) and known.plugin not in kept)):
+            yield known.plugin
+
+
+def _upgraded(node: NodeSeen, kubelet: Version, moved: tuple[str, ...]) -> NodeSeen:
+    """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
+    left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
+    return replace(node, kubelet=f"v{kubelet}", attached=left)
+
+
+def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
+    """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
+    then = versions(target)
+    findings = [*_known(target, then), *_skew(index, then), *_operator(index, target, then), *_drain(index, then)]
+    if target.driver_version or target.mode:
+        chosen = (
+            [DRIVERS[target.driver]] if target.driver else [BY_NAME[name] for name in sorted(demand) if name in BY_NAME]
+        )
+        for driver in chosen:
+            findings += _driver(index, target, driver, demand.get(driver.name, 0))
+    return tuple(findings)
+
+
+def _known(target: Target, then: Versions) -> Iterator[Finding]:
+    if target.openshift and then.line is None:
+        told = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
+        message = f"OpenShift {target.openshift} is of no line that is known here"
+        yield found(
+            "CSI-T02", "Target", message, told, "take a release of this collection that knows it, or give kubernetes"
+        )
+    if then.operator is not None and wmco.of_operator(then.operator) is None:
+        told = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
+        message = f"release {then.operator} of the Windows Machine Config Operator is of no line that is known here"
+        yield found("CSI-T02", "Target", message, told, "take a release of this collection that knows it")
+
+
+def _skew(index: Index, then: Versions) -> Iterator[Finding]:
+    if then.control is None:
+        return
+    allowed = in_tree.allowed_skew(then.control)
+    for node in index.each(index.windows):
+        kubelet = version_of(node.kubelet)
+        if kubelet is None or kubelet.minor[0] != then.control.minor[0]:
+            continue
+        behind = then.control.minor[1] - kubelet.minor[1]
+        if behind > allowed:
+            told = (f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}", f"target API server: {then.control}")
+            message = (
+                f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, and {allowed} are allowed"
+            )
+            remedy = "upgrade its kubelet first, in steps"
+            yield found("CSI-T01", f"Node {node.name}", message, told, remedy)
+
+
+def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+    now, operator = index.wmco, then.operator
+    if operator is None:
+        return
+    about, line = "Windows Machine Config Operator", wmco.of_operator(operator)
+    openshift = target.openshift or index.snapshot.cluster.openshift
+    told: tuple[str, ...] = (
+        f"now: {now or 'not seen'}",
+        f"target: {operator}",
+        f"OpenShift: {openshift or 'not told'}",
+    )
+    of_cluster = wmco.of_openshift(openshift) if openshift else None
+    if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
+        message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
+        yield found("CSI-T06", about, message, told, f"take release {of_cluster.wmco} of the operator")
+    if now is None:
+        return
+    if operator.release < now.release:
+        yield found(
+            "CSI-T07", about, f"it is {now} now, and cannot go back to {operator}", told, "choose a later release"
+        )
+        return
+    scenario = wmco.scenario(now, operator)
+    if scenario == "C":
+        message = f"{now} brings csi-proxy and {operator} does not (scenario C)"
+        remedy = "go to a release of the next line that brings csi-proxy (8.1.0 or later) instead"
+        yield found("CSI-T03", about, message, told, remedy)
+    elif scenario in ("B", "E"):
+        message = f"{now} brings no csi-proxy and {operator} does (scenario {scenario})"
+        remedy = "upgrade one canary node, prove the drivers there, then go on"
+        yield found("CSI-T04", about, message, told, remedy)
+    yield from _unguarded(index, line, now, operator)
+
+
+def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
+    """Nodes that the operator's guard lets go, because it looks at volumes that are attached and at nothing else."""
+    before = wmco.of_operator(now)
+    if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
+        return
+    free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(_ALLOW) == "true"]
+    if free:
+        names = ", ".join(node.name for node in free[:5])
+        told = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
+        message = f"{operator} upgrades {len(free)} nodes at once: {names}"
+        remedy = "prove every driver before the operator's InstallPlan is approved"
+        yield found("CSI-T05", "Windows Machine Config Operator", message, told, remedy)
+
+
+def _drain(index: Index, then: Versions) -> Iterator[Finding]:
+    if then.kubelet is None:
+        return
+    moved = tuple(_migrated(then.kubelet, then.operator))
+    for node in index.each(index.windows):
+        left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
+        if left:
+            told = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
+            message = f"{len(left)} volumes are attached the in-tree way"
+            remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
+            yield found("CSI-T08", f"Node {node.name}", message, told, remedy)
+
+
+def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
+    seen = view(imagine(index, target), driver)
+    controllers = [one.seen for one in index.snapshot.controllers if one.driver == driver.key]
+    wishes = wanted.Wanted(mode=target.mode or "auto", version=target.driver_version or None)
+    choice = release.choose(driver, wishes, controllers[0] if controllers else None, seen)
+    for one in choice.findings:
+        yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
+    if choice.rule is None:
+        return
+    yield from _mode(index, driver, choice.rule, nodes or index.windows)
+
+
+def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[Finding]:
+    providers = [one.plugin for one in index.providers.get(driver.name, ()) if one.plugin is not None]
+    changes = any(one.host_process != (rule.mode == "host_process") for one in providers)
+    prefix = f"kubernetes.io/csi/{driver.name}^"
+    for node in index.each(nodes):
+        about = f"Node {node.name}, driver {driver.name}"
+        held = [name for name in node.in_use if name.startswith(prefix)]
+        if changes and rule.mode in driver.drain_to and held:
+            told = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
+            message = f"{len(held)} volumes are mounted, and the mode changes to {rule.mode}"
+            yield found(
+                "CSI-T09", about, message, told, f"drain the node first: kubectl drain {node.name} --ignore-daemonsets"
+            )
+        if rule.mode != "csi_proxy":
+            continue
+        host = index.hosts.get(node.name)
+        if host is None or host.facts.pipes is None:
+            message = f"whether its host serves {', '.join(rule.pipes)} is not known"
+            yield found(
+                "CSI-T11",
+                about,
+                message,
+                (f"host of Node {node.name}: not looked at",),
+                "put the host into the inventory",
+            )
+            continue
+        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
+        if absent:
+            told = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
+            yield found(
+                "CSI-T10",
+                about,
+                f"its host does not serve {', '.join(absent)}",
+                told,
+                "run enable_csi.yml for this host",
+            )

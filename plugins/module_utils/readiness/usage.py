@@ -1,0 +1,288 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who uses storage, and on which system: workloads, the hidden ones too, each with the rule that decided. Pure.
+
+The rules are asked in one order and the first that decides counts: the node that its pods are on, the pod's own word,
+selector, affinity, runtime class, taints, the places where its volumes can be. Hints never decide.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    ClaimSeen,
+    Inline,
+    Placement,
+    PodSeen,
+    TemplateSeen,
+    Toleration,
+    Volumes,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
+
+OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+BUILD_LABEL = "node.kubernetes.io/windows-build"
+
+# Which list tells what makes the pods of an owner of that kind.
+RESOURCES = {
+    "Deployment": "deployments",
+    "ReplicaSet": "replicasets",
+    "StatefulSet": "statefulsets",
+    "DaemonSet": "daemonsets",
+    "ReplicationController": "replicationcontrollers",
+    "Job": "jobs",
+    "CronJob": "cronjobs",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Workload:
+    """Something whose pods use volumes.
+
+    template: None for bare and static pods and for owners that were not seen. pods: those that use volumes. claims: keys
+    of claims, those above a StatefulSet's replicas in spare. made: (volume, storage class) of claims that pods get as they
+    are made and none has now. eligible: Windows nodes that it may run on.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    template: TemplateSeen | None = None
+    pods: list[PodSeen] = field(default_factory=list)
+    claims: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    inline: tuple[Inline, ...] = ()
+    made: tuple[tuple[str, str | None], ...] = ()
+    system: System = "unknown"
+    because: str = ""
+    eligible: int = 0
+
+    @property
+    def key(self) -> str:
+        """ "Kind namespace/name"."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def on_windows(self) -> bool:
+        """Whether its volumes have to be judged for Windows."""
+        return self.system != "linux"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Every workload with volumes, and by claim who uses it."""
+
+    workloads: tuple[Workload, ...]
+    users: dict[str, list[Workload]]
+
+
+def usage(index: Index) -> Usage:
+    """Find the workloads and decide where each runs."""
+    workloads = _gather(index)
+    users: dict[str, list[Workload]] = defaultdict(list)
+    sets = _numbered(index, workloads)
+    for workload in workloads:
+        _note_volumes(index, workload, sets)
+        for claim in workload.claims + workload.spare:
+            users[claim].append(workload)
+        _place(index, workload)
+    return Usage(tuple(workloads), dict(users))
+
+
+def _gather(index: Index) -> list[Workload]:
+    templates = {(one.kind, one.namespace, one.name): one for one in index.snapshot.templates}
+    found: dict[tuple[str, str, str], Workload] = {}
+    for key, template in templates.items():
+        if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
+            found[key] = Workload(*key, template=template)
+    for pod in index.snapshot.pods:
+        if not _has_volumes(pod.volumes):
+            continue
+        kind, dummy, name = pod.owner.partition("/")
+        if kind in ("", "Node") or pod.mirror:
+            kind, name = "Pod", pod.name
+        owner = templates.get((kind, pod.namespace, name))
+        if owner is not None and owner.owner:
+            kind, dummy, name = owner.owner.partition("/")
+        key = (kind, pod.namespace, name)
+        workload = found.get(key)
+        if workload is None:
+            workload = found[key] = Workload(*key, template=templates.get(key))
+        workload.pods.append(pod)
+    for workload in found.values():
+        workload.pods.sort(key=lambda pod: pod.name)
+    return sorted(found.values(), key=lambda one: one.key)
+
+
+def _has_volumes(volumes: Volumes) -> bool:
+    return bool(volumes.claims or volumes.ephemeral or volumes.inline)
+
+
+def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, str], list[tuple[int, ClaimSeen]]]:
+    """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
+    namespaces = {one.namespace for one in workloads if one.template is not None and one.template.claim_templates}
+    found: dict[tuple[str, str], list[tuple[int, ClaimSeen]]] = defaultdict(list)
+    for claim in index.snapshot.claims:
+        if claim.namespace in namespaces:
+            stem, dummy, number = claim.name.rpartition("-")
+            if stem and number.isdigit():
+                found[claim.namespace, stem].append((int(number), claim))
+    for some in found.values():
+        some.sort(key=lambda pair: pair[0])
+    return found
+
+
+def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], list[tuple[int, ClaimSeen]]]) -> None:
+    template = workload.template
+    claims: list[str] = []
+    spare: list[str] = []
+    inline: list[Inline] = []
+    if template is not None:
+        claims += [f"{workload.namespace}/{name}" for name in template.volumes.claims]
+        inline += template.volumes.inline
+        end = template.first + (template.replicas or 0)
+        for made in template.claim_templates:
+            for number, claim in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ()):
+                (claims if template.first <= number < end else spare).append(claim.key)
+    for pod in workload.pods:
+        claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
+        # A finished pod's claim of its own goes with it; one that was never made is none.
+        claims += [
+            key
+            for name, dummy in pod.volumes.ephemeral
+            if (key := f"{pod.namespace}/{pod.name}-{name}") in index.claims
+        ]
+        inline += pod.volumes.inline
+    workload.claims = tuple(dict.fromkeys(claims))
+    needed = set(claims)
+    workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
+    workload.inline = tuple(dict.fromkeys(inline))
+    if template is not None:
+        living = {name for pod in workload.pods for name, dummy in pod.volumes.ephemeral}
+        workload.made = tuple(one for one in template.volumes.ephemeral if one[0] not in living)
+        if not workload.claims:
+            workload.made += tuple((one.name, one.storage_class) for one in template.claim_templates)
+
+
+def _place(index: Index, workload: Workload) -> None:
+    windows, linux = _where_pods_are(index, workload.pods)
+    workload.system, workload.because = _decide(index, workload, windows, linux)
+    if not workload.on_windows:
+        return
+    for placement in _placements(workload):
+        workload.eligible |= index.fitting(placement) & index.windows
+    for pod in windows:
+        workload.eligible |= index.bit[pod.node]
+
+
+def _placements(workload: Workload) -> Sequence[Placement]:
+    """What decides where the next pod goes. A pod without a controller goes nowhere once it is on a node."""
+    if workload.template is not None:
+        return (workload.template.placement,)
+    return tuple(dict.fromkeys(pod.placement for pod in workload.pods if workload.kind != "Pod" or not pod.node))
+
+
+def _where_pods_are(index: Index, pods: Iterable[PodSeen]) -> tuple[list[PodSeen], list[PodSeen]]:
+    windows: list[PodSeen] = []
+    linux: list[PodSeen] = []
+    for pod in pods:
+        bit = index.bit.get(pod.node, 0)
+        if bit & index.windows:
+            windows.append(pod)
+        elif bit:
+            linux.append(pod)
+    return windows, linux
+
+
+def _decide(index: Index, workload: Workload, windows: list[PodSeen], linux: list[PodSeen]) -> tuple[System, str]:
+    if windows and linux:
+        return "mixed", f"pod {windows[0].key} is on {windows[0].node} and pod {linux[0].key} on {linux[0].node}"
+    if windows:
+        return "windows", f"pod {windows[0].key} is on Windows node {windows[0].node}"
+    if linux:
+        return "linux", f"pod {linux[0].key} is on Linux node {linux[0].node}"
+    found: dict[System, str] = {}
+    for placement in _placements(workload):
+        system, because = _by_placement(index, workload, placement)
+        found.setdefault(system, because)
+    if len(found) > 1:
+        return "mixed", "; ".join(found.values())
+    return next(iter(found.items()), ("unknown", "its pods are on nodes that are gone"))
+
+
+def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
+    named = {"windows": "windows", "linux": "linux"}
+    if placement.os:
+        return _system(named.get(placement.os, "")), f"spec.os.name is {placement.os}"
+    added = index.runtime_classes.get(placement.runtime_class, Placement())
+    for key, value in placement.selector:
+        if key in OS_LABELS:
+            return _system(named.get(value, "")), f"nodeSelector {key} is {value}"
+        if key == BUILD_LABEL:
+            return "windows", f"nodeSelector {key} is {value}"
+    for rule, nodes in _narrowing(index, placement, added):
+        if not nodes:
+            return "unknown", f"{rule} fits no node there is"
+        if not nodes & index.linux:
+            return "windows", f"{rule} fits Windows nodes only"
+        if not nodes & index.windows:
+            return "linux", f"{rule} fits Linux nodes only"
+    fitting = index.fitting(placement)
+    for claim, nodes in _volume_places(index, workload):
+        fitting &= nodes
+        if fitting and not fitting & index.linux:
+            return "windows", f"claim {claim} can be reached from Windows nodes only"
+        if fitting and not fitting & index.windows:
+            return "linux", f"claim {claim} can be reached from Linux nodes only"
+    hints = ", ".join(_hints(placement))
+    return "mixed", "nothing keeps it to one system" + (f"; hints only: {hints}" if hints else "")
+
+
+def _system(text: str) -> System:
+    return "windows" if text == "windows" else "linux" if text == "linux" else "unknown"
+
+
+def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator[tuple[str, int]]:
+    """The nodes that are left after each rule, in order; rules that say nothing are left out."""
+    if placement.selector:
+        shown = ",".join(f"{key}={value}" for key, value in placement.selector)
+        yield f"nodeSelector {shown}", index.fitting(Placement(selector=placement.selector, tolerations=_ANY))
+    if placement.terms is not None:
+        some = Placement(selector=placement.selector, terms=placement.terms, tolerations=_ANY)
+        yield "node affinity", index.fitting(some)
+    if placement.runtime_class and added != Placement():
+        some = Placement(
+            selector=placement.selector + added.selector,
+            terms=placement.terms,
+            tolerations=_ANY,
+        )
+        yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
+    yield "what it tolerates of the nodes' taints", index.fitting(placement)
+
+
+_ANY = (Toleration(operator="Exists"),)
+
+
+def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:
+    for key in workload.claims:
+        claim = index.claims.get(key)
+        if claim is None:
+            continue
+        volume = index.volumes.get(claim.volume)
+        if volume is not None and volume.terms is not None:
+            yield key, index.matching(volume.terms)
+        elif claim.selected_node in index.bit:
+            yield key, index.bit[claim.selected_node]
+
+
+def _hints(placement: Placement) -> Iterator[str]:
+    for one in placement.tolerations:
+        if one.key == "os" and one.value.lower() == "windows":
+            yield f"toleration {one.key}={one.value}"
+    if placement.windows_options:
+        yield "securityContext.windowsOptions"

@@ -1,0 +1,272 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of a report on readiness. No logic but counting.
+
+Every verdict names its evidence as text, such as "CSINode win-1 spec.drivers: disk.csi.azure.com". A report's own
+verdict follows from its findings alone, so that leaving one out by a suppression moves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+REPORT_VERSION = 1
+
+Severity = Literal["blocker", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("blocker", "warning", "note")
+
+Answer = Literal["yes", "no", "unknown"]
+Overall = Literal["ready", "blocked", "unknown"]
+System = Literal["windows", "linux", "mixed", "unknown"]
+
+VolumeClass = Literal[
+    "NATIVE_CSI",
+    "NATIVE_NO_DRIVER",
+    "NATIVE_REFUSED",
+    "MIGRATED_OK",
+    "MIGRATED_NO_DRIVER",
+    "MIGRATED_REFUSED",
+    "SPLIT",
+    "IN_TREE",
+    "NOT_CSI",
+    "DEAD",
+    "UNKNOWN",
+]
+"""Of a volume on a node. What each means is on the page of findings; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are well."""
+
+WELL: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
+
+# A report names no more nodes than this for one volume; how many there are is told besides.
+NAMED_NODES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    id: stable (CSI-V10). object: kind and name of what it is about. evidence: what was seen and where. why: why it
+    matters. remedy: what helps, a command where one exists. link: where it is explained. doubt: it stands for something
+    that is not known, so nothing with it is ready.
+    """
+
+    id: str
+    severity: Severity
+    object: str
+    message: str
+    evidence: tuple[str, ...]
+    why: str
+    remedy: str
+    link: str
+    doubt: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "doubt": self.doubt,
+            "object": self.object,
+            "message": self.message,
+            "evidence": list(self.evidence),
+            "why": self.why,
+            "remedy": self.remedy,
+            "link": self.link,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeVerdict:
+    """A volume on those nodes for which the same is true.
+
+    volume: the PersistentVolume, or "inline azureFile data" of a pod's own. claim: "namespace/name", empty for none.
+    nodes: where it is used, else where it may be; verdict: the class. findings: ids of what explains it.
+    """
+
+    volume: str
+    claim: str
+    source: str
+    driver: str
+    nodes: tuple[str, ...]
+    verdict: VolumeClass
+    because: str
+    evidence: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "volume": self.volume,
+            "claim": self.claim,
+            "source": self.source,
+            "driver": self.driver,
+            "nodes": list(self.nodes[:NAMED_NODES]),
+            "node_count": len(self.nodes),
+            "verdict": self.verdict,
+            "because": self.because,
+            "evidence": list(self.evidence),
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of a driver on a node. driver: empty for one about the node itself. ok: unknown is never well."""
+
+    name: str
+    driver: str
+    ok: Answer
+    evidence: str
+
+    def as_dict(self) -> dict[str, str]:
+        """For a report."""
+        return {"name": self.name, "driver": self.driver, "ok": self.ok, "evidence": self.evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVerdict:
+    """A Windows node. drivers: what the volumes on it and those that may come need. ok: whether all of them work there."""
+
+    node: str
+    drivers: tuple[str, ...]
+    ok: Answer
+    because: str
+    checks: tuple[Check, ...]
+    findings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "node": self.node,
+            "drivers": list(self.drivers),
+            "ok": self.ok,
+            "because": self.because,
+            "checks": [check.as_dict() for check in self.checks],
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadVerdict:
+    """A workload that has volumes and may run on Windows.
+
+    workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. comes_back: whether its pods
+    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes.
+    """
+
+    workload: str
+    runs_on: System
+    runs_on_because: str
+    comes_back: Answer
+    because: str
+    volumes: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "workload": self.workload,
+            "runs_on": self.runs_on,
+            "runs_on_because": self.runs_on_because,
+            "comes_back": self.comes_back,
+            "because": self.because,
+            "volumes": list(self.volumes),
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Versions to ask about. Empty fields stay as the cluster has them.
+
+    driver: key of the driver that driver_version and mode are about, empty for every one that is needed. mode: csi_proxy or
+    host_process.
+    """
+
+    kubernetes: str = ""
+    openshift: str = ""
+    wmco: str = ""
+    driver: str = ""
+    driver_version: str = ""
+    mode: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return any((self.kubernetes, self.openshift, self.wmco, self.driver_version, self.mode))
+
+    def as_dict(self) -> dict[str, str]:
+        """For a report: what was asked only."""
+        found = {
+            "kubernetes": self.kubernetes,
+            "openshift": self.openshift,
+            "wmco": self.wmco,
+            "driver": self.driver,
+            "driver_version": self.driver_version,
+            "mode": self.mode,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+NO_TARGET = Target()
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that was left out of the verdict, with who said so."""
+
+    finding: Finding
+    reason: str
+    expires: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {"finding": self.finding.as_dict(), "reason": self.reason, "expires": self.expires}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was judged. cluster: the name it was given. unread: as dictionaries with resource, why and rule."""
+
+    cluster: str
+    kubernetes: str
+    openshift: str
+    taken_at: str
+    target: Target
+    findings: tuple[Finding, ...]
+    volumes: tuple[VolumeVerdict, ...]
+    nodes: tuple[NodeVerdict, ...]
+    workloads: tuple[WorkloadVerdict, ...]
+    unread: tuple[Mapping[str, str], ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+
+    @property
+    def verdict(self) -> Overall:
+        """Blocked by any blocker; unknown while anything is in doubt; ready otherwise."""
+        if any(finding.severity == "blocker" for finding in self.findings):
+            return "blocked"
+        return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
+
+    def counts(self) -> dict[str, int]:
+        """How many findings of each severity there are."""
+        return {one: sum(finding.severity == one for finding in self.findings) for one in SEVERITIES}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON; its schema is versioned and shipped."""
+        return {
+            "report_version": REPORT_VERSION,
+            "cluster": self.cluster,
+            "kubernetes": self.kubernetes,
+            "openshift": self.openshift,
+            "taken_at": self.taken_at,
+            "target": self.target.as_dict(),
+            "verdict": self.verdict,
+            "counts": self.counts(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "nodes": [node.as_dict() for node in self.nodes],
+            "workloads": [workload.as_dict() for workload in self.workloads],
+            "volumes": [volume.as_dict() for volume in self.volumes],
+            "unread": [dict(one) for one in self.unread],
+            "suppressed": [one.as_dict() for one in self.suppressed],
+        }

@@ -1,0 +1,720 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of each volume on each Windows node that may mount it. Pure.
+
+"Still references in-tree" is how a migrated volume looks for ever, so nothing is read from its looks: what counts is the
+node's own kubelet, by its version and what it tells, whether the driver works there, and whether the driver can mount what
+the volume holds. Node sets make that a few operations for a volume, however many nodes there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    ClaimSeen,
+    Inline,
+    Source,
+    Term,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import DriverState
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    Finding,
+    VolumeClass,
+    VolumeVerdict,
+)
+
+LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """How Windows kubelets mount volumes of an in-tree plugin: sets of nodes. broken: by a known issue of their release."""
+
+    csi: int = 0
+    in_tree: int = 0
+    dead: int = 0
+    unknown: int = 0
+    broken: int = 0
+
+
+@dataclass(slots=True)
+class Subject:
+    """A volume that Windows may mount.
+
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. eligible: Windows
+    nodes that may mount it; wanted: those that its users may be on, reachable or not. users, linux_users: workloads.
+    """
+
+    key: str
+    source: Source
+    volume: VolumeSeen | None = None
+    claim: ClaimSeen | None = None
+    inline: bool = False
+    terms: tuple[Term, ...] | None = None
+    eligible: int = 0
+    wanted: int = 0
+    unused: bool = False
+    users: list[Workload] = field(default_factory=list)
+    linux_users: list[Workload] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What findings call it."""
+        if self.volume is not None:
+            return f"PersistentVolume {self.volume.name}"
+        return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
+
+    @property
+    def plugin(self) -> InTree | None:
+        """The in-tree plugin it belongs to, None for every other kind."""
+        return in_tree.of_field(self.source.field)
+
+    @property
+    def driver(self) -> str:
+        """The CSI name of the driver that mounts it, or would; empty when none does."""
+        plugin = self.plugin
+        return self.source.driver if self.source.field == "csi" else plugin.driver if plugin is not None else ""
+
+
+@dataclass(slots=True)
+class Subjects:
+    """Everything to judge. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+
+    by_workload: keys of the subjects of each. missing, unjudged: by workload, what it lacks, and the list without which its
+    volumes are not known.
+    """
+
+    subjects: dict[str, Subject]
+    by_workload: dict[str, list[str]]
+    findings: list[Finding]
+    paths: Mapping[str, Paths]
+    demand: dict[str, int]
+    missing: dict[str, list[Finding]]
+    unjudged: dict[str, str]
+
+
+def collect(index: Index, use: Usage) -> Subjects:
+    """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
+    made = _Collector(index, use)
+    made.run()
+    paths = {known.field: _paths(index, known) for known in in_tree.PLUGINS}
+    demand: dict[str, int] = defaultdict(int)
+    for subject in made.subjects.values():
+        if subject.driver and not subject.unused:
+            by_csi = index.windows if subject.plugin is None else paths[subject.source.field].csi
+            demand[subject.driver] |= subject.eligible & by_csi
+    needed = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return Subjects(made.subjects, made.by_workload, made.findings, paths, needed, made.missing, made.unjudged)
+
+
+def migrated(subjects: Subjects) -> dict[str, int]:
+    """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
+    return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
+
+
+def moved(subjects: Subjects) -> frozenset[str]:
+    """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
+    return frozenset(
+        one.plugin.plugin
+        for one in subjects.subjects.values()
+        if one.plugin is not None and one.eligible & subjects.paths[one.source.field].csi
+    )
+
+
+def _paths(index: Index, known: InTree) -> Paths:
+    by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
+    for node in index.each(index.windows):
+        csi_node = index.csi_nodes.get(node.name)
+        told = None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
+        by_kubelet[node.kubelet, told] |= index.bit[node.name]
+    csi = own = dead = unknown = broken = 0
+    for (kubelet, told), nodes in by_kubelet.items():
+        version = version_of(kubelet)
+        if version is None:
+            unknown |= nodes
+        elif known.dead(version):
+            dead |= nodes
+        elif known.translated and (known.forced(version) or told):
+            csi |= nodes
+            if known.issue(version):
+                broken |= nodes
+        elif told is None and known.translated and known.on_by_default(version):
+            unknown |= nodes
+        else:
+            own |= nodes
+    return Paths(csi, own, dead, unknown, broken)
+
+
+class _Collector:
+    def __init__(self, index: Index, use: Usage) -> None:
+        self._index, self._use = index, use
+        self.subjects: dict[str, Subject] = {}
+        self.by_workload: dict[str, list[str]] = {}
+        self.findings: list[Finding] = []
+        self.missing: dict[str, list[Finding]] = defaultdict(list)
+        self.unjudged: dict[str, str] = {}
+
+    def run(self) -> None:
+        if not self._index.windows:
+            return
+        for workload in self._use.workloads:
+            if workload.on_windows:
+                self._of_workload(workload)
+        self._attached()
+        self._unused()
+        for subject in self.subjects.values():
+            if subject.claim is not None:
+                users = self._use.users.get(subject.claim.key, ())
+                subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
+
+    def _of_workload(self, workload: Workload) -> None:
+        keys = self.by_workload.setdefault(workload.key, [])
+        for name in workload.claims + workload.spare:
+            subject = self._of_claim(name, workload)
+            if subject is not None:
+                keys.append(subject.key)
+                self._used(subject, workload, workload.eligible)
+        for one in workload.inline:
+            subject = self._of_inline(one, workload)
+            keys.append(subject.key)
+            self._used(subject, workload, workload.eligible)
+        for name, storage_class in workload.made:
+            key = f"new claim {workload.namespace}/{name} of {workload.key}"
+            source = self._by_class(storage_class, key, workload)
+            if source is not None:
+                subject = self.subjects.setdefault(key, Subject(key, source))
+                keys.append(key)
+                self._used(subject, workload, workload.eligible)
+
+    def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
+        # A workload's uses come one after another, so it is the last one when it was noted before.
+        if not subject.users or subject.users[-1] is not workload:
+            subject.users.append(workload)
+        subject.wanted |= nodes
+        subject.eligible |= nodes & self._reachable(subject)
+
+    def _reachable(self, subject: Subject) -> int:
+        nodes = self._index.windows
+        if subject.terms is not None:
+            known = BY_NAME.get(subject.driver)
+            zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
+            old = subject.plugin is not None and bool(zone)
+            nodes &= self._index.matching(subject.terms, zone if old else "")
+        return nodes
+
+    def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
+        claim = self._index.claims.get(name)
+        if claim is None:
+            if self._is_unread("persistentvolumeclaims", workload):
+                return None
+            if workload is not None:
+                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} names it and it is not there",
+                            "create the claim, or correct the workload")  # fmt: skip
+            return None
+        volume = self._index.volumes.get(claim.volume)
+        if volume is not None:
+            return self._of_volume(volume, claim)
+        if claim.volume or claim.phase == "Lost":
+            if self._is_unread("persistentvolumes", workload):
+                return None
+            return self.subjects.setdefault(name, Subject(name, Source(""), claim=claim))
+        if workload is None:
+            return None
+        source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
+        if source is None:
+            return None
+        subject = self.subjects.setdefault(name, Subject(name, source, claim=claim))
+        subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
+        return subject
+
+    def _of_volume(self, volume: VolumeSeen, claim: ClaimSeen | None) -> Subject:
+        subject = self.subjects.get(volume.name)
+        if subject is None:
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            self.subjects[volume.name] = subject
+        return subject
+
+    def _of_inline(self, one: Inline, workload: Workload) -> Subject:
+        key = f"inline {one.source.field} {one.name} of {workload.key}"
+        return self.subjects.setdefault(key, Subject(key, one.source, inline=True))
+
+    def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
+        """What a claim without a volume will get, by its class."""
+        index = self._index
+        if self._is_unread("storageclasses", workload):
+            return None
+        if name is None:
+            defaults = sorted((one for one in index.snapshot.classes if one.default), key=lambda one: one.name)
+            storage_class = defaults[0] if defaults else None
+            wrong = "it names no StorageClass and there is no default one"
+        elif not name:
+            return None
+        else:
+            storage_class = index.classes.get(name)
+            wrong = f"its StorageClass {name} does not exist"
+        if storage_class is None:
+            self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
+            return None
+        fs_type = next((value for key, value in storage_class.parameters.items() if key.lower() in FILE_SYSTEM), "")
+        known = in_tree.find(storage_class.provisioner)
+        if known is not None:
+            return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
+        return Source("csi", driver=storage_class.provisioner, fs_type=fs_type)
+
+    def _is_unread(self, resource: str, workload: Workload | None) -> bool:
+        if resource in self._index.unread and workload is not None:
+            self.unjudged[workload.key] = resource
+        return resource in self._index.unread
+
+    def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
+        made = found(id_, about, message, (f"used by {workload.key}",), remedy)
+        self.findings.append(made)
+        self.missing[workload.key].append(made)
+
+    def _attached(self) -> None:
+        """Volumes that are attached to Windows nodes, whoever uses them."""
+        index = self._index
+        for node in index.each(index.windows):
+            for one in index.attachments.get(node.name, ()):
+                volume = index.volumes.get(one.volume)
+                if volume is not None:
+                    subject = self._of_volume(volume, index.claims.get(volume.claim))
+                    subject.wanted |= index.bit[node.name]
+                    subject.eligible |= index.bit[node.name]
+
+    def _unused(self) -> None:
+        """Claims that nothing known uses: nobody can say where they belong, unless where they can be reached decides."""
+        index, used = self._index, self._use.users
+        if not index.unread.isdisjoint(("pods", "persistentvolumes")):
+            return
+        attached = {one.volume for one in index.snapshot.attachments}
+        for claim in index.snapshot.claims:
+            if claim.key in used or claim.pod or claim.volume in self.subjects or claim.volume in attached:
+                continue
+            volume = index.volumes.get(claim.volume)
+            if volume is None:
+                # Nothing is lost with a claim that has no volume and no user.
+                continue
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            if self._is_for_linux(subject):
+                continue
+            subject.eligible = subject.wanted = self._reachable(subject)
+            subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
+            self.subjects[subject.key] = subject
+
+    def _is_for_linux(self, subject: Subject) -> bool:
+        """Whether no Windows node could ever mount it."""
+        source = subject.source
+        if source.field in in_tree.LINUX_ONLY or source.field in in_tree.DEAD or not source.field:
+            return True
+        if not self._reachable(subject):
+            return True
+        known = BY_NAME.get(subject.driver)
+        if known is None:
+            return bool(subject.driver) and subject.driver not in self._index.registered
+        return bool(known.fstypes) and source.fs_type in LINUX_FILE_SYSTEMS and source.fs_type not in known.fstypes
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What the nodes' hosts decide: Windows nodes whose csi-proxy is too old for disks with an MBR."""
+
+    no_mbr: int = 0
+
+
+def judge(
+    index: Index, all_: Subjects, drivers: Mapping[str, DriverState], hosts: Hosts
+) -> tuple[tuple[VolumeVerdict, ...], tuple[Finding, ...]]:
+    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes."""
+    control = {known.field: _control_plane_migrates(index, known) for known in in_tree.PLUGINS}
+    twins = _twins(index, all_.subjects.values())
+    verdicts: list[VolumeVerdict] = []
+    findings: list[Finding] = list(all_.findings)
+    for key in sorted(all_.subjects):
+        one = _Volume(index, all_.subjects[key], all_.paths, drivers, hosts, control, twins)
+        verdicts += one.verdicts()
+        findings += one.findings
+    return tuple(verdicts), tuple(findings)
+
+
+def _control_plane_migrates(index: Index, known: InTree) -> bool:
+    """Whether kube-controller-manager provisions, deletes and resizes volumes of an in-tree plugin through CSI."""
+    version = index.kubernetes
+    if version is None or not known.translated:
+        return False
+    if known.forced(version) or known.driver in index.migrated_to:
+        return True
+    if known.plugin in index.provisioned_by:
+        # It would have said so on those.
+        return False
+    line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
+    return known.on_by_default(version) and not (line is not None and known.plugin in line.not_migrated)
+
+
+def _handle(volume: VolumeSeen) -> tuple[str, str] | None:
+    """What makes two volumes one to kubelets: driver and handle. None where sharing one is legitimate, or nothing is told."""
+    source, known = volume.source, in_tree.of_field(volume.source.field)
+    if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
+        return None
+    handle = source.handle
+    if source.field == "awsElasticBlockStore":
+        handle = handle.rsplit("/", 1)[-1]
+    driver = known.driver if known is not None else source.driver
+    return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
+
+
+def _twins(index: Index, subjects: Iterable[Subject]) -> dict[tuple[str, str], list[str]]:
+    judged = {_handle(one.volume) for one in subjects if one.volume is not None}
+    found_: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for volume in index.snapshot.volumes:
+        handle = _handle(volume)
+        if handle is not None and handle in judged:
+            found_[handle].append(volume.name)
+    return {handle: sorted(names) for handle, names in found_.items() if len(names) > 1}
+
+
+class _Volume:
+    """The judgement of one volume: its verdicts, and what it adds to the findings."""
+
+    def __init__(
+        self,
+        index: Index,
+        subject: Subject,
+        paths: Mapping[str, Paths],
+        drivers: Mapping[str, DriverState],
+        hosts: Hosts,
+        control: Mapping[str, bool],
+        twins: Mapping[tuple[str, str], list[str]],
+    ) -> None:
+        self._index, self._subject, self._hosts = index, subject, hosts
+        self._paths = paths.get(subject.source.field, Paths(csi=index.windows))
+        self._state = drivers.get(subject.driver, DriverState())
+        self._control = control.get(subject.source.field, False)
+        self._twins = twins
+        self.findings: list[Finding] = []
+        self._about: list[str] = []
+
+    def verdicts(self) -> Iterator[VolumeVerdict]:
+        """Judge it."""
+        subject = self._subject
+        self._of_itself()
+        nodes = subject.eligible
+        if not subject.source.field:
+            yield self._verdict("UNKNOWN", nodes, "what kind of volume it is was not to be seen")
+            return
+        if subject.unused:
+            self._unused()
+            yield self._verdict("UNKNOWN", nodes, "no workload that is known uses it, so its system is not known")
+            return
+        if subject.source.field in in_tree.LINUX_ONLY:
+            what = f"Windows does not mount volumes of kind {subject.source.field}"
+            self._finds("CSI-V30", what, "move the data to a share or disk that a CSI driver brings to Windows")
+            yield self._verdict("DEAD", nodes, what)
+            return
+        if subject.source.field in in_tree.KEPT:
+            yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} has nothing to do with CSI")
+            return
+        if not nodes:
+            yield self._nowhere()
+            return
+        if subject.source.field in in_tree.DEAD:
+            yield from self._left_behind(nodes)
+            return
+        yield from self._by_path(nodes)
+
+    def _by_path(self, nodes: int) -> Iterator[VolumeVerdict]:
+        subject, paths, plugin = self._subject, self._paths, self._subject.plugin
+        if dead := nodes & paths.dead:
+            yield self._dead(dead)
+        if own := nodes & paths.in_tree:
+            yield self._in_tree(own)
+        if unknown := nodes & paths.unknown:
+            what = f"its kubelets may mount {subject.source.field} either way, and their CSINodes do not tell which"
+            remedy = "let this account read CSINodes, or upgrade the kubelets"
+            self._finds("CSI-V22", what, remedy, unknown)
+            yield self._verdict("UNKNOWN", unknown, what)
+        csi = nodes & paths.csi
+        if csi and plugin is not None and (why := self._untranslatable(plugin)):
+            self._finds("CSI-V13", why[0], why[1], csi)
+            yield self._verdict("DEAD", csi, why[0])
+            csi = 0
+        if broken := csi & paths.broken:
+            yield self._broken(broken)
+            csi &= ~broken
+        if not csi:
+            return
+        refused = self._refused()
+        if refused is not None:
+            self.findings.append(refused)
+            self._about.append(refused.id)
+            if refused.doubt:
+                yield self._verdict("UNKNOWN", csi, refused.message)
+            else:
+                yield self._verdict(self._word("REFUSED"), csi, refused.message)
+            return
+        yield from self._by_driver(csi)
+
+    def _by_driver(self, csi: int) -> Iterator[VolumeVerdict]:
+        plugin, state = self._subject.plugin, self._state
+        if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
+            old = csi & self._hosts.no_mbr & state.piped
+            if old and self._subject.volume is not None:
+                yield self._mbr(old, self._subject.volume)
+                csi &= ~old
+        for word, nodes in (("OK", csi & state.good), ("NO_DRIVER", csi & state.bad)):
+            if nodes:
+                yield self._with_driver(word, nodes)
+        if rest := csi & ~state.good & ~state.bad:
+            yield self._with_driver("", rest)
+
+    def _with_driver(self, word: str, nodes: int) -> VolumeVerdict:
+        driver = self._subject.driver
+        first = self._index.names(nodes)[0]
+        reasons = self._state.reasons.get(first, ())
+        ids = tuple(dict.fromkeys(one.id for one in reasons))
+        if word == "OK":
+            more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
+            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", ids)
+        telling = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
+        said = f": {telling.id} {telling.message}" if telling is not None else ""
+        if word:
+            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{said}", ids)
+        return self._verdict(
+            "UNKNOWN", nodes, f"whether {driver} works on {first} is not known{said}", ids or ("CSI-C01",)
+        )
+
+    def _word(self, word: str) -> VolumeClass:
+        native: dict[str, VolumeClass] = {
+            "OK": "NATIVE_CSI",
+            "NO_DRIVER": "NATIVE_NO_DRIVER",
+            "REFUSED": "NATIVE_REFUSED",
+        }
+        moved: dict[str, VolumeClass] = {
+            "OK": "MIGRATED_OK",
+            "NO_DRIVER": "MIGRATED_NO_DRIVER",
+            "REFUSED": "MIGRATED_REFUSED",
+        }
+        return (native if self._subject.plugin is None else moved)[word]
+
+    # What is wrong with the volume itself
+
+    def _of_itself(self) -> None:
+        subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
+        if claim is not None and claim.phase == "Lost":
+            what = f"it is Lost: its volume {claim.volume or '(none named)'} is not there for it"
+            remedy = (
+                "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
+            )
+            self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+        going = (
+            claim
+            if claim is not None and claim.deleting
+            else volume
+            if volume is not None and volume.deleting
+            else None
+        )
+        if going is not None and not subject.unused:
+            policy = volume.policy if volume is not None else ""
+            kind = "PersistentVolumeClaim" if going is claim else "PersistentVolume"
+            name = claim.key if claim is not None and going is claim else subject.key
+            remedy = "set the volume's policy to Retain before its last pod goes: kubectl patch pv ... Retain"
+            what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
+            self._finds("CSI-V24", what, remedy, about=f"{kind} {name}")
+        handle = None if volume is None else _handle(volume)
+        if handle is not None and handle in self._twins:
+            names = self._twins[handle]
+            remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
+            about = f"PersistentVolumes {', '.join(names)}"
+            self._finds("CSI-V25", f"they have the same handle {handle[1]} of {handle[0]}", remedy, about=about)
+        if (
+            subject.source.field == "gcePersistentDisk"
+            and volume is not None
+            and "ReadWriteMany" in volume.access_modes
+        ):
+            what = "its access mode ReadWriteMany becomes ReadWriteOnce by translation"
+            self._finds("CSI-V29", what, "mount it on one node at a time")
+        if subject.inline and subject.source.field == "csi":
+            self._inline_csi()
+
+    def _inline_csi(self) -> None:
+        driver = next((one for one in self._index.snapshot.drivers if one.name == self._subject.driver), None)
+        modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
+        if modes is not None and "Ephemeral" not in modes:
+            what = (
+                f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
+            )
+            self._finds("CSI-V28", what, "use a claim for this volume")
+
+    def _unused(self) -> None:
+        claim = self._subject.claim
+        if claim is not None:
+            what = "no workload that is known uses it, so its system is not known"
+            remedy = "say where it belongs by what uses it, or delete it when nothing will"
+            self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
+
+    def _nowhere(self) -> VolumeVerdict:
+        if not self._subject.wanted:
+            return self._verdict("UNKNOWN", 0, "no Windows node there is fits what uses it", ("CSI-W01",))
+        what = "its nodeAffinity is met by none of the Windows nodes that its workload may run on"
+        self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
+        return self._verdict(self._word("REFUSED"), self._subject.wanted, what)
+
+    def _left_behind(self, nodes: int) -> Iterator[VolumeVerdict]:
+        gone = in_tree.DEAD[self._subject.source.field]
+        what = f"kind {self._subject.source.field} left Kubernetes in {gone}, and no CSI driver took over"
+        self._finds("CSI-V12", what, "copy the data while something can mount it still", nodes)
+        yield self._verdict("DEAD", nodes, what)
+
+    def _dead(self, nodes: int) -> VolumeVerdict:
+        plugin = self._subject.plugin
+        what = (
+            f"kind {self._subject.source.field} left Kubernetes in {plugin.gone if plugin else ''}, its translation too"
+        )
+        self._finds("CSI-V12", what, "make a new volume of the CSI driver and copy the data", nodes)
+        return self._verdict("DEAD", nodes, what)
+
+    def _in_tree(self, nodes: int) -> VolumeVerdict:
+        first = self._index.names(nodes)[0]
+        how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
+        if self._control:
+            remedy = "finish the upgrade of these nodes, their driver first"
+            self._finds("CSI-V10", f"the control plane has migrated it, and {how}", remedy, nodes)
+            return self._verdict("SPLIT", nodes, f"the control plane has migrated it, and {how}")
+        remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
+        self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
+        return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
+
+    def _untranslatable(self, plugin: InTree) -> tuple[str, str] | None:
+        source, volume = self._subject.source, self._subject.volume
+        if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
+            return (
+                f"its azureDisk kind is {source.kind}, expected Managed",
+                "copy the blob into a managed disk, and make a volume for that",
+            )
+        if source.field == "azureFile" and volume is not None and not source.secret_namespace and not volume.claim:
+            return ("it names no namespace for its secret and is bound to no claim", "set azureFile.secretNamespace")
+        if source.field == "vsphereVolume" and self._subject.inline and source.policy:
+            return (
+                "an inline vsphereVolume with storagePolicyName is not translated",
+                "make a PersistentVolume for it and use that by a claim",
+            )
+        return None
+
+    def _broken(self, nodes: int) -> VolumeVerdict:
+        first = self._index.nodes[self._index.names(nodes)[0]]
+        version, plugin = version_of(first.kubelet), self._subject.plugin
+        issue = plugin.issue(version) if plugin is not None and version is not None else ""
+        what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
+        self._finds("CSI-V20", what, "upgrade these kubelets by one patch release", nodes)
+        return self._verdict("MIGRATED_REFUSED", nodes, what)
+
+    def _mbr(self, nodes: int, volume: VolumeSeen) -> VolumeVerdict:
+        least = in_tree.MBR_CSI_PROXY
+        remedy = f"install csi-proxy {least} or later before anything mounts it"
+        if volume.created and volume.created[:10] < in_tree.MBR_DAY:
+            what = (
+                f"it was made on {volume.created[:10]}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
+            )
+            self._finds("CSI-V16", what, remedy, nodes)
+            return self._verdict("MIGRATED_REFUSED", nodes, what)
+        what = f"whether it carries an MBR is not known, and csi-proxy here is below {least}"
+        self._finds("CSI-V18", what, remedy, nodes)
+        return self._verdict("UNKNOWN", nodes, what)
+
+    def _refused(self) -> Finding | None:
+        """Whether Windows or the driver there refuses what the volume holds."""
+        subject, driver = self._subject, BY_NAME.get(self._subject.driver)
+        if subject.volume is not None and subject.volume.block:
+            remedy = "use a volume with volumeMode Filesystem"
+            return self._made("CSI-V15", "its volumeMode is Block", remedy)
+        if driver is None or not driver.fstypes:
+            return None
+        if subject.linux_users:
+            who = subject.linux_users[0]
+            what = f"{self._user()} on Windows and {who.key} on Linux use the same disk"
+            return self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB")
+        named = subject.source.fs_type
+        taken = named or driver.unnamed_fstype
+        if taken.lower() not in driver.fstypes:
+            usable = " or ".join(one for one in driver.fstypes if one)
+            what = f"its fsType is {named or f'not named, for which the driver takes {taken}'}, expected {usable}"
+            remedy = "if Windows formatted it: rebind it with fsType ntfs; if Linux did, use it on Linux only"
+            return self._made("CSI-V14", what, remedy)
+        if named in LINUX_FILE_SYSTEMS and subject.volume is not None and not self._mounted_on_windows():
+            what = f"its fsType is {named} and nothing on Windows has mounted it yet, so what it holds is not known"
+            return self._made(
+                "CSI-V18", what, "look at the disk before Windows mounts it, or start it on Windows once it is new"
+            )
+        return None
+
+    def _mounted_on_windows(self) -> bool:
+        index, volume = self._index, self._subject.volume
+        if any(
+            pod.phase == "Running" and index.bit.get(pod.node, 0) & index.windows
+            for user in self._subject.users
+            for pod in user.pods
+        ):
+            return True
+        return volume is not None and volume.name in index.attached_to_windows
+
+    # Words
+
+    def _user(self) -> str:
+        return self._subject.users[0].key if self._subject.users else "something"
+
+    def _made(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
+        return found(id_, about or self._subject.title, what, tuple(self._evidence(nodes)), remedy)
+
+    def _finds(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
+        self.findings.append(self._made(id_, what, remedy, nodes, about))
+        self._about.append(id_)
+
+    def _evidence(self, nodes: int) -> Iterator[str]:
+        subject, volume = self._subject, self._subject.volume
+        source = subject.source
+        named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
+        told = ", ".join(f"{key} {value}" for key, value in named.items() if value)
+        yield f"{subject.title}: source {source.field or 'not known'}" + (f" ({told})" if told else "")
+        if volume is not None:
+            if volume.migrated_to or volume.provisioned_by:
+                yield f"annotations: provisioned-by {volume.provisioned_by or 'none'}, migrated-to {volume.migrated_to or 'none'}"
+            elif subject.plugin is not None:
+                yield "static: no provisioned-by, so migrated-to is never set and proves nothing"
+        for user in subject.users[:2]:
+            yield f"used by {user.key}: {user.because}"
+        if nodes and subject.plugin is not None:
+            first = self._index.names(nodes)[0]
+            csi_node = self._index.csi_nodes.get(first)
+            listed = csi_node.migrated if csi_node is not None else None
+            plugin = subject.plugin.plugin
+            said = "not told" if listed is None else "listed" if plugin in listed else "not listed"
+            yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {said}"
+
+    def _verdict(self, word: VolumeClass, nodes: int, because: str, findings: tuple[str, ...] = ()) -> VolumeVerdict:
+        subject = self._subject
+        return VolumeVerdict(
+            volume=subject.volume.name
+            if subject.volume is not None
+            else ""
+            if subject.claim is not None
+            else subject.key,
+            claim=subject.claim.key if subject.claim is not None else "",
+            source=subject.source.field,
+            driver=subject.driver,
+            nodes=self._index.names(nodes),
+            verdict=word,
+            because=because,
+            evidence=tuple(self._evidence(nodes)),
+            findings=tuple(dict.fromkeys((*self._about, *findings))),
+        )

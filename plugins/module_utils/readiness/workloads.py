@@ -1,0 +1,177 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Will each workload with volumes come back on Windows, and which of them does nobody see on a node today? Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    WELL,
+    Answer,
+    Finding,
+    VolumeClass,
+    VolumeVerdict,
+    WorkloadVerdict,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Subjects
+
+# Mounted as before until the node is upgraded.
+_AS_BEFORE: frozenset[VolumeClass] = frozenset({"SPLIT", "IN_TREE"})
+
+
+def judge(
+    index: Index, use: Usage, subjects: Subjects, volumes: Iterable[VolumeVerdict]
+) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
+    """A verdict for each workload that may run on Windows."""
+    by_key: dict[str, list[VolumeVerdict]] = defaultdict(list)
+    for one in volumes:
+        by_key[one.volume or one.claim].append(one)
+    stuck = {
+        one.volume
+        for some in index.attachments.values()
+        for one in some
+        if one.volume and (one.attach_error or one.detach_error)
+    }
+    verdicts: list[WorkloadVerdict] = []
+    findings: list[Finding] = []
+    for workload in use.workloads if index.windows else ():
+        if not workload.on_windows:
+            continue
+        own = tuple(_hidden(index, workload))
+        findings += own
+        lacking = subjects.missing.get(workload.key, [])
+        mine = [one for key in subjects.by_workload.get(workload.key, ()) for one in by_key.get(key, ())]
+        answer, because = _comes_back(workload, mine, lacking, stuck)
+        unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
+        if answer == "yes" and unread:
+            answer, because = "unknown", f"CSI-C01: {unread} could not be read"
+        ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
+        verdicts.append(
+            WorkloadVerdict(
+                workload=workload.key,
+                runs_on=workload.system,
+                runs_on_because=workload.because,
+                comes_back=answer,
+                because=because,
+                volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
+                findings=tuple(dict.fromkeys(ids)),
+            )
+        )
+    return tuple(verdicts), tuple(findings)
+
+
+def _comes_back(
+    workload: Workload,
+    volumes: list[VolumeVerdict],
+    lacking: list[Finding],
+    stuck: set[str],
+) -> tuple[Answer, str]:
+    if lacking:
+        return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
+    held = next((one for one in volumes if one.volume in stuck), None)
+    if held is not None:
+        return "no", f"CSI-N34: volume {held.volume} is not attached or not let go"
+    # Where the same volume is well on other nodes, the scheduler decides.
+    well = {(one.volume, one.claim): one for one in volumes if one.verdict in WELL or one.verdict in _AS_BEFORE}
+    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in _AS_BEFORE]
+    for one in stops:
+        if one.verdict != "UNKNOWN" and (one.volume, one.claim) not in well:
+            return "no", f"{_named(one)} is {one.verdict}: {one.because}"
+    if stops:
+        one = stops[0]
+        good = well.get((one.volume, one.claim))
+        places = f"; on {', '.join(good.nodes[:3])} it works" if good is not None else ""
+        return "unknown", f"{_named(one)} is {one.verdict} on {len(one.nodes)} nodes: {one.because}{places}"
+    if workload.system in ("mixed", "unknown"):
+        return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"
+    if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
+        return "no", "CSI-W07: nothing makes this pod again"
+    if workload.template is None and workload.kind != "Pod":
+        return "unknown", f"CSI-W08: what {workload.kind} {workload.name} makes next was not seen"
+    if not volumes:
+        return "yes", "it has no volume now"
+    before = next((one for one in volumes if one.verdict in _AS_BEFORE), None)
+    if before is not None:
+        return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
+    where = ", ".join(volumes[0].nodes[:3])
+    return "yes", f"every volume works on {where}{' and more' if len(volumes[0].nodes) > 3 else ''}"
+
+
+def _named(one: VolumeVerdict) -> str:
+    return f"claim {one.claim}" if one.claim else one.volume
+
+
+def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
+    """What makes this workload one that nobody sees, or that does not come back for reasons of its own."""
+    about, template = workload.key, workload.template
+    because = (f"runs on {workload.system}: {workload.because}",)
+    volumes = (
+        ", ".join((*workload.claims, *(f"inline {one.name}" for one in workload.inline)))
+        or "volumes made with its pods"
+    )
+    if workload.system in ("mixed", "unknown"):
+        remedy = "give its pods spec.os.name and nodeSelector kubernetes.io/os"
+        yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
+    kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
+    if kept:
+        message = f"{len(kept)} finished pods hold its claims, such as {kept[0].key} ({kept[0].phase})"
+        told = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
+        yield found("CSI-W02", about, message, told, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
+    if template is not None:
+        yield from _of_template(index, workload)
+    elif workload.kind == "Pod":
+        static = any(pod.mirror for pod in workload.pods)
+        if static:
+            told = ("annotation kubernetes.io/config.mirror",)
+            yield found("CSI-W06", about, f"it is a static pod with {volumes}", told, "change its file on the node")
+        elif not all(pod.finished for pod in workload.pods):
+            told = ("metadata.ownerReferences: none",)
+            yield found(
+                "CSI-W07", about, f"it has {volumes} and no controller", told, "let a Deployment or StatefulSet make it"
+            )
+    else:
+        resource = RESOURCES.get(workload.kind)
+        what = (
+            f"{resource} could not be read"
+            if resource in index.unread
+            else f"{workload.kind} is not a kind that is read, or is gone"
+        )
+        told = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
+        yield found(
+            "CSI-W08", about, f"its template was not seen: {what}", told, "judge the pods that its next rollout makes"
+        )
+
+
+def _of_template(index: Index, workload: Workload) -> Iterator[Finding]:
+    about, template = workload.key, workload.template
+    if template is None:
+        return
+    held = ", ".join((*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)))
+    if template.replicas == 0:
+        told = ("spec.replicas: 0",)
+        yield found(
+            "CSI-W03",
+            about,
+            f"it is scaled to zero and has {held or 'volumes'}",
+            told,
+            "nothing; judge it as if it ran",
+        )
+    elif template.kind == "CronJob" and not workload.pods:
+        told = ("spec.jobTemplate",)
+        yield found(
+            "CSI-W04",
+            about,
+            f"it has {held or 'volumes'} and runs by the clock",
+            told,
+            "nothing; judge it as if it ran",
+        )
+    if workload.spare and template.replicas != 0:
+        told = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
+        message = f"claims above its replicas are there still: {', '.join(workload.spare)}"
+        yield found("CSI-W05", about, message, told, "keep them, or delete them when their data is not wanted")

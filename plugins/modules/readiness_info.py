@@ -1,0 +1,432 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: readiness_info
+short_description: Say what will happen to every volume on Windows nodes
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Looks at a cluster once, and judges for each Windows node whether the drivers that its volumes need work there, for each
+    volume who serves it, and for each workload whether it comes back after a restart. Every verdict names what was seen.
+  - What could not be seen is said, and called unknown. Nothing that depends on it is called well.
+  - It reads only. Lists are read in pages, all of them of one moment, and cut down to what is judged while they arrive, so
+    that memory follows what runs on Windows. The rules that it needs are in
+    C(roles/csi_driver/files/kubewin-preflight-rbac.yaml); when one is missing the others are used.
+  - A cluster that cannot be read as a whole is an error, never a report about a part of it.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+attributes:
+  check_mode:
+    description: Can run in check mode.
+    support: full
+    details: In check mode no file is written to O(output_dir).
+options:
+  cluster_name:
+    description: What the cluster is called in the report.
+    type: str
+    default: ""
+  hosts:
+    description: What was seen on the hosts, for example made from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      node:
+        description: Name of the Node.
+        type: str
+        required: true
+      observed_at:
+        description: When it was seen, RFC 3339.
+        type: str
+      serving:
+        description: Whether csi-proxy serves. Not given means that the host could not be looked at.
+        type: bool
+      release:
+        description: Release of csi-proxy.
+        type: str
+      state:
+        description: State of the service.
+        type: str
+      reason:
+        description: Why it does not serve, or why nobody could look.
+        type: str
+      missing_pipes:
+        description: Required pipes that are not there, bare names.
+        type: list
+        elements: str
+      pipes:
+        description: All pipes that are there. With them every pipe that a pod mounts is checked.
+        type: list
+        elements: str
+      boot_time:
+        description: When the host booted, RFC 3339.
+        type: str
+      managed_by:
+        description: Who owns csi-proxy there, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.managed_by).
+        type: str
+      findings:
+        description: What M(kubewin.csi.csi_proxy_info) found there; it is in the report, too.
+        type: list
+        elements: dict
+  target:
+    description:
+      - Judge for these versions instead of those of now. "Will it come back after the upgrade?"
+      - Versions are text; C(4.10) without quotes is a number to YAML, and becomes 4.1. May also be given as
+        C(openshift=4.14, wmco=9.0.0).
+    type: dict
+    default: {}
+    suboptions:
+      kubernetes:
+        description: Release of Kubernetes.
+        type: str
+      openshift:
+        description: Release of OpenShift. It brings its Kubernetes and its Windows Machine Config Operator.
+        type: str
+      wmco:
+        description: Release of the Windows Machine Config Operator.
+        type: str
+      driver:
+        description: The driver that O(target.driver_version) and O(target.mode) are about, such as V(vsphere). Without it every one that is needed.
+        type: str
+      driver_version:
+        description: Release of the driver's node plugin.
+        type: str
+      mode:
+        description: How its node plugin is to run.
+        type: str
+        choices: [csi_proxy, host_process]
+  suppressions:
+    description:
+      - Findings that were accepted. They are told in the report with their reason and do not count.
+      - One that has expired counts again, and one that fits nothing is a finding of its own.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      id:
+        description: A finding's id, such as C(CSI-V11).
+        type: str
+        required: true
+      object:
+        description: The object as the report names it. May hold wildcards.
+        type: str
+        required: true
+      reason:
+        description: Why it is accepted.
+        type: str
+        required: true
+      expires:
+        description: The last day on which it is, such as C(2027-01-31).
+        type: str
+        required: true
+  fail_on:
+    description:
+      - When to fail, with RV(reason=not_ready). The report is made and written all the same.
+      - V(blocked) when there is a blocker, V(unknown) also when something is not known, V(warning) also on a warning,
+        V(never) not at all.
+    type: str
+    choices: [never, blocked, unknown, warning]
+    default: never
+  output_dir:
+    description:
+      - Folder on the machine where this runs. C(readiness.json), C(readiness.md), C(readiness.html) and C(snapshot.json)
+        are written there, one after the other and each as a whole.
+      - It is made when it does not exist.
+    type: path
+  snapshot_from:
+    description:
+      - Judge this snapshot, which an earlier run has written, instead of a cluster. No cluster is contacted, and none is
+        needed; O(hosts) and O(cluster_name) are those of the snapshot.
+    type: path
+  host_facts_max_age:
+    description: Seconds after which facts from a host count as nobody having looked.
+    type: int
+    default: 3600
+  pseudonyms:
+    description:
+      - Replace names of objects, hosts and addresses by pseudonyms, in the snapshot and in everything made from it, so that
+        it can be given away. The same name has the same pseudonym everywhere in one run, and nobody gets back from it.
+    type: bool
+    default: false
+  details:
+    description: Return the whole report. A large cluster's is some megabytes, which logs and job events then hold as well.
+    type: bool
+    default: true
+requirements:
+  - msgspec (Python library) >= 0.18.6
+seealso:
+  - module: kubewin.csi.csi_proxy_info
+  - module: kubewin.csi.node_rollout
+"""
+
+EXAMPLES = r"""
+- name: Is everything well?
+  kubewin.csi.readiness_info:
+  register: readiness
+
+- name: Will it come back after the upgrade? Stop here if not, and keep the report
+  kubewin.csi.readiness_info:
+    target: {openshift: "4.14", wmco: "9.0.0"}
+    fail_on: blocked
+    output_dir: /srv/reports/production
+
+- name: Judge again what was looked at elsewhere
+  kubewin.csi.readiness_info:
+    snapshot_from: /srv/reports/production/snapshot.json
+"""
+
+RETURN = r"""
+verdict:
+  description: V(ready), V(blocked) by any blocker, or V(unknown) while something is not known.
+  returned: when the cluster could be read
+  type: str
+  sample: blocked
+counts:
+  description: How many findings there are of each severity, those that were accepted left out.
+  returned: when the cluster could be read
+  type: dict
+  sample: {blocker: 1, warning: 4, note: 2}
+taken_at:
+  description: When the cluster was looked at, by its own clock.
+  returned: when the cluster could be read
+  type: str
+  sample: "2026-11-02T09:30:00+00:00"
+blockers:
+  description: The first 20 blockers, each with C(id), C(object), C(message) and C(remedy).
+  returned: when the cluster could be read
+  type: list
+  elements: dict
+unread:
+  description: What this account could not read, each with C(resource), C(why) and the C(rule) to add to its role.
+  returned: when the cluster could be read
+  type: list
+  elements: dict
+table:
+  description: The report for a terminal, line by line.
+  returned: when the cluster could be read
+  type: list
+  elements: str
+paths:
+  description: Files that were written, by kind.
+  returned: when the cluster could be read
+  type: dict
+  sample: {json: /srv/reports/production/readiness.json}
+report:
+  description: The whole report. Its schema is C(docs/schemas/readiness-report-1.json).
+  returned: when the cluster could be read and O(details=true)
+  type: dict
+reason:
+  description: Why the task failed, V(not_ready), V(configuration) or a word of M(kubewin.csi.cluster_apply).
+  returned: failure
+  type: str
+  sample: not_ready
+"""
+
+import json
+import secrets
+from dataclasses import fields
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    SNAPSHOT_VERSION,
+    HostSeen,
+    Snapshot,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
+
+try:
+    import msgspec
+except ImportError:
+    HAS_MSGSPEC = False
+else:
+    HAS_MSGSPEC = True
+
+# As many findings are named where nobody asked for the whole report.
+NAMED = 20
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "cluster_name": {"type": "str", "default": ""},
+    "hosts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "node": {"type": "str", "required": True},
+            "observed_at": {"type": "str"},
+            "serving": {"type": "bool"},
+            "release": {"type": "str"},
+            "state": {"type": "str"},
+            "reason": {"type": "str"},
+            "missing_pipes": {"type": "list", "elements": "str"},
+            "pipes": {"type": "list", "elements": "str"},
+            "boot_time": {"type": "str"},
+            "managed_by": {"type": "str"},
+            "findings": {"type": "list", "elements": "dict"},
+        },
+    },
+    "target": {
+        "type": "dict",
+        "default": {},
+        "options": {
+            "kubernetes": {"type": "str"},
+            "openshift": {"type": "str"},
+            "wmco": {"type": "str"},
+            "driver": {"type": "str"},
+            "driver_version": {"type": "str"},
+            "mode": {"type": "str", "choices": ["csi_proxy", "host_process"]},
+        },
+    },
+    "suppressions": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "id": {"type": "str", "required": True},
+            "object": {"type": "str", "required": True},
+            "reason": {"type": "str", "required": True},
+            "expires": {"type": "str", "required": True},
+        },
+    },
+    "fail_on": {"type": "str", "default": "never", "choices": ["never", "blocked", "unknown", "warning"]},
+    "output_dir": {"type": "path"},
+    "snapshot_from": {"type": "path"},
+    "host_facts_max_age": {"type": "int", "default": 3600},
+    "pseudonyms": {"type": "bool", "default": False},
+    "details": {"type": "bool", "default": True},
+}
+
+
+def loaded(path: str) -> Snapshot:
+    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
+    try:
+        data = msgspec.json.decode(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"snapshot_from {path}: this is no snapshot")
+    try:
+        return Snapshot.from_dict(data)
+    except ValueError as error:
+        raise ValueError(f"snapshot_from {path}: {error}") from error
+
+
+def saved(snapshot: Snapshot) -> bytes:
+    """A snapshot for a file, without making a second one in memory."""
+    parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+    return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
+
+
+def passes(report: Report, fail_on: str) -> bool:
+    """Whether a report is well enough."""
+    bad = {
+        "never": False,
+        "blocked": report.verdict == "blocked",
+        "unknown": report.verdict != "ready",
+        "warning": report.verdict != "ready" or report.counts()["warning"] > 0,
+    }
+    return not bad[fail_on]
+
+
+def named(report: Report) -> list[dict[str, str]]:
+    """The worst findings, in few words."""
+    worst = [one for one in report.findings if one.severity == "blocker"]
+    return [{"id": one.id, "object": one.object, "message": one.message, "remedy": one.remedy} for one in worst[:NAMED]]
+
+
+def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
+    """Write everything that is kept; paths by kind."""
+    return {
+        "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
+        "markdown": write_whole(folder, "readiness.md", render_markdown(report).encode()),
+        "html": write_whole(folder, "readiness.html", render_html(report).encode()),
+        "snapshot": write_whole(folder, "snapshot.json", saved(snapshot)),
+    }
+
+
+def main() -> None:
+    """Read, judge, tell."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    if not HAS_MSGSPEC:
+        ansible.fail_json(msg=missing_required_lib("msgspec"), reason="configuration")
+    target = Target(**{key: str(value) for key, value in (params["target"] or {}).items() if value})
+    try:
+        # Before anybody is contacted.
+        check(target)
+        suppressions = read_suppressions(params["suppressions"] or ())
+        if params["snapshot_from"]:
+            snapshot = loaded(params["snapshot_from"])
+        else:
+            hosts = tuple(HostSeen.from_option(host) for host in params["hosts"] or ())
+            now = datetime.now(timezone.utc)
+            snapshot = take(connect(ansible), name=params["cluster_name"], hosts=hosts, hosts_at=now)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    except ValueError as error:
+        ansible.fail_json(msg=str(error), reason="configuration")
+    if params["pseudonyms"]:
+        names = Pseudonyms(secrets.token_bytes(32))
+        snapshot = names.snapshot(snapshot)
+        suppressions = tuple(names.suppression(one) for one in suppressions)
+    judged = judge(snapshot, Options(target=target, host_facts_max_age=params["host_facts_max_age"]))
+    report = suppress(judged, suppressions, today())
+    result: dict[str, Any] = {
+        "changed": False,
+        "verdict": report.verdict,
+        "counts": report.counts(),
+        "taken_at": report.taken_at,
+        "blockers": named(report),
+        "unread": [dict(one) for one in report.unread],
+        "table": render_terminal(report).splitlines(),
+        "paths": {},
+    }
+    if params["details"]:
+        result["report"] = report.as_dict()
+    if params["output_dir"] and not ansible.check_mode:
+        try:
+            result["paths"] = write(report, snapshot, params["output_dir"])
+        except OSError as error:
+            ansible.fail_json(
+                msg=f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a folder "
+                "that can be written, or leave it unset.",
+                reason="configuration",
+                **result,
+            )
+    if not passes(report, params["fail_on"]):
+        counts = ", ".join(f"{count} {severity}s" for severity, count in report.counts().items() if count)
+        ansible.fail_json(
+            msg=f"the cluster is {report.verdict}: {counts}. What to do first is in the report.",
+            reason="not_ready",
+            **result,
+        )
+    ansible.exit_json(**result)
+
+
+def today() -> date:
+    """The day that decides about suppressions."""
+    return datetime.now(timezone.utc).date()
+
+
+if __name__ == "__main__":
+    main()

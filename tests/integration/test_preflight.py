@@ -1,0 +1,251 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""preflight.yml on a real API server: what it may, what it says when it may not, and what disturbs it on the way."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from integration.kube import connect
+from integration.playbooks import ROOT, Run, play
+from lab.cluster.access import RBAC
+from lab.cluster.api import kubeconfig
+from lab.faultproxy import Fault, FaultProxy
+from lab.handle import Lab, eventually
+
+SHIPPED = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
+ROLE: dict[str, Any] = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+PATH = f"{RBAC}/clusterroles/kubewin-preflight"
+NAMESPACE = "preflight"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
+# Only a cluster of OpenShift serves these; there a rule is missed in the same way.
+OPENSHIFT = ("clusterversions", "infrastructures", "storages", "operatorconditions", "clusterserviceversions")
+RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in OPENSHIFT]
+
+
+@pytest.fixture(scope="module")
+def token(lab: Lab) -> Iterator[str]:
+    """An account that holds the shipped role and nothing else."""
+    api = lab.api
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "kubewin-preflight"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-preflight"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": NAMESPACE}],
+    }
+    accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
+    api.ensure(f"{RBAC}/clusterroles", ROLE)
+    api.ensure(f"{RBAC}/clusterrolebindings", binding)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+    yield str(api.post(f"{accounts}/reader/token", request)["status"]["token"])
+    api.gone(f"{RBAC}/clusterrolebindings/kubewin-preflight")
+    api.gone(PATH)
+    api.gone(f"/api/v1/namespaces/{NAMESPACE}")
+
+
+@pytest.fixture(scope="module")
+def config(lab: Lab, token: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Its kubeconfig."""
+    path = tmp_path_factory.mktemp("preflight") / "reader.yaml"
+    content = kubeconfig(lab.state.server, Path(lab.state.ca), "reader", {"token": token})
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def lost(lab: Lab) -> Iterator[str]:
+    """A pod that is to run on Windows, and names a claim that is not there."""
+    spec = {
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "containers": [{"name": "main", "image": "registry.example.com/shop:1"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "lost"}}],
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop"}, "spec": spec}
+    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "the default account")
+    lab.api.post(path, pod)
+    yield f"PersistentVolumeClaim {NAMESPACE}/lost"
+    lab.api.gone(f"{path}/shop?gracePeriodSeconds=0")
+
+
+def preflight(lab: Lab, config: str, *arguments: str, inventory: str = "", **variables: Any) -> Run:
+    given = {"kubewin_kubeconfig": config, **variables}
+    hosts = inventory or lab.state.inventories["basic-http"]
+    return play("playbooks/preflight.yml", hosts, *arguments, variables=given)
+
+
+def result(run: Run) -> dict[str, Any]:
+    """What the judging task returned, failed or not."""
+    for event in run.events:
+        if event.get("action", "").endswith("readiness_info") and "result" in event and "verdict" in event["result"]:
+            found: dict[str, Any] = event["result"]
+            return found
+    raise AssertionError(f"nothing was judged:\n{run.screen}")
+
+
+def same(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two looks saw the same; the moment differs."""
+    return replace(one, taken_at=other.taken_at) == other
+
+
+def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, tmp_path: Path) -> None:
+    size = lab.audit_size()
+    folder = tmp_path / "made" / "by it"
+    run = preflight(lab, config, kubewin_output_dir=str(folder), kubewin_cluster_name="the lab")
+    assert run.code == 0, run.screen
+    assert run.changed == []
+    found = result(run)
+    assert found["unread"] == []
+    assert {path.name for path in folder.iterdir()} == {
+        "readiness.json",
+        "readiness.md",
+        "readiness.html",
+        "snapshot.json",
+    }
+    report = json.loads((folder / "readiness.json").read_text(encoding="utf-8"))
+    assert report["cluster"] == "the lab"
+    assert {node["node"] for node in report["nodes"]} == {name for name in lab.state.nodes if name.startswith("win-")}
+    assert f"written to {folder / 'readiness.html'}" in run.screen
+    sent = lab.audit(ACCOUNT, size)
+    assert {entry["verb"] for entry in sent} <= {"get", "list", "watch"}
+    lists = [entry["requestURI"] for entry in sent if entry["verb"] == "list"]
+    assert any("/api/v1/pods?" in uri and "resourceVersionMatch=Exact" in uri for uri in lists)
+    assert all("limit=500" in uri for uri in lists)
+    assert not [entry["requestURI"] for entry in sent if "resourceVersion=0" in entry["requestURI"]]
+
+
+def test_a_host_that_cannot_be_reached_is_unproven_and_stops_nobody(lab: Lab, config: str, tmp_path: Path) -> None:
+    known = yaml.safe_load(Path(lab.state.inventories["basic-http"]).read_text(encoding="utf-8"))
+    known["all"]["children"]["windows"]["hosts"]["win-2"]["ansible_port"] = 9
+    broken = tmp_path / "inventory.yml"
+    broken.write_text(yaml.safe_dump(known), encoding="utf-8")
+    run = preflight(lab, config, inventory=str(broken), kubewin_output_dir=str(tmp_path / "out"))
+    assert run.code == 0, run.screen
+    saved = json.loads((tmp_path / "out" / "snapshot.json").read_text(encoding="utf-8"))
+    seen = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
+    assert set(seen) == {name for name in lab.state.nodes if name.startswith("win-")}
+    assert seen["win-2"]["serving"] is None
+    assert "cannot be reached" in seen["win-2"]["reason"]
+    assert seen["win-1"]["serving"] is not None
+
+
+def test_a_blocker_fails_the_run_and_what_was_written_can_be_judged_again(
+    lab: Lab, config: str, lost: str, tmp_path: Path
+) -> None:
+    run = preflight(lab, config, kubewin_output_dir=str(tmp_path))
+    assert run.code != 0
+    [failure] = run.failures
+    assert failure["result"]["reason"] == "not_ready"
+    assert lost in [one["object"] for one in failure["result"]["blockers"]]
+    assert "NOT READY" in run.screen
+    assert (tmp_path / "readiness.html").exists()
+
+    # Elsewhere, where no cluster is, with the blocker accepted.
+    accepted = {"id": "CSI-V27", "object": lost, "reason": "made by the next job", "expires": "2099-01-01"}
+    again = preflight(
+        lab,
+        "/nowhere/kubeconfig",
+        kubewin_snapshot_from=str(tmp_path / "snapshot.json"),
+        kubewin_suppressions=[accepted],
+    )
+    assert again.code == 0, again.screen
+    assert result(again)["counts"]["blocker"] == 0
+    assert result(again)["taken_at"] == failure["result"]["taken_at"]
+
+
+def test_in_check_mode_it_judges_the_same_and_writes_nothing(lab: Lab, config: str, lost: str, tmp_path: Path) -> None:
+    run = preflight(
+        lab,
+        config,
+        "--check",
+        kubewin_output_dir=str(tmp_path / "none"),
+        kubewin_fail_on="never",
+        kubewin_pseudonyms=True,
+    )
+    assert run.code == 0, run.screen
+    assert result(run)["verdict"] == "blocked"
+    assert not (tmp_path / "none").exists()
+    assert result(run)["ansible_stats"]["data"]["kubewin_preflight"]["verdict"] == "blocked"
+    # Under pseudonyms nobody's names are on the screen.
+    assert lost not in run.screen
+    assert NAMESPACE not in "".join(result(run)["table"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["resources"][0])
+def test_without_a_rule_it_says_which_and_calls_nothing_well_that_depends_on_it(
+    lab: Lab, config: str, rule: dict[str, Any]
+) -> None:
+    [resource] = rule["resources"]
+    [verb] = rule["verbs"]
+    lab.api.patch(PATH, {"rules": [one for one in ROLE["rules"] if one is not rule]})
+    try:
+        found = eventually(lambda: _with_unread(config), f"{resource} may not be read")
+        assert {one.resource for one in found.unread} == {resource}
+        assert f'resources: ["{resource}"], verbs: ["{verb}"]' in found.unread[0].rule
+        report = judge(found)
+        assert report.verdict != "ready"
+        assert resource in {one.object for one in report.findings if one.id == "CSI-C01"}
+    finally:
+        lab.api.patch(PATH, {"rules": ROLE["rules"]})
+        eventually(lambda: not take(connect(config)).unread, "the rules are back")
+
+
+def _with_unread(config: str) -> Snapshot | None:
+    found = take(connect(config))
+    return found if found.unread else None
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["restarted", "restarted, and its history is gone"])
+def test_an_api_server_that_dies_in_the_middle_is_waited_for(
+    lab: Lab, token: str, monkeypatch: pytest.MonkeyPatch, compacted: bool
+) -> None:
+    """Killed after the pods were read and before the volumes; compaction takes away the moment that was being read."""
+    monkeypatch.setattr(client, "PAGE", 2)
+    with FaultProxy(lab.state, token, ACCOUNT) as proxy:
+        before = take(connect(proxy.kubeconfig))
+        proxy.add(Fault("throttled", resources=("persistentvolumes",), times=1, retry_after=1))
+        found: list[Snapshot] = []
+        reader = threading.Thread(target=lambda: found.append(take(connect(proxy.kubeconfig, retry_for=60))))
+        reader.start()
+        eventually(lambda: proxy.hits("persistentvolumes"), "the pass waits before the volumes")
+        lab.call("stop", name="apiserver")
+        if compacted:
+            compact(lab)
+        lab.call("start", name="apiserver")
+        reader.join(60)
+        listed = [call.resource for call in proxy.calls].count("nodes")
+    assert found
+    assert same(found[0], before)
+    pages = -(-len(lab.state.nodes) // 2)
+    assert listed == pages * (3 if compacted else 2)
+
+
+def compact(lab: Lab) -> None:
+    """Forget all of etcd's history."""
+    endpoint = f"http://127.0.0.1:{lab.state.ports['etcd']}"
+
+    def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        request = urllib.request.Request(f"{endpoint}{path}", json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            said: dict[str, Any] = json.load(answer)
+            return said
+
+    # A write of ours, so that the moment which is being read is no longer the newest.
+    revision = ask("/v3/kv/put", {"key": "a3ViZXdpbg==", "value": "eA=="})["header"]["revision"]
+    ask("/v3/kv/compaction", {"revision": revision, "physical": True})

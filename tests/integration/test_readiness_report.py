@@ -1,0 +1,317 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report's page in a real browser: what a reader sees, types and prints, and what the page never does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from integration import report_pictures
+from integration.browser import Page, browser
+from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled, volume, workload
+
+HOSTILE = "</script><script>window.owned=1</script><img src=https://evil.example/x onerror=window.owned=1>\"'&amp;"
+
+Show = Callable[[Report], Page]
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("browser")) as page:
+        yield page
+
+
+@pytest.fixture
+def show(tab: Page, tmp_path: Path) -> Show:
+    """Opens a report; the page has asked for nothing but itself, and has complained of nothing, in whatever follows."""
+
+    def opened(judged: Report) -> Page:
+        file = tmp_path / "readiness.html"
+        file.write_text(render_html(judged), encoding="utf-8")
+        tab.requests.clear()
+        tab.complaints.clear()
+        tab.look()
+        tab.open(file)
+        return tab
+
+    return opened
+
+
+@pytest.fixture(autouse=True)
+def quiet(tab: Page) -> Iterator[None]:
+    yield
+    tab.ask("1")  # What happened before this answer has been told.
+    assert [one for one in tab.requests if not one.startswith("file://")] == []
+    assert tab.complaints == []
+
+
+def lines(page: Page, section: str) -> list[str]:
+    """The names of the lines that can be seen in a section."""
+    found: list[str] = page.ask(
+        f"Array.from(document.querySelectorAll('#{section} [data-row] th')).filter((one) => one.checkVisibility())"
+        ".map((one) => one.textContent)"
+    )
+    return found
+
+
+def choose(page: Page, **wanted: str) -> str:
+    """Sets filters as somebody would who starts anew, and returns what the page says of it."""
+    page.ask("document.querySelector('#filters button').click()")
+    for name, value in wanted.items():
+        page.ask(f"document.querySelector('#filters [name={name}]').focus()")
+        if name in ("severity", "class"):
+            page.ask(
+                f"(() => {{ const one = document.querySelector('#filters [name={name}]'); one.value = '{value}';"
+                "one.dispatchEvent(new Event('input', {bubbles: true})); })()"
+            )
+        else:
+            page.write(value)
+    said: str = page.ask("new Promise((done) => setTimeout(() => done(document.getElementById('shown').value)))")
+    return said
+
+
+def test_the_verdict_is_the_first_thing_said_and_what_to_do_the_next(show: Show) -> None:
+    page = show(troubled())
+    headings = page.ask("Array.from(document.querySelectorAll('h1, h2')).map((one) => one.textContent)")
+    assert headings[:3] == ["shop-east", "Not ready", "What to do first"]
+    seen = page.ask("document.querySelector('.verdict').getBoundingClientRect().bottom")
+    assert seen < 400
+    steps = page.ask("Array.from(document.querySelectorAll('.steps .do')).map((one) => one.textContent)")
+    assert steps == ["Run enable_csi for the host of win-2.", "Look at it.", "Mend it."]
+
+
+class TestFilters:
+    def test_all_is_shown_until_somebody_asks_and_again_after(self, show: Show) -> None:
+        page = show(troubled())
+        everything = {name: lines(page, name) for name in ("workloads", "nodes", "volumes", "findings")}
+        assert [len(found) for found in everything.values()] == [3, 2, 3, 4]
+        assert choose(page) == "All 12 lines are shown"
+        assert choose(page, text="win-2") != "All 12 lines are shown"
+        assert choose(page) == "All 12 lines are shown"
+        assert {name: lines(page, name) for name in everything} == everything
+
+    def test_severity(self, show: Show) -> None:
+        page = show(troubled())
+        assert choose(page, severity="blocker") == "Showing 5 of 12 lines"
+        assert lines(page, "findings") == ["Node win-2", "PersistentVolume pv-2"]
+        assert lines(page, "workloads") == ["Deployment shop/web"]
+        assert lines(page, "volumes") == ["pv-2"]
+        # The group of a finding of which no line is left is not there as an empty frame.
+        shown = "Array.from(document.querySelectorAll('.finding')).filter((one) => one.checkVisibility()).map((one) => one.id)"
+        assert page.ask(shown) == ["CSI-N44", "CSI-V20"]
+
+    def test_a_node_and_everything_that_has_to_do_with_it(self, show: Show) -> None:
+        page = show(troubled())
+        choose(page, node="win-2")
+        assert lines(page, "nodes") == ["win-2"]
+        assert lines(page, "volumes") == ["pv-2"]
+        assert lines(page, "workloads") == ["Deployment shop/web"]
+        assert lines(page, "findings") == ["Node win-2", "PersistentVolume pv-2"]
+
+    def test_a_part_of_a_name_finds_more_than_a_name(self, show: Show) -> None:
+        page = show(report(nodes=(node("win-1"), node("win-10"), node("other"))))
+        choose(page, node="win-1")
+        assert lines(page, "nodes") == ["win-1"]
+        choose(page, node="WIN")
+        assert lines(page, "nodes") == ["win-1", "win-10"]
+
+    def test_namespace_class_and_text(self, show: Show) -> None:
+        page = show(troubled())
+        choose(page, namespace="lab")
+        assert (lines(page, "workloads"), lines(page, "volumes")) == (["CronJob lab/nightly"], ["pv-3"])
+        choose(page, **{"class": "NATIVE_CSI"})
+        assert (lines(page, "workloads"), lines(page, "volumes")) == (["StatefulSet shop/db"], ["pv-1"])
+        choose(page, text="NO EVIDENCE")
+        assert (lines(page, "workloads"), lines(page, "volumes")) == (["CronJob lab/nightly"], ["pv-3"])
+        # Two at once narrow further.
+        assert choose(page, namespace="lab", severity="blocker") == "Showing 0 of 12 lines"
+        empty = "Array.from(document.querySelectorAll('.empty[data-for]')).map((one) => one.checkVisibility())"
+        assert page.ask(empty) == [True] * 4
+
+    def test_a_volume_that_may_be_on_many_nodes_has_to_do_with_each(self, show: Show) -> None:
+        names = tuple(f"win-{number}" for number in range(30))
+        page = show(
+            report(nodes=tuple(map(node, names)), volumes=(volume(nodes=names), volume("pv-2", nodes=("win-3",))))
+        )
+        choose(page, node="win-29")
+        assert (lines(page, "nodes"), lines(page, "volumes")) == (["win-29"], ["pv-1"])
+
+
+class TestReaders:
+    def test_somebody_without_scripts_reads_everything_and_is_offered_no_filters(
+        self, show: Show, tmp_path: Path
+    ) -> None:
+        with browser(tmp_path) as page:
+            page.without_scripts()
+            (tmp_path / "page.html").write_text(render_html(troubled()), encoding="utf-8")
+            page.open(tmp_path / "page.html")
+            words = page.ask("document.body.innerText")
+            assert page.ask("document.getElementById('filters').checkVisibility()") is False
+        for name in ("Deployment shop/web", "CronJob lab/nightly", "win-1", "pv-3", "CSI-C50"):
+            assert name in words
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_every_word_stands_out_from_what_is_behind_it(self, show: Show, scheme: str) -> None:
+        page = show(troubled())
+        page.look(scheme=scheme)
+        found: list[dict[str, Any]] = page.ask(_CONTRAST)
+        assert len(found) > 100
+        # https://www.w3.org/TR/WCAG22/#contrast-minimum
+        assert [one for one in found if one["ratio"] < 4.5] == []
+
+    def test_light_and_dark_are_two_pages_to_the_eye(self, show: Show) -> None:
+        page = show(troubled())
+        background = "getComputedStyle(document.body).backgroundColor"
+        light = page.ask(background)
+        page.look(scheme="dark")
+        assert page.ask(background) != light
+
+    def test_what_colour_says_is_said_without_it_too(self, show: Show) -> None:
+        page = show(troubled())
+        signs = page.ask(
+            "Array.from(document.querySelectorAll('.mark')).map((one) => getComputedStyle(one, '::before').content + one.textContent)"
+        )
+        assert {'"✗"does not', '"?"not known', '"✓"comes back'} <= set(signs)
+        badges = page.ask("Array.from(document.querySelectorAll('.severity')).map((one) => one.textContent)")
+        assert {"blocker", "warning", "note", "not known"} == set(badges)
+
+    def test_the_keyboard_reaches_what_to_do_first_and_shows_where_it_is(self, show: Show) -> None:
+        page = show(troubled())
+        page.press("Tab")
+        assert page.ask("document.activeElement.className") == "skip"
+        assert page.ask("document.activeElement.getBoundingClientRect().left") >= 0
+        for _step in range(8):
+            page.press("Tab")
+            assert page.ask("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+    def test_a_listener_is_told_what_everything_is(self, show: Show) -> None:
+        page = show(troubled())
+        assert page.ask("document.documentElement.lang") == "en"
+        assert page.ask("document.querySelectorAll('h1').length") == 1
+        assert page.ask(
+            "Array.from(document.querySelectorAll('input, select')).every((one) => one.labels.length === 1)"
+        )
+        assert page.ask("Array.from(document.querySelectorAll('th')).every((one) => one.scope)")
+        assert page.ask("Array.from(document.querySelectorAll('svg')).every((one) => one.ariaHidden === 'true')")
+        assert page.ask("document.getElementById('shown').ariaLive") == "polite"
+        ids = page.ask("Array.from(document.querySelectorAll('[id]')).map((one) => one.id)")
+        assert len(ids) == len(set(ids))
+        targets = page.ask("Array.from(document.querySelectorAll('a[href^=\"#\"]')).map((one) => one.hash.slice(1))")
+        assert set(targets) <= set(ids)
+
+    @pytest.mark.parametrize("width", [360, 800])
+    def test_a_narrow_window_never_scrolls_sideways(self, show: Show, width: int) -> None:
+        page = show(troubled())
+        page.look(width=width)
+        assert page.ask("document.documentElement.scrollWidth") == width
+
+    def test_paper_has_the_evidence_and_no_form(self, show: Show) -> None:
+        page = show(troubled())
+        page.ask(
+            "addEventListener('beforeprint', () => { window.open_then = document.querySelectorAll('details:not([open])').length; })"
+        )
+        assert page.printed().startswith(b"%PDF")
+        assert page.ask("[window.open_then, document.querySelectorAll('details[open]').length]") == [0, 0]
+        page.look(media="print")
+        assert (
+            page.ask(
+                "Array.from(document.querySelectorAll('#filters label, .skip')).some((one) => one.checkVisibility())"
+            )
+            is False
+        )
+        assert {one["ratio"] > 7 for one in page.ask(_CONTRAST)} == {True}
+
+
+def test_names_that_are_code_are_shown_and_never_run(show: Show) -> None:
+    page = show(
+        report(
+            cluster=HOSTILE,
+            findings=(
+                finding(
+                    about=f"Node {HOSTILE}",
+                    message=HOSTILE,
+                    remedy=HOSTILE,
+                    why=HOSTILE,
+                    evidence=(HOSTILE,),
+                    link="javascript:alert(1)",
+                ),
+            ),
+            nodes=(node(HOSTILE, because=HOSTILE, drivers=(HOSTILE,)),),
+            volumes=(volume(HOSTILE, claim=f"{HOSTILE}/x", nodes=(HOSTILE,), evidence=(HOSTILE,)),),
+            workloads=(workload(f"Deployment {HOSTILE}/x", runs_on_because=HOSTILE, volumes=(HOSTILE,)),),
+            unread=({"resource": HOSTILE, "why": HOSTILE, "rule": HOSTILE},),
+        )
+    )
+    assert page.ask("[window.owned, document.scripts.length, document.images.length]") == [None, 1, 0]
+    assert page.ask("Array.from(document.links).every((one) => one.hash)")
+    assert page.ask("document.querySelector('h1').textContent") == HOSTILE
+    choose(page, node=HOSTILE)
+    assert lines(page, "nodes") == [HOSTILE]
+
+
+def test_were_a_script_to_get_in_the_browser_would_not_run_it(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    harm = "<script>window.owned = 1</script><img src='https://evil.example/x'></main>"
+    file.write_text(render_html(troubled()).replace("</main>", harm), encoding="utf-8")
+    tab.open(file)
+    assert tab.ask("window.owned") is None
+    assert len(tab.complaints) == 2
+    assert all("Content Security Policy" in one for one in tab.complaints)
+    assert tab.refused == [one for one in tab.requests if not one.startswith("file://")] == ["https://evil.example/x"]
+    tab.complaints.clear()
+    tab.requests.clear()
+
+
+def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> None:
+    page = show(huge())
+    assert page.ask("document.documentElement.outerHTML.length") < 4_000_000
+    assert "50,000 volumes" in page.ask("document.querySelector('.tiles').textContent")
+    footer = page.ask("document.querySelector('footer').textContent")
+    for told in ("950 nodes", "5,000 workloads", "47,500 volumes"):
+        assert f"{told} without a finding: one line for all that are alike" in footer
+    choose(page, node="win-0020")
+    # Of what was put together nobody can say that it has nothing to do with the node.
+    assert lines(page, "nodes") == ["win-0020", "950 nodes"]
+    assert len(lines(page, "volumes")) > 10
+
+
+def test_the_pictures_in_the_readme_can_be_taken_anew_and_are_small(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "readiness.html"
+    file.write_text(render_html(report_pictures.shown()), encoding="utf-8")
+    taken = dict(report_pictures.pictures(tab, file))
+    root = Path(__file__).parents[2]
+    for name, picture in taken.items():
+        committed = (root / "docs" / "images" / name).read_bytes()
+        for one in (picture, committed):
+            assert one.startswith(b"\x89PNG")
+            assert len(one) < 150_000
+        assert f"docs/images/{name}" in (root / "README.md").read_text(encoding="utf-8")
+
+
+# Every element with text of its own: how its colour and that of what is behind it differ, as WCAG reckons.
+_CONTRAST = """
+(() => {
+  const channel = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r / 255) + 0.7152 * channel(g / 255) + 0.0722 * channel(b / 255);
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const found = parts(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  return Array.from(document.querySelectorAll("body *"))
+    .filter((one) => one.checkVisibility() && Array.from(one.childNodes).some((child) => child.nodeType === 3 && child.data.trim()))
+    .map((one) => {
+      const [a, b] = [light(parts(getComputedStyle(one).color)), light(behind(one))].sort((x, y) => y - x);
+      return {what: one.tagName + " " + one.className + " " + one.textContent.slice(0, 30), ratio: (a + 0.05) / (b + 0.05)};
+    });
+})()
+"""

@@ -1,0 +1,109 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every named situation on a real API server: it accepts the objects, and what is read from it makes the same findings.
+
+The server is alone with its etcd: controllers would mend most of what is planted. Objects are put into etcd as they are, with
+times and states that nobody could wait for; that the server takes them from clients as well, a dry run shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from benchmark.stored import alone, key, store
+from integration.kube import connect
+from lab import handle
+from lab.handle import Lab
+from situations.cluster import Object, World, healthy
+from situations.named import SITUATIONS, Situation
+from situations.served import KINDS
+
+# An account that may not read is a matter of roles, not of objects.
+PLANTED = {name: one for name, one in SITUATIONS.items() if not one.only_here and not one.world().unread}
+
+
+@dataclass
+class Server:
+    """A real API server that shows one world after the other."""
+
+    lab: Lab
+    client: Client
+    stored: dict[str, Object] = field(default_factory=dict)
+
+    def show(self, world: World) -> list[Object]:
+        """Put a world in place of the one before; answers its objects that are new or different."""
+        wanted = {place(item): item for item in world.objects}
+        # Made by a controller elsewhere; without it no pod is accepted.
+        wanted |= {place(item): item for item in map(account, world.of("Namespace"))}
+        changed = {name: item for name, item in wanted.items() if self.stored.get(name) != item}
+        gone: list[tuple[str, bytes | None]] = [(name, None) for name in self.stored if name not in wanted]
+        store(self.lab, [*gone, *((name, json.dumps(item).encode()) for name, item in changed.items())])
+        self.stored = wanted
+        return [item for item in changed.values() if item["kind"] not in ("Namespace", "ServiceAccount")]
+
+    def accepts(self, item: Mapping[str, Any]) -> None:
+        """A client may create such an object: ApiError says why not."""
+        kind, metadata = KINDS[item["kind"]], item["metadata"]
+        copy = {**item, "metadata": {**metadata, "name": f"{metadata['name']}-x"}}
+        self.lab.api.post(f"{kind.path(metadata.get('namespace'))}?dryRun=All&fieldValidation=Strict", copy)
+
+
+def account(namespace: Object) -> Object:
+    """The ServiceAccount that every namespace has."""
+    place = {"name": "default", "namespace": namespace["metadata"]["name"]}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place}
+
+
+def place(item: Mapping[str, Any]) -> str:
+    """Where etcd keeps an object."""
+    metadata = item["metadata"]
+    return key(KINDS[item["kind"]], metadata["name"], metadata.get("namespace", ""))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    made = handle.start(f"situations-{os.getpid()}", nodes=1, windows="none", vsphere=False)
+    try:
+        alone(made)
+        yield Server(made, connect(made.state.kubeconfigs["admin"]))
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def now() -> datetime:
+    return datetime.now(timezone.utc).replace(microsecond=0)
+
+
+def looked_at(server: Server, world: World, planted: Situation | None = None) -> set[str]:
+    """Ids of the findings that the server's objects make, with what was seen on the hosts."""
+    hosts = tuple(HostSeen.from_option(one) for one in world.hosts)
+    found = replace(take(server.client, hosts=hosts, hosts_at=world.now), taken_at=world.now)
+    report = judge(found, Options(target=planted.target) if planted else None)
+    return {one.id for one in report.findings}
+
+
+def test_a_healthy_cluster_gives_no_finding(server: Server, now: datetime) -> None:
+    world = healthy(now)
+    for item in server.show(world):
+        server.accepts(item)
+    assert looked_at(server, world) == set()
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_a_situation_makes_the_same_findings(server: Server, now: datetime, planted: Situation) -> None:
+    world = planted.world(healthy(now))
+    for item in server.show(world):
+        server.accepts(item)
+    assert looked_at(server, world, planted) == planted.expected

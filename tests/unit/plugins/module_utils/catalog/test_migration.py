@@ -1,0 +1,88 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""When each in-tree kind moved to CSI, and what the operator of Windows nodes made of that."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, openshift, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+
+VSPHERE, AZURE_FILE, RBD = (in_tree.find(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file", "rbd"))
+
+
+def test_the_gate_of_vsphere_could_be_switched_off_for_three_releases_more() -> None:
+    assert VSPHERE is not None
+    assert [VSPHERE.forced(parse(text)) for text in ("1.25", "1.26", "1.28", "1.29", "1.30")] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert AZURE_FILE is not None
+    assert [AZURE_FILE.forced(parse(text)) for text in ("1.26", "1.27")] == [False, True]
+
+
+def test_every_other_gate_was_locked_when_it_was_stable() -> None:
+    for known in in_tree.PLUGINS:
+        if known.ga and not known.locked:
+            major, minor = parse(known.ga).minor
+            assert known.forced(parse(known.ga))
+            assert not known.forced(parse(f"{major}.{minor - 1}"))
+
+
+def test_a_kind_whose_translation_was_dropped_is_dead_from_then_on() -> None:
+    assert RBD is not None
+    assert [RBD.dead(parse(text)) for text in ("1.30.9", "1.31.0")] == [False, True]
+    assert not any(known.dead(parse("1.99")) for known in in_tree.PLUGINS if known.translated)
+
+
+def test_known_faults_are_of_one_release_only() -> None:
+    assert VSPHERE is not None
+    assert [bool(VSPHERE.issue(parse(text))) for text in ("1.28.9", "1.29.0", "v1.29.0-eks-1", "1.29.1")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "fine"),
+    [
+        ("1.22.17", False),
+        ("1.23.9", False),
+        ("1.23.10", True),
+        ("1.24.3", False),
+        ("1.24.4", True),
+        ("1.25.0", True),
+        ("1.36.3", True),
+    ],
+)
+def test_kubelets_that_lose_registration_sockets(kubelet: str, fine: bool) -> None:
+    assert in_tree.registers(parse(kubelet)) is fine
+
+
+def test_how_far_kubelets_may_be_behind() -> None:
+    assert [in_tree.allowed_skew(parse(text)) for text in ("1.27", "1.28", "1.36")] == [2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "named"),
+    [
+        ("7.2.0", "8.1.0", "A"), ("7.1.1", "8.1.0", "B"), ("7.2.0", "8.0.1", "C"), ("8.1.0", "9.0.0", "D"),
+        ("8.0.1", "9.0.0", "E"), ("7.1.0", "8.0.1", ""), ("9.0.0", "10.15.0", ""), ("7.2.0", "9.0.0", ""),
+    ],
+)  # fmt: skip
+def test_the_scenarios_of_an_operator_upgrade(now: str, then: str, named: str) -> None:
+    assert wmco.scenario(parse(now), parse(then)) == named
+
+
+def test_lines_and_operators_belong_to_one_another() -> None:
+    for line in wmco.LINES:
+        assert wmco.of_openshift(f"{line.openshift}.7") == line
+        of_operator = wmco.of_operator(parse(f"{line.wmco}.0" if "." in line.wmco else f"{line.wmco}.1.0"))
+        assert of_operator is not None
+        assert of_operator.kubernetes == line.kubernetes
+    # Every line whose drivers are known is known here too, from the first that brings csi-proxy on.
+    assert set(openshift.lines()) <= {line.openshift for line in wmco.LINES}

@@ -1,0 +1,62 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report on a terminal: what matters is at both ends, and it fits."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
+from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_it_fits_the_width_that_it_is_given(width: int) -> None:
+    text = render_terminal(troubled(), width)
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_large_report_fits_too_and_stays_short() -> None:
+    lines = render_terminal(huge(), 100).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert len(lines) < 150
+    assert "(950 further nodes are well)" in lines
+
+
+def test_the_verdict_is_said_first_and_again_above_the_prompt() -> None:
+    lines = render_terminal(troubled(), 100).splitlines()
+    assert (
+        lines[0]
+        == lines[-1]
+        == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads does not come back, and of 1 it is not known."
+    )
+    assert lines[2] == "2 blockers, 1 warning, 1 note"
+
+
+def test_what_to_do_comes_before_the_tables_in_order() -> None:
+    text = render_terminal(troubled(), 100)
+    places = [
+        text.index(word) for word in ("Run enable_csi for the host of win-2.", "Look at it.", "Mend it.", "WORKLOAD ")
+    ]
+    assert places == sorted(places)
+    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) in the way of 1 node" in " ".join(text.split())
+
+
+def test_what_is_well_is_counted_and_not_listed() -> None:
+    text = render_terminal(troubled(), 100)
+    assert "StatefulSet shop/db" not in text
+    assert "(1 further workload is well)" in text
+    assert "NODES: all 1 are well" in render_terminal(report(nodes=(node(),)), 100)
+
+
+def test_what_could_not_be_read_and_what_was_accepted_is_told() -> None:
+    text = render_terminal(troubled(), 100)
+    assert "cronjobs   403 Forbidden   get, list cronjobs in batch" in text
+    assert "CSI-N60    Node win-1   2027-01-31   until the move" in text
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    text = render_terminal(report(findings=(finding(about="Node \x1b[2Jwin"),), nodes=(node("\x1b]0;x\x07", "no"),)))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\\x1b[2Jwin" in text

@@ -1,0 +1,100 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A node's checks say of each driver that its volumes need whether it works there, and by what that was seen."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import NodeVerdict, Report
+from situations.cluster import World, healthy
+from situations.named import SITUATIONS
+
+VSPHERE = DRIVERS["vsphere"].name
+
+
+def on(report: Report, node: str = "win-1") -> NodeVerdict:
+    return next(one for one in report.nodes if one.node == node)
+
+
+def failed(verdict: NodeVerdict) -> set[tuple[str, str, str]]:
+    return {(check.name, check.driver, check.ok) for check in verdict.checks if check.ok != "yes"}
+
+
+def planted(name: str) -> World:
+    return SITUATIONS[name].world()
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "checks"),
+    [
+        ("a_registration_that_stopped_half_way", "win-1", {("node id", VSPHERE, "no")}),
+        ("a_topology_label_that_is_missing", "win-1", {("topology labels", "disk.csi.azure.com", "no")}),
+        ("a_stale_entry_while_the_plugin_crashes", "win-2", {("plugin pod", VSPHERE, "no")}),
+        ("the_same_driver_brought_twice", "win-1", {("one provider", VSPHERE, "no")}),
+        ("csi_proxy_has_stopped_under_a_running_plugin", "win-1", {("csi-proxy", VSPHERE, "no")}),
+        ("nobody_looked_at_a_host", "win-1", {("csi-proxy", VSPHERE, "unknown")}),
+        ("a_node_that_is_cordoned", "win-1", set()),
+        ("an_attachment_that_failed", "win-1", {("attachments", VSPHERE, "no")}),
+        ("a_volume_attached_the_in_tree_way_to_a_migrated_kubelet", "win-1", {("nothing attached in-tree", "", "no")}),
+    ],
+)
+def test_the_check_that_fails_is_the_one_that_was_planted(
+    name: str, node: str, checks: set[tuple[str, str, str]]
+) -> None:
+    assert failed(on(judge(planted(name).snapshot()), node)) == checks
+
+
+def test_a_node_that_is_full_is_told_from_one_that_cannot_be_drained() -> None:
+    def told(name: str) -> dict[str, str]:
+        return {one.object: one.message for one in judge(planted(name).snapshot()).findings}
+
+    full = told("a_node_that_is_full_while_others_have_room")
+    assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, and it takes no more"
+    narrow = told("a_node_whose_volumes_fit_nowhere_else")
+    assert "its 3 volumes do not fit into the 1 places" in narrow[f"Node win-1, driver {VSPHERE}"]
+
+
+def test_only_drivers_that_volumes_need_are_asked_for() -> None:
+    world = healthy()
+    for one in world.of("CSINode"):
+        one["spec"]["drivers"].append({"name": "broken.example.com", "nodeID": "", "topologyKeys": ["no/such"]})
+    assert on(judge(world.snapshot())).drivers == (VSPHERE, "disk.csi.azure.com", "file.csi.azure.com")
+
+
+def test_a_driver_that_is_needed_on_one_node_is_not_missed_on_another() -> None:
+    world = healthy()
+    for one in world.of("PersistentVolume"):
+        if one["metadata"]["name"] in ("pv-db-0", "pv-db-1", "pv-legacy"):
+            expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}
+            one["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    for one in list(world.of("VolumeAttachment")):
+        if one["spec"]["nodeName"] == "win-2" and one["spec"]["attacher"] == VSPHERE:
+            world.objects.remove(one)
+    world.get("CSINode", "win-2")["spec"]["drivers"] = [
+        one for one in world.get("CSINode", "win-2")["spec"]["drivers"] if one["name"] != VSPHERE
+    ]
+    report = judge(world.snapshot())
+    assert on(report, "win-2").ok == "yes"
+    assert VSPHERE not in on(report, "win-2").drivers
+
+
+def test_what_was_not_read_makes_its_checks_unknown_and_no_other() -> None:
+    world = healthy()
+    world.unread.append(Unread("volumeattachments", "this account may not list volumeattachments"))
+    found = on(judge(world.snapshot()))
+    assert found.ok == "unknown"
+    assert {name for name, dummy, ok in failed(found) if ok == "unknown"} == {"attachments", "room for volumes"}
+
+
+def test_facts_of_a_host_may_be_as_old_as_the_user_says() -> None:
+    world = planted("a_host_was_looked_at_yesterday")
+    assert on(judge(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
+
+
+def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
+    report = judge(planted("the_host_itself_lacks_wmic").snapshot())
+    told = next(one for one in report.findings if one.id == "CSI-N14")
+    assert (told.severity, told.object, told.message) == ("blocker", "Node win-1, wmic.exe", "The driver calls wmic.")
+    assert on(report).ok == "no"

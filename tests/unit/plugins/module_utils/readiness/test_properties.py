@@ -1,0 +1,182 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What holds for every cluster: Linux is no business of it, order says nothing, and less evidence is never better news."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from situations.cluster import World, attach, csi, node, pod, pod_spec, volume, workload
+from situations.named import SITUATIONS, Situation
+
+PLANTED = st.sampled_from(sorted(SITUATIONS))
+SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+RESOURCES = {
+    "pods": ("Pod",),
+    "csinodes": ("CSINode",),
+    "daemonsets": ("DaemonSet",),
+    "deployments": ("Deployment",),
+    "statefulsets": ("StatefulSet",),
+    "replicasets": ("ReplicaSet",),
+    "jobs": ("Job",),
+    "persistentvolumes": ("PersistentVolume",),
+    "persistentvolumeclaims": ("PersistentVolumeClaim",),
+    "volumeattachments": ("VolumeAttachment",),
+    "storageclasses": ("StorageClass",),
+    "csidrivers": ("CSIDriver",),
+    "configmaps": ("ConfigMap",),
+    "runtimeclasses": ("RuntimeClass",),
+    "namespaces": ("Namespace",),
+}
+
+
+def told(planted: Situation, world: World) -> Report:
+    """The report of a world, asked what the situation asks."""
+    return judge(world.snapshot(), Options(target=planted.target))
+
+
+def as_text(report: Report) -> dict[str, Any]:
+    """Everything that is told."""
+    return report.as_dict()
+
+
+@given(name=PLANTED, what=st.sets(st.sampled_from(["node", "pod", "volume", "nfs", "many"]), min_size=1))
+@SLOW
+def test_unrelated_linux_never_changes_what_is_said_of_windows(name: str, what: set[str]) -> None:
+    planted = SITUATIONS[name]
+    world = planted.world()
+    before = as_text(told(planted, world))
+    if "node" in what:
+        node(world, "another-linux", windows=False, zone="c")
+    if "pod" in what:
+        pod(world, "another", pod_spec(windows=False), on="linux-1", namespace="elsewhere")
+    if "volume" in what:
+        volume(
+            world, "pv-another", csi(DRIVERS["vsphere"].name, "fcd-another", "xfs"), "another", namespace="elsewhere"
+        )
+        attach(world, "pv-another", "linux-1", DRIVERS["vsphere"].name, "fcd-another")
+        workload(
+            world, "StatefulSet", "another", pod_spec("another", windows=False), on=["linux-1"], namespace="elsewhere"
+        )
+    if "nfs" in what:
+        volume(world, "pv-nfs-too", {"nfs": {"server": "s", "path": "/"}}, "nfs-too", namespace="elsewhere")
+        workload(world, "CronJob", "nfs-too", pod_spec("nfs-too", windows=False), namespace="elsewhere")
+    if "many" in what:
+        for number in range(20):
+            volume(
+                world,
+                f"pv-many-l-{number}",
+                csi("rbd.csi.ceph.com", f"i-{number}", ""),
+                f"l-{number}",
+                namespace="elsewhere",
+            )
+    assert as_text(told(planted, world)) == before
+
+
+@given(name=PLANTED, seed=st.integers())
+@SLOW
+def test_the_order_of_objects_says_nothing(name: str, seed: int) -> None:
+    planted = SITUATIONS[name]
+    world = planted.world()
+    before = as_text(told(planted, world))
+    random.Random(seed).shuffle(world.objects)
+    random.Random(seed).shuffle(world.hosts)
+    assert as_text(told(planted, world)) == before
+
+
+def hide(world: World, what: str) -> None:
+    """Take evidence away: a list that may not be read, or what nobody looked at."""
+    if what == "hosts":
+        world.hosts = []
+    elif what == "migrated-plugins":
+        for one in world.of("CSINode"):
+            one["metadata"]["annotations"] = {}
+    else:
+        world.unread.append(Unread(what, f"this account may not list {what}"))
+        world.objects = [one for one in world.objects if one["kind"] not in RESOURCES[what]]
+
+
+@given(name=PLANTED, what=st.sets(st.sampled_from([*RESOURCES, "hosts", "migrated-plugins"]), min_size=1, max_size=3))
+@settings(SLOW, max_examples=120)
+def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) -> None:
+    planted = SITUATIONS[name]
+    world = planted.world()
+    before = told(planted, world)
+    for one in sorted(what):
+        hide(world, one)
+    after = told(planted, world)
+    if before.verdict == "unknown":
+        assert after.verdict != "ready"
+    doubtful = {(one.volume, one.claim) for one in before.volumes if one.verdict == "UNKNOWN"}
+    well = {(one.volume, one.claim) for one in after.volumes} - {
+        (one.volume, one.claim) for one in after.volumes if one.verdict not in WELL
+    }
+    assert not doubtful & well
+    # What fails on one of its nodes is a fault that is known, and it goes with what showed it.
+    faults = {one.claim for one in before.volumes if one.verdict not in (*WELL, "UNKNOWN")}
+    unknown = {
+        one.workload for one in before.workloads if one.comes_back == "unknown" and faults.isdisjoint(one.volumes)
+    }
+    assert not unknown & {one.workload for one in after.workloads if one.comes_back == "yes"}
+    assert not {one.node for one in before.nodes if one.ok == "unknown"} & {
+        one.node for one in after.nodes if one.ok == "yes" and one.drivers
+    }
+
+
+@pytest.mark.parametrize("resource", sorted(RESOURCES))
+def test_what_could_not_be_read_is_said_and_nothing_is_ready(resource: str) -> None:
+    planted = SITUATIONS["a_migrated_volume_still_looks_in_tree"]
+    world = planted.world()
+    hide(world, resource)
+    report = told(planted, world)
+    assert report.verdict != "ready"
+    assert [one.object for one in report.findings if one.id == "CSI-C01"] == [resource]
+    assert not any(one.severity == "blocker" for one in report.findings), report.findings
+    if resource in ("pods", "csinodes", "daemonsets", "persistentvolumes", "persistentvolumeclaims"):
+        assert not any(one.comes_back == "yes" for one in report.workloads)
+    if resource in ("pods", "csinodes", "daemonsets", "volumeattachments"):
+        assert {one.ok for one in report.nodes if one.drivers} <= {"unknown"}
+
+
+def test_without_classes_only_what_waits_for_a_volume_is_unknown() -> None:
+    world = SITUATIONS["a_claim_that_waits_for_its_first_pod"].world()
+    hide(world, "storageclasses")
+    answers = {one.workload: one.comes_back for one in judge(world.snapshot()).workloads}
+    assert {name for name, answer in answers.items() if answer == "unknown"} == {"Deployment shop/waits"}
+
+
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_every_verdict_names_its_evidence(planted: Situation) -> None:
+    report = told(planted, planted.world())
+    for finding in report.findings:
+        assert finding.evidence, finding
+        assert all(finding.evidence), finding
+        assert finding.message, finding
+        assert finding.why, finding
+        assert finding.remedy, finding
+    for one in report.volumes:
+        assert one.because, one
+        assert one.evidence, one
+    for workload_ in report.workloads:
+        assert workload_.because, workload_
+        assert workload_.runs_on_because, workload_
+    for on_node in report.nodes:
+        assert on_node.because, on_node
+        assert all(check.evidence for check in on_node.checks), on_node
+
+
+@pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
+def test_a_saved_snapshot_is_judged_the_same(planted: Situation) -> None:
+    snapshot = planted.world().snapshot()
+    again = Snapshot.from_dict(json.loads(json.dumps(snapshot.as_dict())))
+    options = Options(target=planted.target)
+    assert as_text(judge(again, options)) == as_text(judge(snapshot, options))

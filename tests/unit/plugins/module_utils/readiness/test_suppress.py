@@ -1,0 +1,107 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What somebody has accepted is left out of the verdict: with a reason, until a day, and never silently."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import (
+    SuppressionError,
+    read_suppressions,
+    suppress,
+)
+from unit.plugins.module_utils.readiness.reports import finding, report
+
+LAST_DAY = date(2027, 1, 31)
+JUDGED = report(findings=(finding(about="PersistentVolume pv-1"), finding(about="PersistentVolume pv-2")))
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "CSI-V10",
+        "object": "PersistentVolume pv-*",
+        "reason": "moved by hand",
+        "expires": "2027-01-31",
+        **changes,
+    }
+
+
+def test_what_is_accepted_moves_the_verdict_and_stays_visible_with_who_said_so() -> None:
+    left = suppress(JUDGED, read_suppressions([entry()]), LAST_DAY)
+    assert JUDGED.verdict == "blocked"
+    assert (left.verdict, left.findings) == ("ready", ())
+    assert [(one.finding.object, one.reason, one.expires) for one in left.suppressed] == [
+        ("PersistentVolume pv-1", "moved by hand", "2027-01-31"),
+        ("PersistentVolume pv-2", "moved by hand", "2027-01-31"),
+    ]
+
+
+def test_the_object_is_a_glob_that_minds_case_and_the_id_is_none() -> None:
+    named = suppress(JUDGED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
+    assert [one.object for one in named.findings] == ["PersistentVolume pv-2"]
+    for other in (entry(object="persistentvolume *"), entry(id="CSI-V11")):
+        left = suppress(JUDGED, read_suppressions([other]), LAST_DAY)
+        assert left.verdict == "blocked"
+        assert left.suppressed == ()
+
+
+def test_after_its_last_day_an_entry_counts_no_more_and_the_report_says_so() -> None:
+    left = suppress(JUDGED, read_suppressions([entry()]), date(2027, 2, 1))
+    assert left.verdict == "blocked"
+    assert left.suppressed == ()
+    *findings, ended = left.findings
+    assert findings == list(JUDGED.findings)
+    assert (ended.id, ended.severity, ended.object) == (
+        "CSI-R01",
+        "warning",
+        "suppression of CSI-V10 on PersistentVolume pv-*",
+    )
+    assert "2027-01-31" in ended.message
+    assert "counts again" in ended.message
+    assert ended.evidence == ("reason given: moved by hand",)
+
+
+def test_an_entry_that_fits_nothing_is_told_because_it_may_be_a_mistake() -> None:
+    left = suppress(JUDGED, read_suppressions([entry(object="PersistentVolume pw-1")]), LAST_DAY)
+    assert [(one.id, one.severity) for one in left.findings] == [("CSI-V10", "blocker")] * 2 + [("CSI-R02", "note")]
+    gone = suppress(report(), read_suppressions([entry()]), date(2027, 2, 1))
+    assert [one.id for one in gone.findings] == ["CSI-R01"]
+    assert "nothing left" in gone.findings[0].message
+
+
+def test_of_two_entries_for_one_finding_both_did_something() -> None:
+    both = read_suppressions([entry(), entry(reason="said before")])
+    assert suppress(JUDGED, both, LAST_DAY).findings == ()
+
+
+def test_a_day_that_yaml_has_read_as_one_is_a_day() -> None:
+    assert read_suppressions([entry(expires=LAST_DAY)]) == read_suppressions([entry()])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("CSI-V10", ("suppression 2: found 'CSI-V10', expected a dictionary with id, object, reason, expires",)),
+        (entry(reason=""), ("suppression 2 (CSI-V10 on PersistentVolume pv-*): reason is missing",)),
+        (entry(reason="  "), ("reason is '  ', expected text",)),
+        (entry(expires=None), ("expires is missing",)),
+        (entry(expires="soon"), ("expires is 'soon', expected a day such as 2027-01-31",)),
+        (entry(expires="2027-02-30"), ("expires is '2027-02-30', expected a day",)),
+        (entry(expires="31.01.2027"), ("expires is '31.01.2027', expected a day",)),
+        (entry(id="CSI-*"), ("id is 'CSI-*', expected one finding's, such as CSI-V10",)),
+        (entry(object=["pv-1"]), ("object is ['pv-1'], expected text",)),
+        (entry(until="2027-01-31"), ("found 'until', which means nothing here",)),
+        ({}, ("id is missing", "object is missing", "reason is missing", "expires is missing")),
+    ],
+    ids=lambda value: None if isinstance(value, tuple) else str(value)[:60],
+)
+def test_an_entry_that_cannot_be_meant_is_refused_with_what_was_expected(given: Any, words: tuple[str, ...]) -> None:
+    with pytest.raises(SuppressionError) as refused:
+        read_suppressions([entry(), given])
+    for word in words:
+        assert word in str(refused.value)
+    assert "suppression 1" not in str(refused.value)

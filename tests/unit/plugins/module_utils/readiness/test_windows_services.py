@@ -1,0 +1,63 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The operator's list of services is refused for what its daemon refuses it for, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.windows_services import faults, overlooked
+
+KUBELET = {"name": "kubelet", "path": "kubelet.exe", "bootstrap": True, "priority": 1}
+PROXY = {"name": "csi-proxy", "path": "C:\\k\\csi-proxy.exe -windows-service", "bootstrap": False, "priority": 2}
+
+
+def a_list(*services: dict[str, Any], **keys: str) -> dict[str, str]:
+    return {"services": json.dumps(services), "files": "[]", **keys}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        a_list(KUBELET, PROXY),
+        a_list(KUBELET, PROXY, environmentVars='{"A": "b"}', watchedEnvironmentVars='["A"]'),
+        a_list({**PROXY, "dependencies": ["something-of-windows"]}),
+        # The order in which the daemon itself saw a circle that is none.
+        a_list({**PROXY, "name": "a", "dependencies": ["b"]}, {**PROXY, "name": "b"}, {**PROXY, "name": "c", "dependencies": ["a", "b"]}),
+    ],
+)  # fmt: skip
+def test_what_the_daemon_takes(data: dict[str, str]) -> None:
+    assert not faults(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"services": "[]"}, "key files is missing"),
+        (a_list(PROXY, certificates="[]"), "key certificates is none that it knows"),
+        ({"services": "[", "files": "[]"}, "key services is no JSON"),
+        ({"services": "{}", "files": "[]"}, "key services is a dict, expected a list"),
+        (a_list({**KUBELET, "nodeVariablesInCommand": [{"name": "N"}]}), "uses node variables"),
+        (a_list({**KUBELET, "dependencies": ["csi-proxy"]}, PROXY), "depends on csi-proxy, which is none"),
+        (a_list({**PROXY, "name": "a", "dependencies": ["b"]}, {**PROXY, "name": "b", "dependencies": ["a"]}), "a -> b -> a"),
+        (a_list(KUBELET, {**PROXY, "priority": 1}), "all of them come first"),
+        (a_list({**KUBELET, "priority": 3}, PROXY), "all of them come first"),
+    ],
+)  # fmt: skip
+def test_what_the_daemon_refuses(data: dict[str, str], why: str) -> None:
+    assert len(faults(data)) == 1
+    assert why in faults(data)[0]
+
+
+def test_what_the_daemon_overlooks() -> None:
+    def seen(*services: dict[str, Any], immutable: bool = True, brings: bool = True) -> tuple[str, ...]:
+        return overlooked(a_list(*services), immutable=immutable, brings_csi_proxy=brings)
+
+    assert not seen(KUBELET, PROXY)
+    assert "no service csi-proxy" in seen(KUBELET)[0]
+    assert not seen(KUBELET, brings=False)
+    assert "lacks -windows-service" in seen({**PROXY, "path": "csi-proxy.exe"})[0]
+    assert "bootstrap" in seen({**PROXY, "bootstrap": True})[0]
+    assert "not immutable" in seen(PROXY, immutable=False)[0]
+    assert not overlooked({}, immutable=False, brings_csi_proxy=True)

@@ -1,0 +1,126 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""readiness_info at its edge: what is refused before anybody is contacted, when it fails, and what it leaves behind."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.modules import readiness_info
+from ansible_collections.kubewin.csi.plugins.modules.readiness_info import loaded, passes, saved
+from situations.cluster import healthy
+from situations.named import SITUATIONS
+
+ROOT = Path(__file__).parents[4]
+# Nobody listens there; a task that got so far would say that.
+NOBODY = {"host": "http://127.0.0.1:9", "api_key": "nobody", "api_timeout": 1}
+
+
+def tasks(folder: Path, *options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run the module once for each set of options, in one play; the results."""
+    results = folder / "results.json"
+    steps: list[dict[str, Any]] = [
+        {"kubewin.csi.readiness_info": {**NOBODY, **one}, "register": f"r{number}", "ignore_errors": True}
+        for number, one in enumerate(options)
+    ]
+    content = "{{ [" + ", ".join(f"r{number}" for number in range(len(options))) + "] | to_json }}"
+    steps.append({"ansible.builtin.copy": {"dest": str(results), "content": content, "mode": "0600"}})
+    playbook = folder / "play.yml"
+    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": steps}]), encoding="utf-8")
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"), "ANSIBLE_NOCOLOR": "1"}
+    environment.pop("PYTHONPATH", None)
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(playbook)]
+    command += ["-e", f"ansible_python_interpreter={sys.executable}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert results.exists(), done.stdout + done.stderr
+    found: list[dict[str, Any]] = json.loads(results.read_text(encoding="utf-8"))
+    return found
+
+
+def test_what_cannot_work_is_refused_by_name_and_before_anybody_is_contacted(tmp_path: Path) -> None:
+    broken, older, empty = tmp_path / "broken.json", tmp_path / "older.json", tmp_path / "empty.json"
+    broken.write_text("{", encoding="utf-8")
+    older.write_text('{"snapshot_version": 0}', encoding="utf-8")
+    empty.write_text("[]", encoding="utf-8")
+    accepted = {"id": "CSI-V10", "object": "x", "reason": "r", "expires": "tomorrow"}
+    expected: list[tuple[dict[str, Any], str]] = [
+        ({"target": {"kubernetes": "soon"}}, "target kubernetes"),
+        ({"suppressions": [accepted]}, "expires is 'tomorrow', expected a day"),
+        ({"snapshot_from": str(broken)}, f"{broken} cannot be read"),
+        ({"snapshot_from": str(tmp_path / "none.json")}, "No such file"),
+        ({"snapshot_from": str(empty)}, "this is no snapshot"),
+        ({"snapshot_from": str(older)}, "snapshot_version is 0"),
+    ]
+    results = tasks(tmp_path, *(options for options, dummy in expected))
+    for (options, words), result in zip(expected, results, strict=True):
+        assert result["failed"], options
+        assert result["reason"] == "configuration"
+        assert words in result["msg"]
+
+
+def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_bytes(saved(healthy().snapshot()))
+    place = tmp_path / "file"
+    place.write_text("", encoding="utf-8")
+    options = {"snapshot_from": str(snapshot), "output_dir": str(place / "below")}
+    [result] = tasks(tmp_path, options)
+    assert result["failed"]
+    assert f"cannot write the report to {place / 'below'}" in result["msg"]
+    assert result["verdict"] in ("ready", "unknown")
+
+
+def test_without_msgspec_it_can_be_imported_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Said(Exception):
+        """What the module fails with."""
+
+    class Ansible:
+        params: ClassVar[dict[str, Any]] = {}
+
+        def fail_json(self, **result: Any) -> None:
+            raise Said(result["reason"], result["msg"])
+
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "msgspec", None)
+        importlib.reload(readiness_info)
+        without.setattr(readiness_info, "module", lambda spec: Ansible())
+        with pytest.raises(Said, match="Python library \\(msgspec\\)") as said:
+            readiness_info.main()
+    importlib.reload(readiness_info)
+    assert said.value.args[0] == "configuration"
+
+
+BLOCKED = judge(SITUATIONS["a_driver_without_its_controller"].world().snapshot())
+READY = judge(healthy().snapshot())
+UNKNOWN = judge(SITUATIONS["pods_could_not_be_read"].world().snapshot())
+WARNED = replace(BLOCKED, findings=(replace(BLOCKED.findings[0], severity="warning", doubt=False),))
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "ready", "warned", "unknown", "blocked"),
+    [
+        ("never", True, True, True, True),
+        ("blocked", True, True, True, False),
+        ("unknown", True, True, False, False),
+        ("warning", True, False, False, False),
+    ],
+)
+def test_when_it_fails(fail_on: str, ready: bool, warned: bool, unknown: bool, blocked: bool) -> None:
+    assert (READY.verdict, WARNED.verdict, UNKNOWN.verdict, BLOCKED.verdict) == ("ready", "ready", "unknown", "blocked")
+    found = [passes(report, fail_on) for report in (READY, WARNED, UNKNOWN, BLOCKED)]
+    assert found == [ready, warned, unknown, blocked]
+
+
+def test_a_saved_snapshot_is_the_one_that_was_taken(tmp_path: Path) -> None:
+    taken = healthy().snapshot()
+    path = tmp_path / "snapshot.json"
+    path.write_bytes(saved(taken))
+    assert loaded(str(path)) == taken
