@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     Volumes,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
 
 OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
@@ -103,13 +104,7 @@ def _gather(index: Index) -> list[Workload]:
     for pod in index.snapshot.pods:
         if not _has_volumes(pod.volumes):
             continue
-        kind, dummy, name = pod.owner.partition("/")
-        if kind in ("", "Node") or pod.mirror:
-            kind, name = "Pod", pod.name
-        owner = templates.get((kind, pod.namespace, name))
-        if owner is not None and owner.owner:
-            kind, dummy, name = owner.owner.partition("/")
-        key = (kind, pod.namespace, name)
+        key = root_of(pod, templates)
         workload = found.get(key)
         if workload is None:
             workload = found[key] = Workload(*key, template=templates.get(key))
