@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
-    HANDOVER,
     REPLACED,
     Scene,
     Side,
@@ -31,6 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.objects import meaningful
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.ownership import Provider, owner, platform
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    HANDOVER,
     MANAGER,
     DaemonSetSeen,
     NodeSeen,

@@ -27,15 +27,14 @@ from typing import Any, Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.ownership import Provider, described
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF, Use
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import HANDOVER, MANAGED_BY, MANAGER
 
 Direction = Literal["to_platform", "to_kubewin"]
 
 # On a pod that our DaemonSet took in and that is to go when its node's turn comes.
 REPLACED = "kubewin.io/replaced"
 
-# On our DaemonSet: a hand-over to the platform is under way; and the node that it is about.
-HANDOVER = "kubewin.io/handover"
+# On our DaemonSet, beside HANDOVER: the node that it is about.
 _WAITING = "kubewin.io/handover-node"
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

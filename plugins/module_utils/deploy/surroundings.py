@@ -17,8 +17,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import HANDOVER
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    HANDOVER,
     MANAGED_BY,
     MANAGER,
     PROVEN_LABEL,

@@ -17,6 +17,8 @@ PROVEN_VALUE = "proven"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
+# On our DaemonSet: a hand-over to the platform is under way.
+HANDOVER = "kubewin.io/handover"
 _WMCO = "windowsmachineconfig.openshift.io/"
 OPENSHIFT_CONTAINER = "csi-driver"
 
@@ -85,6 +87,16 @@ class ControllerSeen:
         )
 
 
+# What tells of who keeps an object (deploy/ownership.py says how). Nothing else of its labels and annotations is kept: the
+# others may be long, and hold what is nobody's business.
+_TELLING = frozenset({
+    MANAGED_BY, HANDOVER, "addonmanager.kubernetes.io/mode", "argocd.argoproj.io/tracking-id",
+    "components.gke.io/component-name", "csi.openshift.io/managed", "helm.toolkit.fluxcd.io/name",
+    "kubernetes.azure.com/managedby", "kustomize.toolkit.fluxcd.io/name", "meta.helm.sh/release-name",
+    "operator.openshift.io/spec-hash",
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Marks:
     """What an object's metadata tells of who keeps it. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
@@ -103,8 +115,10 @@ class Marks:
             if one.get("controller")
         ]
         return cls(
-            labels=dict(metadata.get("labels") or {}),
-            annotations=dict(metadata.get("annotations") or {}),
+            labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _TELLING},
+            annotations={
+                key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _TELLING
+            },
             owner=owners[0] if owners else "",
         )
 
@@ -113,8 +127,8 @@ class Marks:
 class DaemonSetSeen:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
-    host_paths: what its pods mount from the host. words: what its containers are told, which is where HostProcess
-    forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
+    host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
+    HostProcess forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
     take. marks: what says who keeps it. mode: what ours says of itself.
     """
 
@@ -146,7 +160,8 @@ class DaemonSetSeen:
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(_slashes(path) for path in paths if path),
-            words=" ".join(_slashes(word) for word in words),
+            # Only these: the others may be secrets, and are nobody's business.
+            words=" ".join(word for word in map(_slashes, words) if "\\plugins\\" in word or "c:\\" in word),
             # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.
             host_ports=frozenset(
                 int(entry.get("hostPort") or entry["containerPort"])

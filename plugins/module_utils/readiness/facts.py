@@ -40,8 +40,6 @@ DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.be
 
 PIPE = "\\\\.\\pipe\\csi-proxy-"
 
-_RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
-
 
 @dataclass(frozen=True, slots=True)
 class Unread:
@@ -201,7 +199,7 @@ def _handle(name: str, entry: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """A volume that a pod names itself. ephemeral: a claim is made for it and dies with the pod."""
+    """A volume that a pod names itself."""
 
     name: str
     source: Source
@@ -380,7 +378,6 @@ class VolumeSeen:
     source: Source
     uid: str = ""
     claim: str = ""
-    claim_uid: str = ""
     policy: str = ""
     storage_class: str = ""
     provisioned_by: str = ""
@@ -396,8 +393,8 @@ class VolumeSeen:
     def from_object(cls, volume: Mapping[str, Any]) -> VolumeSeen:
         """Read a core/v1 PersistentVolume.
 
-        Reads metadata (name, uid, annotations, creationTimestamp, deletionTimestamp), spec (claimRef (namespace, name,
-        uid), persistentVolumeReclaimPolicy, storageClassName, accessModes, volumeMode, nodeAffinity.required, and what
+        Reads metadata (name, uid, annotations, creationTimestamp, deletionTimestamp), spec (claimRef (namespace, name),
+        persistentVolumeReclaimPolicy, storageClassName, accessModes, volumeMode, nodeAffinity.required, and what
         Source reads), status.phase.
         """
         metadata, spec = volume["metadata"], volume.get("spec") or {}
@@ -407,7 +404,6 @@ class VolumeSeen:
             source=Source.from_spec(spec),
             uid=str(metadata.get("uid") or ""),
             claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-            claim_uid=str(claim.get("uid") or ""),
             policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
             storage_class=sys.intern(str(spec.get("storageClassName") or "")),
             provisioned_by=sys.intern(str(annotations.get(PROVISIONED_BY) or "")),
@@ -436,7 +432,6 @@ class ClaimSeen:
     migrated_to: str = ""
     selected_node: str = ""
     pod: str = ""
-    resizing: bool = False
 
     @property
     def key(self) -> str:
@@ -448,7 +443,7 @@ class ClaimSeen:
         """Read a core/v1 PersistentVolumeClaim.
 
         Reads metadata (namespace, name, uid, annotations, deletionTimestamp, ownerReferences (kind, name, controller)),
-        spec (volumeName, storageClassName), status (phase, conditions (type, status)).
+        spec (volumeName, storageClassName), status.phase.
         """
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
@@ -465,9 +460,6 @@ class ClaimSeen:
             selected_node=str(annotations.get(SELECTED_NODE) or ""),
             pod=next(
                 (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
-            ),
-            resizing=any(
-                one.get("type") in _RESIZING and one.get("status") == "True" for one in status.get("conditions") or ()
             ),
         )
 

@@ -98,7 +98,6 @@ class DriverState:
 
     good: int = 0
     bad: int = 0
-    doubtful: int = 0
     piped: int = 0
     reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
@@ -137,8 +136,6 @@ def judge(
                 state.good |= bit
             elif answer == "no":
                 state.bad |= bit
-            else:
-                state.doubtful |= bit
             for one in judged:
                 once.setdefault((one.id, one.object, one.message), one)
     verdicts = []

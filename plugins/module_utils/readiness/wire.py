@@ -253,21 +253,22 @@ class PodList(TypedDict, total=False):
     items: list[Pod] | None
 
 
-TemplateLabels = TypedDict("TemplateLabels", {"app.kubernetes.io/managed-by": str}, total=False)
-TemplateAnnotations = TypedDict("TemplateAnnotations", {"deprecated.daemonset.template.generation": str}, total=False)
-
-
 class TemplateMetadata(TypedDict, total=False):
     namespace: str
     name: str
     generation: int
-    labels: TemplateLabels | None
-    annotations: TemplateAnnotations | None
+    labels: dict[str, str] | None
+    annotations: dict[str, str] | None
     ownerReferences: list[Owner] | None
 
 
 class EnvironmentVariable(TypedDict, total=False):
     value: str
+
+
+class Port(TypedDict, total=False):
+    containerPort: int
+    hostPort: int | None
 
 
 class TemplateContainer(TypedDict, total=False):
@@ -276,6 +277,7 @@ class TemplateContainer(TypedDict, total=False):
     args: list[str] | None
     command: list[str] | None
     env: list[EnvironmentVariable] | None
+    ports: list[Port] | None
 
 
 class TemplatePodSpec(TypedDict, total=False):
@@ -440,7 +442,6 @@ class CsiNodeList(TypedDict, total=False):
 class ClaimReference(TypedDict, total=False):
     namespace: str
     name: str
-    uid: str
 
 
 class VolumeNodeAffinity(TypedDict, total=False):
@@ -512,7 +513,6 @@ class ClaimSpec(TypedDict, total=False):
 
 class ClaimStatus(TypedDict, total=False):
     phase: str
-    conditions: list[Condition] | None
 
 
 class Claim(TypedDict, total=False):

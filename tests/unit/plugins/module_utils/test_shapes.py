@@ -15,7 +15,7 @@ MODULE_UTILS = PLUGINS / "module_utils"
 
 # Facts that a catalog entry states before a plan needs them; each is described in its docstring.
 STATED_ONLY = {
-    "InTree": {"gate", "alpha", "beta_off", "beta_on", "ga", "gone", "translated"},
+    "InTree": {"alpha", "beta_off"},
 }
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.

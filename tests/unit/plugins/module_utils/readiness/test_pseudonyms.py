@@ -82,6 +82,8 @@ def filled(hint: Any, token: str) -> Any:
         return filled(inner[0], token)
     if origin is Literal:
         return inner[0]
+    if origin is frozenset:
+        return frozenset({filled(inner[0], token)})
     if origin is tuple:
         return tuple(filled(one, token) for one in inner if one is not Ellipsis)
     if origin is not None and issubclass(origin, Mapping):
