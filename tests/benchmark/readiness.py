@@ -75,8 +75,9 @@ def loaded(fleet: Fleet) -> Iterator[str]:
     try:
         stored.alone(lab)
         # One after the other: all of them together would be a gigabyte.
+        kinds = {kind.path(): kind for kind in KINDS}
         for path, shelf in fleet.shelves().items():
-            kind = next(one for one in KINDS if one.path() == path)
+            kind = kinds[path]
             stored.store(lab, (_whole(kind, shelf.item(number)) for number in range(shelf.count)))
         stored.store(lab, (_whole(CONFIG_MAP, json.dumps(one).encode()) for one in OBJECTS.values()))
         yield lab.state.kubeconfigs["admin"]

@@ -64,15 +64,21 @@ class InTree:
 PLUGINS: tuple[InTree, ...] = (
     InTree("kubernetes.io/aws-ebs", "awsElasticBlockStore", "ebs.csi.aws.com", "AWS", "1.14", "1.17", "1.23", "1.25", "1.27"),
     InTree("kubernetes.io/azure-disk", "azureDisk", "disk.csi.azure.com", "AzureDisk", "1.15", "1.19", "1.23", "1.24", "1.27"),
-    InTree("kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", "AzureFile", "1.15", "1.21", "1.24", "1.26", "1.30",
-        locked="1.27", broken=(("1.32.0", "https://github.com/Azure/AKS/issues/4947"),)),
+    InTree(
+        "kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", "AzureFile", "1.15", "1.21", "1.24", "1.26", "1.30",
+        locked="1.27", broken=(("1.32.0", "https://github.com/Azure/AKS/issues/4947"),),
+    ),
     InTree("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io", "GCE", "1.14", "1.17", "1.23", "1.25", "1.28"),
     InTree("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.14", "", "1.18", "1.24", "1.26"),
-    InTree("kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.18", "1.19", "1.25", "1.26", "1.30",
+    InTree(
+        "kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.18", "1.19", "1.25", "1.26", "1.30",
         locked="1.29", broken=(("1.29.0", "https://github.com/kubernetes/kubernetes/issues/122341"),),
-        provisioner="2.0.0", attacher="3.0.0"),
-    InTree("kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.23", "1.25", "1.31", "1.33", "1.36",
-        provisioner="3.2.0", attacher="3.4.0"),
+        provisioner="2.0.0", attacher="3.0.0",
+    ),
+    InTree(
+        "kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.23", "1.25", "1.31", "1.33", "1.36",
+        provisioner="3.2.0", attacher="3.4.0",
+    ),
     InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "1.23", "", "", "", "1.31", translated=False),
 )  # fmt: skip
 
