@@ -35,7 +35,8 @@ MODES = {
     mode: [key for key, driver in sorted(DRIVERS.items()) if any(rule.mode == mode for rule in driver.modes)]
     for mode in ("csi_proxy", "host_process")
 }
-PASS = pytest.mark.parametrize("mode", MODES)
+# Whole runs of so many drivers take minutes; test_kube_drivers and test_changes have the other mode every day.
+PASS = pytest.mark.parametrize("mode", ["csi_proxy", pytest.param("host_process", marks=pytest.mark.torture)])
 
 
 @pytest.fixture(scope="module")
