@@ -36,7 +36,7 @@ LARGE = Fleet(nodes=5000, windows=1000, pods=150_000, volumes=50_000)
 # What a real API server of the lab is loaded with.
 REAL = Fleet(nodes=2000, windows=400, pods=20_000, volumes=5_000)
 # What k8s_info holds in memory without pages; it takes minutes and gigabytes for more.
-SMALL = Fleet(nodes=200, windows=40, pods=6_000, volumes=2_000)
+SMALL = Fleet(nodes=100, windows=20, pods=3_000, volumes=1_000)
 
 
 @dataclass(frozen=True, slots=True)
