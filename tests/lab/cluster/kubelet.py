@@ -33,6 +33,7 @@ from lab.cluster.plugin import Phase, Plugin, Standing
 from lab.cluster.settings import Settings, Source
 from lab.cluster.storage import Storage
 from lab.cluster.streams import Exec, Logs
+from lab.cluster.syncer import Syncer
 from lab.cluster.volumes import InUse, Pod
 from lab.cluster.watch import Cluster, Refused, say
 from lab.state import LabState, Paths
@@ -445,7 +446,8 @@ async def serve(place: Paths) -> None:
         runner = web.AppRunner(app, access_log=None)
         kubelet = Kubelet(place, Cluster(session, state.server), runner, server, state.ports["kubelet"])
         execute = Exec(kubelet.hosts, kubelet.settings, kubelet.node_of, kubelet.files_of)
-        storage = Storage(kubelet.cluster, kubelet.backend, kubelet.settings)
+        syncer = Syncer(kubelet.cluster, place.volumes.with_name("cns"), kubelet.settings)
+        storage = Storage(kubelet.cluster, kubelet.backend, kubelet.settings, syncer)
         routes: list[tuple[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]] = [
             ("/exec/{namespace}/{pod}/{container}", execute.handle),
             ("/exec/{namespace}/{pod}/{uid}/{container}", execute.handle),
@@ -462,6 +464,7 @@ async def serve(place: Paths) -> None:
             storage.follow_claims(),
             storage.follow_volumes(),
             storage.follow_attachments(),
+            syncer.follow_volumes(),
         )
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A container of nanoserver as exec sees it: cmd.exe with echo, type and exit over the files of its volumes.
+"""A container of nanoserver as exec sees it: cmd.exe with echo, type and exit, and tar, over the files of its volumes.
 
 Texts and codes are those of an English Windows. What is not here fails as loudly as a mistyped name does. The container's
 own file system is not modelled: only its volumes hold files.
@@ -9,7 +9,10 @@ own file system is not modelled: only its volumes hold files.
 
 from __future__ import annotations
 
+import io
+import itertools
 import re
+import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
@@ -33,6 +36,11 @@ class Result:
     code: int = 0
     stdout: str = ""
     stderr: str = ""
+    raw: bytes = b""
+
+    @property
+    def output(self) -> bytes:
+        return self.raw or self.stdout.encode()
 
 
 def run(words: list[str], mounts: Mapping[str, Path]) -> Result:
@@ -40,6 +48,8 @@ def run(words: list[str], mounts: Mapping[str, Path]) -> Result:
 
     Raises CannotStart.
     """
+    if words[0].lower() in ("tar", "tar.exe"):
+        return _tar(words[1:], mounts)
     if words[0].lower() not in ("cmd", "cmd.exe"):
         raise CannotStart(
             "error executing command in container: failed to exec in container: failed to start exec: "
@@ -68,6 +78,20 @@ def _command(text: str, mounts: Mapping[str, Path]) -> Result:
     if path is None or not path.parent.is_dir():
         return Result(1, "", NO_PATH)
     return Result(0, path.read_bytes().decode("utf-8", "replace")) if path.is_file() else Result(1, "", NO_FILE)
+
+
+def _tar(words: list[str], mounts: Mapping[str, Path]) -> Result:
+    """`tar -cf - -C folder [--exclude pattern] .`, as Windows' bsdtar does it."""
+    if words[:3] != ["-cf", "-", "-C"] or words[-1] != ".":
+        return Result(1, "", "The lab does not know what tar makes of that.\r\n")
+    folder = _path(words[3], mounts)
+    if folder is None or not folder.is_dir():
+        return Result(1, "", f"tar: could not chdir to '{words[3]}'\n")
+    excluded = {word for before, word in itertools.pairwise(words[4:]) if before == "--exclude"}
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.add(folder, arcname=".", filter=lambda item: None if item.name in excluded else item)
+    return Result(raw=made.getvalue())
 
 
 def _written(target: str, done: Result, mounts: Mapping[str, Path], *, append: bool) -> Result:

@@ -48,6 +48,7 @@ class Settings:
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
     nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
+    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and does nothing while it is `syncer_down`.
     """
 
     start_delay: float = 0.15
@@ -63,6 +64,8 @@ class Settings:
     exec_answers: tuple[Answer, ...] = ()
     rolled_back: tuple[str, ...] = ()
     exec_cuts: tuple[str, ...] = ()
+    syncer_delay: float = 0.3
+    syncer_down: bool = False
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)

@@ -14,11 +14,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from lab.cluster import backend, plugin
+from lab.cluster import backend, in_tree, plugin
 from lab.cluster.api import MERGE, Object
 from lab.cluster.backend import STORES, Backend, CannotProvision
 from lab.cluster.events import Recorder, about
 from lab.cluster.settings import Source
+from lab.cluster.syncer import Syncer
 from lab.cluster.watch import Cluster, Refused, say
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
@@ -30,6 +31,7 @@ PROVISIONER_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -72,8 +74,8 @@ class Tasks:
 class Storage:
     """Makes and deletes volumes, and confirms attachments."""
 
-    def __init__(self, cluster: Cluster, stock: Backend, settings: Source) -> None:
-        self._cluster, self._backend, self._settings = cluster, stock, settings
+    def __init__(self, cluster: Cluster, stock: Backend, settings: Source, syncer: Syncer) -> None:
+        self._cluster, self._backend, self._settings, self._syncer = cluster, stock, settings, syncer
         self._tasks = Tasks()
         self._attachments: dict[str, Object] = {}
 
@@ -84,7 +86,11 @@ class Storage:
 
     async def follow_volumes(self) -> None:
         async for kind, volume in self._cluster.follow(VOLUMES):
-            if kind in ("ADDED", "MODIFIED") and _to_reclaim(volume):
+            if kind not in ("ADDED", "MODIFIED"):
+                continue
+            if _is_provisioned(volume):
+                self._tasks.start(f"finalizer {volume['metadata']['uid']}", partial(self._hold, volume))
+            if _to_reclaim(volume):
                 self._tasks.start(f"reclaim {volume['metadata']['uid']}", partial(self._reclaim, volume))
 
     async def follow_attachments(self) -> None:
@@ -219,15 +225,30 @@ class Storage:
         labels = (await self._cluster.call("GET", f"/api/v1/nodes/{node}"))["metadata"]["labels"]
         return [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
 
+    async def _hold(self, volume: Object) -> None:
+        """Its finalizer stands on volumes that it is to delete, and on no others (HonorPVReclaimPolicy)."""
+        path = f"{VOLUMES}/{volume['metadata']['name']}"
+        live = await self._cluster.call("GET", path)
+        if live["metadata"]["uid"] != volume["metadata"]["uid"]:
+            return
+        if live["spec"].get("persistentVolumeReclaimPolicy") != "Delete":
+            await self._change(path, remove=PROVISIONER_FINALIZER)
+        elif "deletionTimestamp" not in live["metadata"]:
+            await self._change(path, add=PROVISIONER_FINALIZER)
+
     async def _reclaim(self, volume: Object) -> None:
-        name, driver = volume["metadata"]["name"], _annotations(volume)[PROVISIONED_BY]
+        name = volume["metadata"]["name"]
         while any(_volume_of(one) == name for one in self._attachments.values()):
             # The driver answers that the volume is in use, and external-provisioner tries again.
             await asyncio.sleep(0.1)
         live = await self._cluster.call("GET", f"{VOLUMES}/{name}")
         if live["metadata"]["uid"] != volume["metadata"]["uid"] or not _to_reclaim(live):
             return
-        self._backend.delete(driver, live["spec"]["csi"]["volumeHandle"])
+        served = in_tree.served_by(live)
+        if served is None:
+            return
+        driver, handle = served
+        self._backend.delete(driver, handle)
         await self._cluster.call("DELETE", f"{VOLUMES}/{name}")
         await self._change(f"{VOLUMES}/{name}", remove=PROVISIONER_FINALIZER)
         say(f"{driver} deleted {name}")
@@ -250,6 +271,18 @@ class Storage:
             live = await self._cluster.call("GET", path)
             if live["metadata"]["uid"] != attachment["metadata"]["uid"] or "deletionTimestamp" in live["metadata"]:
                 return
+        volume = await self._cluster.call("GET", f"{VOLUMES}/{_volume_of(attachment)}")
+        if "vsphereVolume" in volume["spec"]:
+            await self._syncer.registered(volume["spec"]["vsphereVolume"]["volumePath"])
+        served = in_tree.served_by(volume)
+        while driver == in_tree.VSPHERE and served is not None and not self._syncer.knows(served[1]):
+            text = (
+                f"rpc error: code = Internal desc = failed to attach disk: volume {served[1]} is not registered in CNS"
+            )
+            status = {"attached": False, "attachError": {"message": text, "time": plugin.stamp()}}
+            await self._cluster.call("PATCH", f"{path}/status", {"status": status}, MERGE)
+            await asyncio.sleep(self._settings.get().restart_delay(0))
+            await self._cluster.call("GET", path)
         await self._change(path, add=finalizer)
         await self._change(f"{VOLUMES}/{_volume_of(attachment)}", add=finalizer)
         await self._cluster.call("PATCH", f"{path}/status", {"status": {"attached": True, "attachError": None}}, MERGE)
@@ -290,12 +323,18 @@ class Storage:
             return
 
 
+def _is_provisioned(volume: Object) -> bool:
+    """Whether external-provisioner takes it for its own: made by its driver, or by what its driver took over from."""
+    found = _annotations(volume)
+    return found.get(PROVISIONED_BY) in STORES or (PROVISIONED_BY in found and found.get(MIGRATED_TO) in STORES)
+
+
 def _to_reclaim(volume: Object) -> bool:
     return (
         (volume.get("status") or {}).get("phase") == "Released"
         and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
-        and _annotations(volume).get(PROVISIONED_BY) in STORES
-        and "csi" in volume["spec"]
+        and _is_provisioned(volume)
+        and in_tree.served_by(volume) is not None
     )
 
 

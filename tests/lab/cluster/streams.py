@@ -167,7 +167,7 @@ class Exec:
             if not files:
                 raise nanoserver.CannotStart(f"container not found ({json.dumps(container)})")
             done = nanoserver.run(words, files)
-            return Scripted(done.code, done.stdout.encode(), done.stderr.encode())
+            return Scripted(done.code, done.output, done.stderr.encode())
         host = self._hosts.find(node) if node else None
         if host is None:
             return builtin(words)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lab.cluster import plugin, workload
+from lab.cluster import in_tree, plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
 from lab.cluster.backend import Backend, roll_back
 from lab.cluster.events import Recorder
@@ -158,11 +158,11 @@ class Pod:
         if (bound.get("status") or {}).get("phase") != "Bound":
             raise workload.unbound([volume], pod.namespace, claim, "PVC is not bound")
         name = bound["spec"]["volumeName"]
-        source = (await call("GET", f"/api/v1/persistentvolumes/{name}"))["spec"].get("csi")
-        if source is None:
-            # Not a CSI volume: nothing here stands in for its driver, so it is taken to be there.
+        found = in_tree.served_by(await call("GET", f"/api/v1/persistentvolumes/{name}"))
+        if found is None:
+            # No driver serves it: nothing here stands in for its driver, so it is taken to be there.
             return Mounted("", self._backend.create("other", name))
-        driver, handle = source["driver"], source["volumeHandle"]
+        driver, handle = found
         unique = ""
         if await self._attaches(driver):
             unique = workload.unique_name(driver, handle)
