@@ -83,9 +83,13 @@ def claim(lab: Lab, name: str, storage_class_name: str, mode: str = "ReadWriteOn
 
 def pod(lab: Lab, name: str, claim_name: str, node: str) -> None:
     """A Windows pod on a node, placed by the scheduler, with the claim at C:\\data."""
+    lab.api.post(PODS, pod_body(name, claim_name, node))
+
+
+def pod_body(name: str, claim_name: str, node: str) -> Object:
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
-    body = {
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
@@ -103,7 +107,6 @@ def pod(lab: Lab, name: str, claim_name: str, node: str) -> None:
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}],
         },
     }
-    lab.api.post(PODS, body)
 
 
 def phase(lab: Lab, name: str) -> str:

@@ -14,6 +14,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+PROVISIONERS = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
 VSPHERE = "csi.vsphere.vmware.com"
 GCE = "pd.csi.storage.gke.io"
 AZURE_FILE = "file.csi.azure.com"
@@ -41,6 +48,41 @@ def served_by(volume: Mapping[str, Any]) -> tuple[str, str] | None:
         zone = next((labels[key] for key in ZONES if key in labels), "UNSPECIFIED")
         return GCE, f"projects/UNSPECIFIED/zones/{zone}/disks/{spec['gcePersistentDisk']['pdName']}"
     return None
+
+
+def parameters(driver: str, given: Mapping[str, str]) -> dict[str, str]:
+    """An in-tree class's parameters as its driver gets them."""
+    found = {key: value for key, value in given.items() if key.lower() not in ("fstype", "zone", "zones")}
+    if driver == VSPHERE:
+        # Those of the old plugin become hints, and unknown ones are dropped.
+        found = {key: value for key, value in found.items() if key.lower() == "storagepolicyname"}
+    fstype = next((value for key, value in given.items() if key.lower() == "fstype"), "")
+    return {**found, **({"csi.storage.k8s.io/fstype": fstype} if fstype else {})}
+
+
+def handle(driver: str, made: str, name: str) -> str:
+    """The handle that a driver answers for a volume of an in-tree class, where it differs from its own volumes'."""
+    return f"[datastore1] fcd/{name}.vmdk" if driver == VSPHERE else made
+
+
+def source(driver: str, volume: str, name: str, fstype: str, namespace: str) -> dict[str, Any]:
+    """What external-provisioner makes of a CSI volume when its class is in-tree: an in-tree one again."""
+    if driver == VSPHERE:
+        return {"vsphereVolume": {"volumePath": volume, "fsType": fstype}}
+    if driver == "ebs.csi.aws.com":
+        return {"awsElasticBlockStore": {"volumeID": volume, "fsType": fstype}}
+    if driver == "disk.csi.azure.com":
+        return {"azureDisk": {"diskName": name, "diskURI": volume, "kind": "Managed", "fsType": fstype}}
+    if driver == GCE:
+        return {"gcePersistentDisk": {"pdName": volume.rpartition("/")[2], "fsType": fstype}}
+    account, share = volume.split("#")[1:3]
+    return {
+        "azureFile": {
+            "secretName": f"azure-storage-account-{account}-secret",
+            "secretNamespace": namespace,
+            "shareName": share,
+        }
+    }
 
 
 def fcd(path: str) -> str:

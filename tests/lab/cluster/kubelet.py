@@ -29,6 +29,8 @@ from lab.cluster.api import MERGE, STRATEGIC, Object
 from lab.cluster.backend import Backend
 from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
+from lab.cluster.nodes import KUBELET_VERSION
+from lab.cluster.old_attach import OldAttach
 from lab.cluster.plugin import Phase, Plugin, Standing
 from lab.cluster.settings import Settings, Source
 from lab.cluster.storage import Storage
@@ -240,6 +242,7 @@ class Kubelet:
         self._workers: dict[str, Worker] = {}
         self._with_volumes: dict[str, Pod] = {}
         self._in_use = InUse(cluster)
+        self._old_attach = OldAttach(cluster)
         self.backend = Backend(place.volumes)
         self._pods: dict[tuple[str, str], str] = {}
         # What each node has pulled.
@@ -251,6 +254,10 @@ class Kubelet:
     def address(self, node: str) -> str:
         addresses = self._nodes.get(node, {}).get("status", {}).get("addresses") or []
         return next((item["address"] for item in addresses if item["type"] == "InternalIP"), "127.0.0.1")
+
+    def release(self, node: str) -> str:
+        info: Object = self._nodes.get(node, {}).get("status", {}).get("nodeInfo", {})
+        return str(info.get("kubeletVersion", KUBELET_VERSION))
 
     def node_of(self, namespace: str, pod: str) -> str | None:
         return self._pods.get((namespace, pod))
@@ -396,7 +403,7 @@ class Kubelet:
                 self._keep(self._with_volumes[uid].changed(pod))
             elif node and kind != "DELETED" and (found := workload.read(pod)) is not None:
                 self._pods[key] = node
-                made = Pod(self, found, pod, self._in_use, self.backend, self.settings.get)
+                made = Pod(self, found, pod, self._in_use, self._old_attach, self.backend, self.settings.get)
                 self._with_volumes[uid] = made
                 self._keep(made.changed(pod))
             elif kind == "DELETED" or metadata.get("deletionTimestamp"):
@@ -465,6 +472,7 @@ async def serve(place: Paths) -> None:
             storage.follow_volumes(),
             storage.follow_attachments(),
             syncer.follow_volumes(),
+            syncer.sync_fully(),
         )
 
 

@@ -74,7 +74,7 @@ def _command(text: str, mounts: Mapping[str, Path]) -> Result:
             f"'{name}' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n"
         )
         return Result(1, "", unknown)
-    path = _path(rest, mounts)
+    path = locate(rest, mounts)
     if path is None or not path.parent.is_dir():
         return Result(1, "", NO_PATH)
     return Result(0, path.read_bytes().decode("utf-8", "replace")) if path.is_file() else Result(1, "", NO_FILE)
@@ -84,7 +84,7 @@ def _tar(words: list[str], mounts: Mapping[str, Path]) -> Result:
     """`tar -cf - -C folder [--exclude pattern] .`, as Windows' bsdtar does it."""
     if words[:3] != ["-cf", "-", "-C"] or words[-1] != ".":
         return Result(1, "", "The lab does not know what tar makes of that.\r\n")
-    folder = _path(words[3], mounts)
+    folder = locate(words[3], mounts)
     if folder is None or not folder.is_dir():
         return Result(1, "", f"tar: could not chdir to '{words[3]}'\n")
     excluded = {word for before, word in itertools.pairwise(words[4:]) if before == "--exclude"}
@@ -95,7 +95,7 @@ def _tar(words: list[str], mounts: Mapping[str, Path]) -> Result:
 
 
 def _written(target: str, done: Result, mounts: Mapping[str, Path], *, append: bool) -> Result:
-    path = _path(target, mounts)
+    path = locate(target, mounts)
     if path is None or not path.parent.is_dir():
         return Result(1, "", NO_PATH)
     try:
@@ -106,7 +106,7 @@ def _written(target: str, done: Result, mounts: Mapping[str, Path], *, append: b
     return Result(done.code, "", done.stderr)
 
 
-def _path(text: str, mounts: Mapping[str, Path]) -> Path | None:
+def locate(text: str, mounts: Mapping[str, Path]) -> Path | None:
     """The real file for a Windows path, whatever its case; None outside of the volumes."""
     wanted = PureWindowsPath(text)
     for mount, folder in mounts.items():

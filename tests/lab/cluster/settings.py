@@ -48,7 +48,9 @@ class Settings:
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
     nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
-    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and does nothing while it is `syncer_down`.
+    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and does nothing while it is `syncer_down`. With
+    `syncer_misses` it hears of no deletion (as when a volume goes and comes between two events) before its next full sync,
+    which runs every `full_sync` seconds. Pods that write do so every `write_interval`.
     """
 
     start_delay: float = 0.15
@@ -66,6 +68,9 @@ class Settings:
     exec_cuts: tuple[str, ...] = ()
     syncer_delay: float = 0.3
     syncer_down: bool = False
+    syncer_misses: bool = False
+    full_sync: float = 1800.0
+    write_interval: float = 0.5
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from lab.cluster import backend, in_tree, plugin
+from lab.cluster import backend, era, in_tree, plugin
 from lab.cluster.api import MERGE, Object
 from lab.cluster.backend import STORES, Backend, CannotProvision
 from lab.cluster.events import Recorder, about
@@ -114,10 +114,8 @@ class Storage:
     # Provisioner
 
     def _wanted(self, claim: Object) -> bool:
-        found = _annotations(claim)
-        provisioner = next((found[name] for name in PROVISIONERS if name in found), "")
         return (
-            provisioner in STORES
+            _driver_of(claim) in STORES
             and not claim["spec"].get("volumeName")
             and "deletionTimestamp" not in claim["metadata"]
         )
@@ -125,7 +123,7 @@ class Storage:
     async def _provision(self, claim: Object) -> None:
         metadata = claim["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
-        driver = next(_annotations(claim)[name] for name in PROVISIONERS if name in _annotations(claim))
+        driver = _driver_of(claim)
         record = Recorder(self._cluster, about(claim, "PersistentVolumeClaim"), f"{driver}_csi-provisioner")
         tried = 0
         while True:
@@ -152,6 +150,9 @@ class Storage:
     async def _make(self, claim: Object, found: Object, driver: str, node: str) -> None:
         metadata, spec = claim["metadata"], claim["spec"]
         parameters: dict[str, str] = found.get("parameters") or {}
+        old = found["provisioner"] in in_tree.PROVISIONERS
+        if old:
+            parameters = in_tree.parameters(driver, parameters)
         backend.check(driver, parameters, spec["accessModes"])
         secrets = {}
         for use in ("provisioner", "node-stage"):
@@ -167,7 +168,8 @@ class Storage:
                     raise CannotProvision(text) from error
         name = f"pvc-{metadata['uid']}"
         handle = backend.handle(driver, name, parameters)
-        self._backend.create(driver, handle)
+        if old:
+            handle = in_tree.handle(driver, handle, name)
         own = {key: value for key, value in parameters.items() if not key.startswith(backend.RESERVED)}
         source: Object = {"driver": driver, "volumeHandle": handle, "volumeAttributes": {
             **own, "storage.kubernetes.io/csiProvisionerIdentity": f"lab-{driver}"}}  # fmt: skip
@@ -182,7 +184,7 @@ class Storage:
                 "name": name,
                 "finalizers": [PROVISIONER_FINALIZER],
                 "annotations": {
-                    PROVISIONED_BY: driver,
+                    PROVISIONED_BY: found["provisioner"],
                     "volume.kubernetes.io/provisioner-deletion-secret-name": secrets.get("provisioner", {}).get(
                         "name", ""
                     ),
@@ -206,11 +208,14 @@ class Storage:
                     "uid": metadata["uid"],
                     "resourceVersion": metadata["resourceVersion"],
                 },
-                "csi": source,
+                **({"csi": source} if not old else in_tree.source(
+                    driver, handle, name, source.get("fsType", ""), metadata["namespace"])),
             },
-        }
+        }  # fmt: skip
         if node and (terms := await self._topology(driver, node)):
             volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}}
+        if (served := in_tree.served_by(volume)) is not None:
+            self._backend.create(*served)
         try:
             await self._cluster.call("POST", VOLUMES, volume)
         except Refused as error:
@@ -283,10 +288,25 @@ class Storage:
             await self._cluster.call("PATCH", f"{path}/status", {"status": status}, MERGE)
             await asyncio.sleep(self._settings.get().restart_delay(0))
             await self._cluster.call("GET", path)
+        while other := await self._held_in_tree(era.unique_name(volume), node):
+            text = f"rpc error: code = Internal desc = failed to attach disk: the disk is in use by the virtual machine {other}"
+            status = {"attached": False, "attachError": {"message": text, "time": plugin.stamp()}}
+            await self._cluster.call("PATCH", f"{path}/status", {"status": status}, MERGE)
+            await asyncio.sleep(self._settings.get().restart_delay(0))
+            await self._cluster.call("GET", path)
         await self._change(path, add=finalizer)
         await self._change(f"{VOLUMES}/{_volume_of(attachment)}", add=finalizer)
         await self._cluster.call("PATCH", f"{path}/status", {"status": {"attached": True, "attachError": None}}, MERGE)
         say(f"{driver} attached {_volume_of(attachment)} to {node}")
+
+    async def _held_in_tree(self, unique: str, node: str) -> str:
+        """Another node to which an old kubelet's cloud provider attached this disk."""
+        nodes = (await self._cluster.call("GET", "/api/v1/nodes"))["items"] if unique else []
+        for item in nodes:
+            attached = {one["name"] for one in item["status"].get("volumesAttached") or []}
+            if item["metadata"]["name"] != node and unique in attached:
+                return str(item["metadata"]["name"])
+        return ""
 
     async def _registered(self, driver: str, node: str) -> bool:
         drivers = (await self._cluster.call("GET", f"{CSI_NODES}/{node}"))["spec"].get("drivers") or []
@@ -321,6 +341,13 @@ class Storage:
                     return
                 raise
             return
+
+
+def _driver_of(claim: Object) -> str:
+    """Who is to provision a claim: what it asks for, or what took over from that."""
+    found = _annotations(claim)
+    asked = next((found[name] for name in PROVISIONERS if name in found), "")
+    return asked if asked in STORES else found.get(MIGRATED_TO, "")
 
 
 def _is_provisioned(volume: Object) -> bool:

@@ -6,7 +6,8 @@
 As in kubernetes-sigs/vsphere-csi-driver, pkg/syncer/metadatasyncer.go and pkg/apis/migration: an in-tree volume is
 registered when it is attached first, and told by a CnsVSphereVolumeMigration; when its PersistentVolume is deleted, the
 disk is taken out of the register, whoever else uses it by then, and the object goes. A native volume is registered when
-its PersistentVolume appears. What is not registered cannot be attached.
+its PersistentVolume appears. What is not registered cannot be attached. A deletion that it did not hear of is found by its
+full sync, which spares a disk that another volume uses by then.
 """
 
 from __future__ import annotations
@@ -64,13 +65,33 @@ class Syncer:
                 continue
             uid = volume["metadata"]["uid"]
             if kind == "DELETED":
-                self._gone(self._volumes.pop(uid, volume))
+                self._volumes.pop(uid, None)
+                if not self._settings.get().syncer_misses:
+                    self._gone(volume)
                 continue
             new = uid not in self._volumes
             self._volumes[uid] = volume
             source = volume["spec"].get("csi") or {}
             if new and source.get("driver") == in_tree.VSPHERE:
                 self._enter(in_tree.disk(in_tree.VSPHERE, source["volumeHandle"]))
+
+    async def sync_fully(self) -> None:
+        """From time to time, what is registered is compared with the volumes there are."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while True:
+            await asyncio.sleep(0.5)
+            if self._settings.get().syncer_down or loop.time() - last < self._settings.get().full_sync:
+                continue
+            last = loop.time()
+            entered = {path.name for path in self._register.glob("*")}
+            used = {
+                in_tree.disk(*served)
+                for volume in self._volumes.values()
+                if (served := in_tree.served_by(volume)) is not None and served[0] == in_tree.VSPHERE
+            }
+            for disk in entered - used:
+                await self._forget(disk)
 
     def _gone(self, volume: Object) -> None:
         if "vsphereVolume" in volume["spec"]:
@@ -82,11 +103,13 @@ class Syncer:
         await asyncio.sleep(self._settings.get().syncer_delay)
         while self._settings.get().syncer_down:
             await asyncio.sleep(0.2)
-        disk = in_tree.fcd(path)
+        await self._forget(in_tree.fcd(path))
+
+    async def _forget(self, disk: str) -> None:
         (self._register / disk).unlink(missing_ok=True)
         try:
             await self._cluster.call("DELETE", f"{MIGRATIONS}/{disk}")
         except Refused as error:
             if error.status != 404:
                 raise
-        say(f"the syncer took {path} out of the register")
+        say(f"the syncer took {disk} out of the register")
