@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 from integration import storage
 from integration.storage import ATTACHMENTS, CLAIMS, PODS, VOLUMES, claim, pod, runs, storage_class, told
+from integration.test_lab_cluster import daemonset
 from lab import handle
-from lab.cluster import era, in_tree, nodes, vsphere
+from lab.cluster import era, in_tree, nodes, openshift, vsphere, workload
 from lab.cluster.api import Object
+from lab.cluster.settings import Wmco
 from lab.handle import Lab, eventually
 
-OLD = "v1.26.9"
+OLD, NEW = "v1.26.9", "v1.27.11"
+MIGRATIONS = "/apis/cns.vmware.com/v1alpha1/cnsvspherevolumemigrations"
 DAEMONSETS = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets"
 DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
 IN_TREE = "kubernetes.io/vsphere-volume"
@@ -223,3 +226,117 @@ def test_with_retain_the_workload_gets_an_empty_disk_and_the_old_one_is_left_beh
         body = {"spec": {"persistentVolumeReclaimPolicy": "Delete"}}
         old.api.patch(f"{VOLUMES}/{one['metadata']['name']}", body)
     close(old, "StatefulSet")
+
+
+def test_a_nodes_upgrade_hands_its_volumes_to_the_driver_with_what_is_on_them(old: Lab) -> None:
+    """And a disk that an old node holds is attached nowhere else meanwhile, although no VolumeAttachment tells of it."""
+    old.api.post(DAEMONSETS, daemonset())
+    eventually(lambda: all(old.registered(node) for node in ("win-1", "win-2")), "the driver on both nodes")
+    claim(old, "orders", "thin")
+    body = storage.pod_body("before", "orders", "win-2")
+    body["metadata"]["annotations"] = {workload.WRITES: f"{storage.MOUNT}\\times.txt"}
+    old.api.post(PODS, body)
+    runs(old, "before")
+    folder = disk_of(old, volume_of(old, "orders"))
+    eventually(lambda: len(lines(folder)) > 1, "it writes")
+
+    nodes.upgrade(old.api, "win-1", NEW)
+    body["metadata"]["name"] = "after"
+    body["spec"]["affinity"] = storage.pod_body("after", "orders", "win-1")["spec"]["affinity"]
+    old.api.post(PODS, body)
+    told(old, "after FailedAttachVolume", "the disk is in use by the virtual machine win-2")
+    assert [one["status"]["attached"] for one in old.api.items(ATTACHMENTS)] == [False]
+    written = lines(folder)
+    storage.gone(old, f"{PODS}/before")
+    runs(old, "after")
+    unique = f"kubernetes.io/csi/{vsphere.DRIVER}^[datastore1]"
+    (name,) = eventually(lambda: attached(old, "win-1"), "the controller's word")
+    assert name.startswith(unique)
+    assert not attached(old, "win-2")
+    count = len(lines(folder))
+    assert lines(folder)[: len(written)] == written
+    eventually(lambda: len(lines(folder)) > count, "it goes on writing, into the same file")
+    assert len(old.api.items(MIGRATIONS)) == 1
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / "times.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_syncer_hears_of_a_deleted_volume_late_or_only_in_its_full_sync(old: Lab) -> None:
+    (registered,) = old.api.items(MIGRATIONS)
+    with old.settings(pipes_without_host=True, syncer_misses=True):
+        storage.gone(old, f"{PODS}/after")
+        storage.gone(old, f"{CLAIMS}/orders")
+        eventually(lambda: not storage.volumes(old), "the volume is gone")
+        assert old.api.items(MIGRATIONS) == [registered]
+        with old.settings(pipes_without_host=True, full_sync=0.5, syncer_down=True):
+            eventually(lambda: not old.api.items(ATTACHMENTS), "some time has passed")
+            assert old.api.items(MIGRATIONS) == [registered]
+        with old.settings(pipes_without_host=True, full_sync=0.5):
+            eventually(lambda: not old.api.items(MIGRATIONS), "found by comparison")
+
+
+def test_wmco_upgrades_at_once_what_has_no_volumes_and_what_it_is_allowed_to(old: Lab) -> None:
+    """The guard of release 9 counts attached volumes, whoever attached them; a node without any is not even asked for."""
+    claim(old, "guarded", "thin")
+    pod(old, "guarded", "guarded", "win-1")
+    runs(old, "guarded")
+    plain = storage.pod_body("plain", "", "win-2")
+    plain["metadata"]["labels"] = {"app": "plain"}
+    del plain["spec"]["volumes"], plain["spec"]["containers"][0]["volumeMounts"]
+    old.api.post(PODS, plain)
+    runs(old, "plain")
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "plain"}}}
+    budgets = f"/apis/policy/v1/namespaces/{storage.NAMESPACE}/poddisruptionbudgets"
+    old.api.post(budgets, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                           "metadata": {"name": "plain"}, "spec": budget})  # fmt: skip
+    eventually(lambda: old.api.get(f"{budgets}/plain").get("status", {}).get("currentHealthy") == 1, "it is counted")
+    openshift.install(old.api, "8.1.0")
+    with old.settings(wmco=Wmco(poll=0.1, step=0.1)):
+        plan = openshift.offer(old.api, "9.0.0")
+        restarts = plugin_restarts(old, "win-2")
+        assert old.api.items(openshift.VERSIONS)[0]["spec"]["version"] == "8.1.0"
+        openshift.approve(old.api, plan)
+
+        eventually(lambda: openshift.UPGRADING in labels(old, "win-2"), "the node without volumes is begun")
+        eventually(lambda: openshift.BLOCKED in labels(old, "win-1"), "the other is blocked")
+        said = [one["reason"] for one in old.api.items("/api/v1/namespaces/default/events")]
+        assert said.count("UpgradeBlocked") == 1
+        eventually(lambda: old.api.get("/api/v1/nodes/win-2")["spec"].get("unschedulable"), "it is cordoned")
+        assert storage.phase(old, "plain") == "Running"
+        assert version(old, "win-2") == "8.1.0"
+        storage.gone(old, f"{budgets}/plain")
+        eventually(lambda: version(old, "win-2") == "9.0.0", "it is upgraded once the budget allows it")
+        eventually(lambda: openshift.UPGRADING not in labels(old, "win-2"), "and done")
+        node = old.api.get("/api/v1/nodes/win-2")
+        assert not node["spec"].get("unschedulable")
+        assert node["status"]["nodeInfo"]["kubeletVersion"] == openshift.kubelet("9.0.0")
+        assert node["metadata"]["annotations"][era.MANAGED] == "true"
+        assert node["metadata"]["labels"][openshift.WITH_CSI] == "true"
+        assert not old.api.ok(f"{PODS}/plain")
+        eventually(lambda: plugin_restarts(old, "win-2") > restarts, "plugin pods are not drained but start again")
+
+        assert version(old, "win-1") == "8.1.0"
+        assert storage.phase(old, "guarded") == "Running"
+        old.api.patch("/api/v1/nodes/win-1", {"metadata": {"labels": {openshift.ALLOW: "true"}}})
+        eventually(lambda: version(old, "win-1") == "9.0.0", "allowed, drained and upgraded")
+        eventually(lambda: openshift.UPGRADING not in labels(old, "win-1"), "and done")
+        assert openshift.ALLOW in labels(old, "win-1")
+        assert openshift.BLOCKED not in labels(old, "win-1")
+        assert not old.api.ok(f"{PODS}/guarded")
+        eventually(lambda: not attached(old, "win-1"), "its volume has left it")
+
+
+def labels(lab: Lab, node: str) -> Object:
+    found: Object = lab.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
+    return found
+
+
+def version(lab: Lab, node: str) -> str:
+    return str(lab.api.get(f"/api/v1/nodes/{node}")["metadata"]["annotations"].get(openshift.VERSION, ""))
+
+
+def plugin_restarts(lab: Lab, node: str) -> int:
+    (found,) = (one for one in lab.pods("app=story") if one["spec"]["nodeName"] == node)
+    return sum(one["restartCount"] for one in found["status"].get("containerStatuses") or [])

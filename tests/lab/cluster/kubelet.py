@@ -24,7 +24,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from lab.cluster import plugin, workload
+from lab.cluster import openshift, plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
 from lab.cluster.backend import Backend
 from lab.cluster.events import Recorder
@@ -38,6 +38,7 @@ from lab.cluster.streams import Exec, Logs
 from lab.cluster.syncer import Syncer
 from lab.cluster.volumes import InUse, Pod
 from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.wmco import Wmco
 from lab.state import LabState, Paths
 
 NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"
@@ -280,8 +281,22 @@ class Kubelet:
             return frozenset()
         host = self.hosts.find(found.node)
         if host is None:
-            return frozenset() if self.settings.get().pipes_without_host else found.pipes
+            return frozenset() if self._without_host(found.node) else found.pipes
         return found.pipes - await self.hosts.pipes(host)
+
+    def _without_host(self, node: str) -> bool:
+        """Whether a node with no host behind it is taken to serve the pipes."""
+        settings = self.settings.get()
+        if settings.wmco is None:
+            return settings.pipes_without_host
+        release = self._nodes[node]["metadata"]["annotations"].get(openshift.VERSION)
+        return release is not None and openshift.brings_csi_proxy(release)
+
+    def restart(self, node: str) -> None:
+        """Every plugin container on a node starts again."""
+        for worker in self._workers.values():
+            if worker.plugin.node == node:
+                worker.restart()
 
     async def register(self, found: Plugin) -> None:
         """Write what a kubelet writes when a driver registers: first the Node, then the CSINode."""
@@ -473,6 +488,7 @@ async def serve(place: Paths) -> None:
             storage.follow_attachments(),
             syncer.follow_volumes(),
             syncer.sync_fully(),
+            Wmco(kubelet, place).run(),
         )
 
 
