@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import Listing
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, Entry
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, Entry, Gap
 
 _CHUNK = 1 << 20
 # What tar's --exclude takes for a pattern.
@@ -156,7 +156,8 @@ class Reader:
         gaps, end = found.gaps, _End(whole=False)
         if wanted >= files.keys():
             end = self._archive((".",), links, heads, read)
-            gaps = () if end.whole else gaps
+            # Paths of any length are nothing to tar.
+            gaps = () if end.whole else tuple(gap for gap in gaps if not self._filled(gap, end, links, heads, read))
         left = [path for path in sorted(wanted) if path not in read and files[path].size]
         for group in batches(left):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
@@ -171,6 +172,12 @@ class Reader:
         known = {one.path for one in found.entries}
         entries += [_from_tar(one) for path, one in read.items() if path and path not in known]
         return Listing(tuple(entries), gaps)
+
+    def _filled(
+        self, gap: Gap, end: _End, links: frozenset[str], heads: Mapping[str, int], read: dict[str, _Member]
+    ) -> bool:
+        """Whether tar gives all of a folder that cmd could not list."""
+        return not end.final and gap.path.isascii() and self._archive((f"./{gap.path}",), links, heads, read).whole
 
     def _archive(
         self, names: Sequence[str], links: frozenset[str], heads: Mapping[str, int], read: dict[str, _Member]

@@ -19,7 +19,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import N
 
 # cmd would read these in a path as its own, and nobody can quote them all.
 UNSPEAKABLE = frozenset('%^&|<>"!')
-_LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d+) |<(?P<word>[^<>]+)> {4,10})(?P<name>.+)")
+_LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d+) |<(?P<word>[^<>]+)> )(?P<name>.+)")
+# A word in brackets takes so many characters, whatever it is.
+_WIDTH = 15
 _LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")
 
 
@@ -80,6 +82,8 @@ def _below(line: str, folder: str) -> str | None:
 
 def _entry(here: str, match: re.Match[str]) -> Entry | None:
     name, word, written = match["name"], match["word"], match["written"]
+    if word is not None:
+        name = name[max(0, _WIDTH - len(f"<{word}> ")) :]
     if name in (".", ".."):
         return None
     prefix = f"{here}/" if here else ""
