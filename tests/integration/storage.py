@@ -44,11 +44,15 @@ def storage_class(
     return name
 
 
+def make_namespace(lab: Lab) -> None:
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+
+
 @contextmanager
 def a_namespace(lab: Lab) -> Iterator[None]:
     """The namespace of the stories; whatever is in it goes in the end."""
-    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+    make_namespace(lab)
     yield
     for path in (PODS, CLAIMS):
         lab.api.delete(path)

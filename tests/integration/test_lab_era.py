@@ -38,7 +38,8 @@ CLASSES_OF_KINDS = {
 def old() -> Iterator[Lab]:
     """Two nodes with kubelets of the era, without hosts, and no driver on them."""
     made = handle.start(f"era-{os.getpid()}", nodes=2, windows="none", kubelets={"win-1": OLD, "win-2": OLD})
-    with made.settings(pipes_without_host=True), storage.a_namespace(made):
+    storage.make_namespace(made)
+    with made.settings(pipes_without_host=True):
         for name, (provisioner, parameters) in CLASSES_OF_KINDS.items():
             storage_class(made, name, provisioner, parameters)
         for driver in in_tree.PROVISIONERS.values():
