@@ -10,7 +10,7 @@ import os
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Place, Reader
@@ -84,11 +84,15 @@ def volume(tmp_path: Path) -> Path:
     return folder
 
 
+def reader_of(container: Container, limits: Limits = PLENTY, folder: str = FOLDER, **clock: Any) -> Reader:
+    return Reader(cast("Any", container), Place("shop", "reader", "read", folder), limits, "nano", **clock)
+
+
 def look(
     volume: Path, limits: Limits = PLENTY, before: Manifest | None = None, container: Container | None = None
 ) -> Manifest:
     """As the module does it for a volume that nobody uses."""
-    reader = Reader(container or Container(volume), Place("shop", "reader", "read", FOLDER), limits, "nano")  # type: ignore[arg-type]
+    reader = reader_of(container or Container(volume), limits)
     listed = reader.listing()
     wanted = sample([one for one in listed.entries if one.kind == "file"], limits.total, limits.seed)
     found = reader.contents(listed, wanted, heads(before, ("*.log",)) if before is not None else {})
@@ -238,9 +242,7 @@ def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> Non
 
     (volume / "large").write_bytes(os.urandom(5 << 20))
     limits = Limits(total=1 << 30, rate=1 << 20, seconds=600, seed="seed")
-    reader = Reader(
-        Container(volume), Place("shop", "p", "c", FOLDER), limits, "nano", clock=lambda: now[0], sleep=sleep
-    )  # type: ignore[arg-type]
+    reader = reader_of(Container(volume), limits, clock=lambda: now[0], sleep=sleep)
     listed = reader.listing()
     reader.contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
     assert 5 <= now[0] < 6
@@ -259,7 +261,7 @@ def test_a_lost_connection_is_an_error_and_not_a_difference(volume: Path) -> Non
 
 
 def test_a_folder_that_is_not_there_is_not_an_empty_volume(volume: Path) -> None:
-    reader = Reader(Container(volume), Place("shop", "p", "c", "C:\\nowhere"), PLENTY, "nano")  # type: ignore[arg-type]
+    reader = reader_of(Container(volume), folder="C:\\nowhere")
     with pytest.raises(ClusterError, match=r"does not list C:\\nowhere") as caught:
         reader.listing()
     assert caught.value.reason == "not_comparable"
