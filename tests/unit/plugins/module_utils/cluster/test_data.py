@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import tarfile
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -81,6 +82,8 @@ def volume(tmp_path: Path) -> Path:
     (folder / "here.lnk").symlink_to("orders.db")
     # A junction: to a folder of the same volume, which must not be found twice.
     (folder / "there").symlink_to(f"{FOLDER}\\logs")
+    # And one that tar cannot be told to leave out.
+    (folder / "w\u00e4rts").symlink_to(f"{FOLDER}\\logs")
     return folder
 
 
@@ -117,6 +120,7 @@ def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: 
     assert {one for one in found.entries if one.kind == "link"} == {
         Entry("here.lnk", "link", target="orders.db"),
         Entry("there", "link", target=f"{FOLDER}\\logs"),
+        Entry("w\u00e4rts", "link", target=f"{FOLDER}\\logs"),
     }
 
 
@@ -286,3 +290,25 @@ def test_two_gigabytes_are_read_in_constant_memory(volume: Path) -> None:
     content.update(bytes((1 << 20) - 3) + b"end")
     assert found["disk.vhdx"].sha256 == content.hexdigest()
     assert peak < 16 << 20
+
+
+def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
+    for number in range(2000):
+        (volume / f"{number}").write_bytes(b"x")
+    container = Container(volume)
+    reader = reader_of(container)
+    listed = reader.listing()
+    wanted = frozenset(one.path for one in listed.entries if one.kind == "file")
+    alive: list[int] = []
+    hashed = tarfile.TarFile.next
+
+    def counted(archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        alive.append(len(archive.members))  # type: ignore[attr-defined]  # what it keeps
+        return hashed(archive)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tarfile.TarFile, "next", counted)
+        found = reader.contents(listed, wanted, {})
+    assert len(found.entries) > 2000
+    assert len(alive) > 2000
+    assert max(alive) <= 1

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -43,7 +42,10 @@ def test_a_manifest_comes_back_from_its_file_as_it_was() -> None:
     assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in explain.taken(KEPT)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', KEPT.to_json()[:-5], json.dumps({"schema": 2})])
+OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', KEPT.to_json()[:-5], OTHER])
 def test_what_is_no_manifest_is_refused(text: str) -> None:
     with pytest.raises(NoManifest):
         from_json(text)
