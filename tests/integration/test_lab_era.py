@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from integration import storage
+from integration.kube import install_csi_proxy, pipes
 from integration.storage import ATTACHMENTS, CLAIMS, PODS, VOLUMES, claim, pod, runs, storage_class, told
 from integration.test_lab_cluster import daemonset
 from lab import handle
@@ -36,8 +37,9 @@ CLASSES_OF_KINDS = {
 
 @pytest.fixture(scope="module")
 def old() -> Iterator[Lab]:
-    """Two nodes with kubelets of the era, without hosts, and no driver on them."""
-    made = handle.start(f"era-{os.getpid()}", nodes=2, windows="none", kubelets={"win-1": OLD, "win-2": OLD})
+    """Two nodes with kubelets of the era, the first with a host and csi-proxy, and no driver on them."""
+    made = handle.start(f"era-{os.getpid()}", nodes=2, hosts=1, kubelets={"win-1": OLD, "win-2": OLD})
+    install_csi_proxy(made, "win-1")
     storage.make_namespace(made)
     with made.settings(pipes_without_host=True):
         for name, (provisioner, parameters) in CLASSES_OF_KINDS.items():
@@ -327,6 +329,9 @@ def test_wmco_upgrades_at_once_what_has_no_volumes_and_what_it_is_allowed_to(old
         assert openshift.BLOCKED not in labels(old, "win-1")
         assert not old.api.ok(f"{PODS}/guarded")
         eventually(lambda: not attached(old, "win-1"), "its volume has left it")
+        eventually(lambda: pipes(old, "win-1"), "csi-proxy is there again")
+        assert b"C:\\k\\csi-proxy.exe -log_file=" in old.agent("win-1").run("sc.exe qc csi-proxy").stdout
+        assert b"OpenShift managed csi-proxy" in old.agent("win-1").run("sc.exe qdescription csi-proxy").stdout
 
 
 def labels(lab: Lab, node: str) -> Object:

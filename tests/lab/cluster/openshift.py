@@ -10,6 +10,7 @@ operator-framework/api operators/v1alpha1 and v2.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from lab.cluster import nodes
 from lab.cluster.api import Api, Object
@@ -59,6 +60,17 @@ def brings_csi_proxy(release: str) -> bool:
 def csi_enabled(release: str, platform: str) -> bool:
     """Whether nodes are configured for CSI instead of in-tree storage (CSIStorageEnabled in its pkg/cluster/config.go)."""
     return numbers(release)[0] >= {"Azure": 8, "VSphere": 9}.get(platform, 0)
+
+
+def guards(release: str, platform: str, labels: Mapping[str, str]) -> str:
+    """What keeps the operator from upgrading a node to this release: "attached" volumes, pods with "claims", or nothing.
+
+    upgradeBlocked in its controllers/controllers.go: release 9 looks at the node's volumesAttached, 8 asks the kubelet.
+    """
+    lifted = "true" in (labels.get(ALLOW), labels.get(WITH_CSI))
+    if platform not in ("VSphere", "Azure") or not csi_enabled(release, platform) or lifted:
+        return ""
+    return {8: "claims", 9: "attached"}.get(numbers(release)[0], "")
 
 
 def install(api: Api, release: str, platform: str = "VSphere", version: str = "4.14.30") -> None:

@@ -137,14 +137,10 @@ class Wmco:
         self._upgrade = asyncio.create_task(self._guarded(name, release, platform), name=name)
 
     async def _is_blocked(self, node: Object, release: str, platform: str) -> bool:
-        labels = node["metadata"]["labels"]
-        lifted = "true" in (labels.get(openshift.ALLOW), labels.get(openshift.WITH_CSI))
-        if platform not in ("VSphere", "Azure") or not openshift.csi_enabled(release, platform) or lifted:
-            return False
-        if openshift.numbers(release)[0] >= 9:
+        guard = openshift.guards(release, platform, node["metadata"]["labels"])
+        if guard == "attached":
             return bool(node["status"].get("volumesAttached"))
-        # Release 8 asks the kubelet which pods have volumes of claims, since shares are attached nowhere.
-        pods = await self._pods(node["metadata"]["name"])
+        pods = await self._pods(node["metadata"]["name"]) if guard else []
         return any("persistentVolumeClaim" in volume for pod in pods for volume in pod["spec"].get("volumes") or [])
 
     async def _guarded(self, node: str, release: str, platform: str) -> None:
