@@ -280,14 +280,14 @@ class Client:
             body=[dict(one) for one in operations], content_type=_JSON_PATCH, field_manager=FIELD_MANAGER,
         ).body  # fmt: skip
 
-    def create(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
+    def create_new(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
         """Create an object that must not exist yet: ClusterError conflict when it does, also from a try before."""
         metadata = definition["metadata"]
         namespace = metadata.get("namespace")
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         return self._json(
             "create", kind, namespace, metadata["name"], "POST", kind.path(namespace),
-            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
-            **({"dry_run": "All"} if dry_run else {}),
+            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
         ).body  # fmt: skip
 
     def version(self) -> str:

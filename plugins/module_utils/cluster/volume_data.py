@@ -130,7 +130,7 @@ class Looker:
         node = self._node(found)
         image = self._wishes.image or node.image()
         tolerations = node.tolerations(self._wishes.tolerations)
-        made = self._client.create(
+        made = self._client.create_new(
             kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
         )
         try:
