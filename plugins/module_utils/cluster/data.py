@@ -13,7 +13,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut
@@ -253,9 +253,7 @@ def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset())
 def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
     """Each member of an archive with its content's SHA-256; returns when the command has ended."""
     # A stream is read once from its beginning, member by member; tarfile keeps what it has seen, which is not needed.
-    with tarfile.open(
-        fileobj=cast("IO[bytes]", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK
-    ) as archive:
+    with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not
             path = info.name.removeprefix("./").rstrip("/")
