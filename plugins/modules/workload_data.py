@@ -279,16 +279,21 @@ def load(path: str) -> Manifest | None:
 def store(path: str, manifest: Manifest) -> None:
     """Whole or not at all, for its owner alone, and on the disk before anything is changed."""
     scratch = f"{path}.new"
-    with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(manifest.to_json())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(scratch, path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(manifest.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+        directory = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise Refused(
+            f"the baseline {path} cannot be written: {error}. Nothing was changed; make room or give another directory."
+        ) from error
 
 
 def known(params: dict[str, Any]) -> dict[str, Manifest | None]:
