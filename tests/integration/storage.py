@@ -44,11 +44,15 @@ def storage_class(
     return name
 
 
+def make_namespace(lab: Lab) -> None:
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+
+
 @contextmanager
 def a_namespace(lab: Lab) -> Iterator[None]:
     """The namespace of the stories; whatever is in it goes in the end."""
-    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+    make_namespace(lab)
     yield
     for path in (PODS, CLAIMS):
         lab.api.delete(path)
@@ -83,9 +87,13 @@ def claim(lab: Lab, name: str, storage_class_name: str, mode: str = "ReadWriteOn
 
 def pod(lab: Lab, name: str, claim_name: str, node: str) -> None:
     """A Windows pod on a node, placed by the scheduler, with the claim at C:\\data."""
+    lab.api.post(PODS, pod_body(name, claim_name, node))
+
+
+def pod_body(name: str, claim_name: str, node: str) -> Object:
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
-    body = {
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
@@ -103,7 +111,6 @@ def pod(lab: Lab, name: str, claim_name: str, node: str) -> None:
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}],
         },
     }
-    lab.api.post(PODS, body)
 
 
 def phase(lab: Lab, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +62,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what is behind the nodes: auto takes wine where it works (default), none leaves them without hosts",
     )
     up.add_argument("--hosts", type=int, metavar="N", help="how many of the nodes have a host (default: all)")
+    up.add_argument(
+        "--kubelet",
+        action="append",
+        default=[],
+        metavar="NODE=RELEASE",
+        help="a node's kubelet, for example win-1=v1.26.9: below v1.27 it belongs to the in-tree era",
+    )
     up.add_argument("--bare", action="store_true", help="without the vSphere driver's own installation")
     down = command("down", _down, "end a lab and remove everything of it")
     down.add_argument("--all", action="store_true", help="every lab of this checkout")
@@ -97,6 +105,16 @@ def _windows(asked: str) -> tuple[str, str]:
     return "wine", ""
 
 
+def _kubelets(words: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        node, _equals, release = word.partition("=")
+        if not re.fullmatch(r"v1\.\d+\.\d+", release):
+            raise LabError(f"--kubelet: found {word!r}, expected a node and a release such as win-1=v1.26.9")
+        found[node] = release
+    return found
+
+
 def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
 
@@ -123,6 +141,7 @@ def _up(options: argparse.Namespace) -> int:
         requested=options.windows,
         hosts=options.hosts,
         vsphere=not options.bare,
+        kubelets=_kubelets(options.kubelet),
         binaries=launch.binaries(windows, Reporter()),
     )
     say(f"starting lab {options.name}: {options.nodes} Windows nodes, hosts: {windows}")

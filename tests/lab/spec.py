@@ -19,7 +19,8 @@ class Spec:
     """One lab: how many Windows nodes, what is behind them, and the programs to run.
 
     `windows` is what was decided (`wine`, `simulated`, or `none`: nodes without hosts), `requested` what was asked for.
-    `binaries` maps program names to files. `hosts` is how many of the nodes get a host, all of them unless told.
+    `binaries` maps program names to files. `hosts` is how many of the nodes get a host, all of them unless told. `kubelets`
+    are the releases of nodes whose kubelet is not the cluster's, by node ("win-1": "v1.26.9").
     """
 
     name: str
@@ -29,6 +30,7 @@ class Spec:
     requested: str = "auto"
     hosts: int | None = None
     vsphere: bool = True
+    kubelets: Mapping[str, str] = field(default_factory=dict)
     binaries: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -169,7 +169,7 @@ class Supervisor:
         started = {name: self._spawn(name, make) for name, make in makers.items()}
         wanted = [Node.linux_node(), *(Node.windows_node(number) for number in range(1, spec.nodes + 1))]
         for node in wanted:
-            nodes.add(api, node, ports["kubelet"])
+            nodes.add(api, node, ports["kubelet"], spec.kubelets.get(node.name, nodes.KUBELET_VERSION))
         if spec.vsphere:
             vsphere.install(api)
         access(api)
@@ -319,7 +319,7 @@ class Supervisor:
         if child is None or child.rc is not None:
             self.run(name, self._makers[name])
 
-    def node_add(self, number: int | None = None, host: bool = True) -> str:
+    def node_add(self, number: int | None = None, host: bool = True, kubelet: str = nodes.KUBELET_VERSION) -> str:
         """Add a Windows node (the next free number unless given), with a host if the lab has them; answers its name."""
         with self._lock:
             taken = {int(name.removeprefix("win-")) for name in self.state.nodes if name.startswith("win-")}
@@ -331,7 +331,7 @@ class Supervisor:
                 )
             if host and self.spec.windows != "none":
                 self._hosts.add(node)
-            nodes.add(self.api, node, self.ports.taken["kubelet"])
+            nodes.add(self.api, node, self.ports.taken["kubelet"], kubelet)
             self.update(nodes=(*self.state.nodes, node.name))
             self.update(inventories=inventory.write(self.state))
             return node.name

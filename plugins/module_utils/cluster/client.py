@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import 
     status_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.streams import Executed
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.streams import Executed, Output
 
 FIELD_MANAGER = "kubewin.csi"
 
@@ -46,6 +46,7 @@ _SILENCE = 30.0
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
 # JSON is encoded by all of them.
+_JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -215,16 +216,18 @@ class Client:
                 raise
 
     def delete(
-        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground"
-    ) -> None:
+        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground",
+        version: str = "",
+    ) -> None:  # fmt: skip
         """Delete the object that was seen; one that is gone already is no error. policy: what becomes of its dependents.
 
         Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
+        The same for one that was changed, when its resourceVersion is given.
         """
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": {"uid": uid},
+            "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
             "propagationPolicy": policy,
             **({"dryRun": ["All"]} if dry_run else {}),
         }
@@ -267,6 +270,26 @@ class Client:
             body=dict(body), content_type=_MERGE, field_manager=manager,
         ).body  # fmt: skip
 
+    def json_patch(
+        self, kind: Kind, name: str, namespace: str | None, operations: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """A JSON patch. Safe to repeat only when it tests what it changes: ClusterError invalid when a test fails."""
+        path = kind.path(namespace, name)
+        return self._json(
+            "patch", kind, namespace, name, "PATCH", path,
+            body=[dict(one) for one in operations], content_type=_JSON_PATCH, field_manager=FIELD_MANAGER,
+        ).body  # fmt: skip
+
+    def create_new(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
+        """Create an object that must not exist yet: ClusterError conflict when it does, also from a try before."""
+        metadata = definition["metadata"]
+        namespace = metadata.get("namespace")
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
+        return self._json(
+            "create", kind, namespace, metadata["name"], "POST", kind.path(namespace),
+            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
+        ).body  # fmt: skip
+
     def version(self) -> str:
         """The server's gitVersion, for example v1.36.3."""
         return str(self._json("get", kinds.NODE, None, "version", "GET", "/version").body.get("gitVersion", ""))
@@ -296,6 +319,10 @@ class Client:
         return streams.execute(
             self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout
         )
+
+    def output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
+        """Run a command in a container and read its output as it comes, however long it is."""
+        return Output(self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout)
 
     def watch(
         self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,

@@ -17,7 +17,7 @@ import json
 import ssl
 import time
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +47,62 @@ def execute(
 
     Raises ClusterError, and Cut when its end was not seen.
     """
+    said: dict[int, bytes] = {}
+    for channel, data in _messages(dynamic, path, namespace, pod, container, command, timeout):
+        said[channel] = (said.get(channel, b"") + data)[:_LIMIT]
+    code = exit_code(said[_END].decode("utf-8", "replace"))
+    return Executed(code, *(said.get(channel, b"").decode("utf-8", "replace") for channel in (_OUTPUT, _ERRORS)))
+
+
+class Output:
+    """What a command puts out, read as it comes and as long as it is; a file for those who only read one.
+
+    The errors named at `execute` come out of read. code, stderr: once the output is over.
+    """
+
+    def __init__(
+        self, dynamic: Any, path: str, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
+    ) -> None:
+        self._messages = _messages(dynamic, path, namespace, pod, container, command, timeout)
+        self._rest = b""
+        self._errors = b""
+        self.code = -1
+
+    @property
+    def stderr(self) -> str:
+        """What it said besides."""
+        return self._errors.decode("utf-8", "replace")
+
+    def read(self, size: int) -> bytes:
+        """That many bytes, fewer only at the end."""
+        parts, have = [self._rest], len(self._rest)
+        while have < size and self.code < 0:
+            channel, data = next(self._messages)
+            if channel == _OUTPUT:
+                parts.append(data)
+                have += len(data)
+            elif channel == _ERRORS:
+                self._errors = (self._errors + data)[:_LIMIT]
+            else:
+                self.code = exit_code(data.decode("utf-8", "replace"))
+        found = b"".join(parts)
+        self._rest = found[size:]
+        return found[:size]
+
+    def close(self) -> None:
+        """Need no more of it."""
+        self._messages.close()
+
+
+def _messages(
+    dynamic: Any, path: str, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
+) -> Generator[tuple[int, bytes], None, None]:
+    """(channel, data) as they come; the last is the command's end."""
     deadline = time.monotonic() + timeout
     query = [("container", container), ("stdout", "true"), ("stderr", "true"), *(("command", word) for word in command)]
     socket = _open(dynamic, f"{path}/exec?{urllib.parse.urlencode(query)}", namespace, pod, timeout)
-    said: dict[int, bytes] = {}
     try:
-        while _END not in said:
+        while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Cut(f"{' '.join(command)} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout")
@@ -62,9 +112,10 @@ def execute(
             if not data:
                 # Kubelets open the channels with messages of one byte; an empty one is the end of the connection.
                 raise Cut(f"the connection to pod {namespace}/{pod} ended before its command did", "cut")
-            said[data[0]] = (said.get(data[0], b"") + data[1:])[:_LIMIT]
-            if data[0] == _END and not data[1:]:
-                del said[_END]
+            if data[1:]:
+                yield data[0], data[1:]
+            if data[0] == _END and data[1:]:
+                return
     except ClusterError:
         raise
     except Exception as error:
@@ -72,8 +123,6 @@ def execute(
         raise Cut(f"the connection to pod {namespace}/{pod} broke: {brief(error)}", "cut") from error
     finally:
         socket.close(timeout=1)
-    code = exit_code(said[_END].decode("utf-8", "replace"))
-    return Executed(code, *(said.get(channel, b"").decode("utf-8", "replace") for channel in (_OUTPUT, _ERRORS)))
 
 
 def exit_code(status: str) -> int:

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.cluster import in_tree
+
 # Keys that external-provisioner keeps to itself.
 RESERVED = "csi.storage.k8s.io/"
 STRIPPED = frozenset(
@@ -127,7 +129,7 @@ class Backend:
         self._root = root
 
     def _path(self, driver: str, volume: str) -> Path:
-        return self._root / driver / urllib.parse.quote(volume, safe="")
+        return self._root / driver / urllib.parse.quote(in_tree.disk(driver, volume), safe="")
 
     def create(self, driver: str, volume: str) -> Path:
         """Its directory, made unless it is there."""

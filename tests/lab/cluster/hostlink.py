@@ -42,13 +42,20 @@ class Hosts:
 
         Raises HostUnreachable.
         """
-        try:
-            output = await asyncio.wait_for(_output(host, LIST_PIPES), TIMEOUT)
-        except (AgentError, OSError, TimeoutError, asyncio.TimeoutError) as error:
-            raise HostUnreachable(f"{host.name}: {error}") from error
+        output = await self.run(host, LIST_PIPES)
         return frozenset(
             line.strip().lower() for line in output.splitlines() if line.strip().lower().startswith("csi-proxy-")
         )
+
+    async def run(self, host: Host, line: str) -> str:
+        """What a command line puts out on the host, whatever its exit code.
+
+        Raises HostUnreachable.
+        """
+        try:
+            return await asyncio.wait_for(_output(host, line), TIMEOUT)
+        except (AgentError, OSError, TimeoutError, asyncio.TimeoutError) as error:
+            raise HostUnreachable(f"{host.name}: {error}") from error
 
 
 async def _output(host: Host, line: str) -> str:

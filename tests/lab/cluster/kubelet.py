@@ -24,17 +24,21 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from lab.cluster import plugin, workload
+from lab.cluster import openshift, plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
 from lab.cluster.backend import Backend
 from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
+from lab.cluster.nodes import KUBELET_VERSION
+from lab.cluster.old_attach import OldAttach
 from lab.cluster.plugin import Phase, Plugin, Standing
 from lab.cluster.settings import Settings, Source
 from lab.cluster.storage import Storage
 from lab.cluster.streams import Exec, Logs
+from lab.cluster.syncer import Syncer
 from lab.cluster.volumes import InUse, Pod
 from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.wmco import Wmco
 from lab.state import LabState, Paths
 
 NODE_ID_ANNOTATION = "csi.volume.kubernetes.io/nodeid"
@@ -239,6 +243,7 @@ class Kubelet:
         self._workers: dict[str, Worker] = {}
         self._with_volumes: dict[str, Pod] = {}
         self._in_use = InUse(cluster)
+        self._old_attach = OldAttach(cluster)
         self.backend = Backend(place.volumes)
         self._pods: dict[tuple[str, str], str] = {}
         # What each node has pulled.
@@ -250,6 +255,10 @@ class Kubelet:
     def address(self, node: str) -> str:
         addresses = self._nodes.get(node, {}).get("status", {}).get("addresses") or []
         return next((item["address"] for item in addresses if item["type"] == "InternalIP"), "127.0.0.1")
+
+    def release(self, node: str) -> str:
+        info: Object = self._nodes.get(node, {}).get("status", {}).get("nodeInfo", {})
+        return str(info.get("kubeletVersion", KUBELET_VERSION))
 
     def node_of(self, namespace: str, pod: str) -> str | None:
         return self._pods.get((namespace, pod))
@@ -272,8 +281,22 @@ class Kubelet:
             return frozenset()
         host = self.hosts.find(found.node)
         if host is None:
-            return frozenset() if self.settings.get().pipes_without_host else found.pipes
+            return frozenset() if self._without_host(found.node) else found.pipes
         return found.pipes - await self.hosts.pipes(host)
+
+    def _without_host(self, node: str) -> bool:
+        """Whether a node with no host behind it is taken to serve the pipes."""
+        settings = self.settings.get()
+        if settings.wmco is None:
+            return settings.pipes_without_host
+        release = self._nodes[node]["metadata"]["annotations"].get(openshift.VERSION)
+        return release is not None and openshift.brings_csi_proxy(release)
+
+    def restart(self, node: str) -> None:
+        """Every plugin container on a node starts again."""
+        for worker in self._workers.values():
+            if worker.plugin.node == node:
+                worker.restart()
 
     async def register(self, found: Plugin) -> None:
         """Write what a kubelet writes when a driver registers: first the Node, then the CSINode."""
@@ -395,7 +418,7 @@ class Kubelet:
                 self._keep(self._with_volumes[uid].changed(pod))
             elif node and kind != "DELETED" and (found := workload.read(pod)) is not None:
                 self._pods[key] = node
-                made = Pod(self, found, pod, self._in_use, self.backend, self.settings.get)
+                made = Pod(self, found, pod, self._in_use, self._old_attach, self.backend, self.settings.get)
                 self._with_volumes[uid] = made
                 self._keep(made.changed(pod))
             elif kind == "DELETED" or metadata.get("deletionTimestamp"):
@@ -445,7 +468,8 @@ async def serve(place: Paths) -> None:
         runner = web.AppRunner(app, access_log=None)
         kubelet = Kubelet(place, Cluster(session, state.server), runner, server, state.ports["kubelet"])
         execute = Exec(kubelet.hosts, kubelet.settings, kubelet.node_of, kubelet.files_of)
-        storage = Storage(kubelet.cluster, kubelet.backend, kubelet.settings)
+        syncer = Syncer(kubelet.cluster, place.volumes.with_name("cns"), kubelet.settings)
+        storage = Storage(kubelet.cluster, kubelet.backend, kubelet.settings, syncer)
         routes: list[tuple[str, Callable[[web.Request], Awaitable[web.StreamResponse]]]] = [
             ("/exec/{namespace}/{pod}/{container}", execute.handle),
             ("/exec/{namespace}/{pod}/{uid}/{container}", execute.handle),
@@ -462,6 +486,9 @@ async def serve(place: Paths) -> None:
             storage.follow_claims(),
             storage.follow_volumes(),
             storage.follow_attachments(),
+            syncer.follow_volumes(),
+            syncer.sync_fully(),
+            Wmco(kubelet, place).run(),
         )
 
 

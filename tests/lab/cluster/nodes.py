@@ -9,6 +9,7 @@ import hashlib
 import uuid
 from dataclasses import dataclass
 
+from lab.cluster import era
 from lab.cluster.api import Api, ApiError, Object
 
 NODES = "/api/v1/nodes"
@@ -60,7 +61,7 @@ def system_uuid(name: str) -> str:
     return str(uuid.UUID(bytes=hashlib.md5(name.encode(), usedforsecurity=False).digest()))
 
 
-def body(node: Node, kubelet_port: int) -> Object:
+def body(node: Node, kubelet_port: int, kubelet: str = KUBELET_VERSION) -> Object:
     system = "windows" if node.windows else "linux"
     labels = {
         "kubernetes.io/os": system,
@@ -76,8 +77,8 @@ def body(node: Node, kubelet_port: int) -> Object:
         "kernelVersion": "10.0.20348.2700" if node.windows else "6.1.0-18-amd64",
         "osImage": "Windows Server 2022 Datacenter" if node.windows else "Debian GNU/Linux 12 (bookworm)",
         "containerRuntimeVersion": "containerd://1.7.20",
-        "kubeletVersion": KUBELET_VERSION,
-        "kubeProxyVersion": KUBELET_VERSION,
+        "kubeletVersion": kubelet,
+        "kubeProxyVersion": kubelet,
         "operatingSystem": system,
         "architecture": "amd64",
     }
@@ -91,8 +92,7 @@ def body(node: Node, kubelet_port: int) -> Object:
             "labels": labels,
             "annotations": {
                 "kwok.x-k8s.io/node": "fake",
-                # Without it the attach controller leaves the node's volumes alone.
-                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+                **{name: value for name, value in era.node_annotations(kubelet).items() if value is not None},
             },
         },
         "spec": {"taints": taints, "providerID": f"vsphere://{system_uuid(node.name)}"},
@@ -102,7 +102,8 @@ def body(node: Node, kubelet_port: int) -> Object:
             "allocatable": amounts,
             "addresses": [{"type": "InternalIP", "address": node.address}, {"type": "Hostname", "address": node.name}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
-            # The API server passes exec's newer web socket protocol on only to a kubelet that declares this.
+            # The API server passes exec's newer web socket protocol on only to a kubelet that declares this; those of older
+            # releases, which could not, declare it here too.
             "declaredFeatures": ["ExtendWebSocketsToKubelet"],
             "conditions": [
                 {
@@ -116,16 +117,20 @@ def body(node: Node, kubelet_port: int) -> Object:
     }
 
 
-def add(api: Api, node: Node, kubelet_port: int) -> Object:
+def add(api: Api, node: Node, kubelet_port: int, kubelet: str = KUBELET_VERSION) -> Object:
     """Create the Node and its CSINode (no driver yet), as a kubelet's first start does."""
-    made = api.post(NODES, body(node, kubelet_port))
+    made = api.post(NODES, body(node, kubelet_port, kubelet))
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": made["metadata"]["uid"]}
     api.ensure(
         CSI_NODES,
         {
             "apiVersion": "storage.k8s.io/v1",
             "kind": "CSINode",
-            "metadata": {"name": node.name, "ownerReferences": [owner]},
+            "metadata": {
+                "name": node.name,
+                "ownerReferences": [owner],
+                "annotations": {era.MIGRATED_PLUGINS: era.migrated(kubelet)},
+            },
             "spec": {"drivers": []},
         },
     )
@@ -147,3 +152,24 @@ def reboot(api: Api, name: str) -> str:
     new = boot_id()
     api.patch(f"{NODES}/{name}/status", {"status": {"nodeInfo": {"bootID": new}}})
     return new
+
+
+def upgraded(name: str, kubelet: str) -> list[tuple[str, Object]]:
+    """(path, merge patch): what a kubelet of another release writes when it starts on a node that is there."""
+    return [
+        (
+            f"{CSI_NODES}/{name}",
+            {"metadata": {"annotations": {era.MIGRATED_PLUGINS: era.migrated(kubelet)}}},
+        ),
+        (f"{NODES}/{name}", {"metadata": {"annotations": era.node_annotations(kubelet)}}),
+        (
+            f"{NODES}/{name}/status",
+            {"status": {"nodeInfo": {"kubeletVersion": kubelet, "kubeProxyVersion": kubelet}}},
+        ),
+    ]
+
+
+def upgrade(api: Api, name: str, kubelet: str = KUBELET_VERSION) -> None:
+    """A kubelet of this release starts on the node. Only upwards: nobody can take a node back from the attach controller."""
+    for path, patch in upgraded(name, kubelet):
+        api.patch(path, patch)

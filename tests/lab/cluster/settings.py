@@ -36,6 +36,14 @@ class Driver:
 
 
 @dataclass(frozen=True, slots=True)
+class Wmco:
+    """The pace of the Windows Machine Config Operator: how often it looks, and how long each step on a node takes."""
+
+    poll: float = 0.3
+    step: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Delays in seconds; `node_delays` replaces `start_delay` on single nodes; `backoff` is the wait before each restart,
     its last entry for all further ones.
@@ -48,6 +56,10 @@ class Settings:
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
     nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
+    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and does nothing while it is `syncer_down`. With
+    `syncer_misses` it hears of no deletion (as when a volume goes and comes between two events) before its next full sync,
+    which runs every `full_sync` seconds. Pods that write do so every `write_interval`. `wmco`: there is such an operator
+    (`openshift.py` makes its objects), and csi-proxy on nodes without a host is what its release on them brings.
     """
 
     start_delay: float = 0.15
@@ -63,6 +75,12 @@ class Settings:
     exec_answers: tuple[Answer, ...] = ()
     rolled_back: tuple[str, ...] = ()
     exec_cuts: tuple[str, ...] = ()
+    syncer_delay: float = 0.3
+    syncer_down: bool = False
+    syncer_misses: bool = False
+    full_sync: float = 1800.0
+    write_interval: float = 0.5
+    wmco: Wmco | None = None
 
     def pullable(self, image: str) -> bool:
         return not any(fnmatch.fnmatchcase(image, pattern) for pattern in self.bad_images)
@@ -91,6 +109,7 @@ class Settings:
             if name in raw:
                 raw[name] = tuple(raw[name])
         raw["drivers"] = {name: Driver(**driver) for name, driver in raw.get("drivers", {}).items()}
+        raw["wmco"] = Wmco(**raw["wmco"]) if raw.get("wmco") else None
         raw["exec_answers"] = tuple(Answer(**answer) for answer in raw.get("exec_answers", ()))
         return cls(**raw)
 

@@ -14,11 +14,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from lab.cluster import backend, plugin
+from lab.cluster import backend, era, in_tree, plugin
 from lab.cluster.api import MERGE, Object
 from lab.cluster.backend import STORES, Backend, CannotProvision
 from lab.cluster.events import Recorder, about
 from lab.cluster.settings import Source
+from lab.cluster.syncer import Syncer
 from lab.cluster.watch import Cluster, Refused, say
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
@@ -30,6 +31,7 @@ PROVISIONER_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -72,8 +74,8 @@ class Tasks:
 class Storage:
     """Makes and deletes volumes, and confirms attachments."""
 
-    def __init__(self, cluster: Cluster, stock: Backend, settings: Source) -> None:
-        self._cluster, self._backend, self._settings = cluster, stock, settings
+    def __init__(self, cluster: Cluster, stock: Backend, settings: Source, syncer: Syncer) -> None:
+        self._cluster, self._backend, self._settings, self._syncer = cluster, stock, settings, syncer
         self._tasks = Tasks()
         self._attachments: dict[str, Object] = {}
 
@@ -84,7 +86,11 @@ class Storage:
 
     async def follow_volumes(self) -> None:
         async for kind, volume in self._cluster.follow(VOLUMES):
-            if kind in ("ADDED", "MODIFIED") and _to_reclaim(volume):
+            if kind not in ("ADDED", "MODIFIED"):
+                continue
+            if _is_provisioned(volume):
+                self._tasks.start(f"finalizer {volume['metadata']['uid']}", partial(self._hold, volume))
+            if _to_reclaim(volume):
                 self._tasks.start(f"reclaim {volume['metadata']['uid']}", partial(self._reclaim, volume))
 
     async def follow_attachments(self) -> None:
@@ -108,10 +114,8 @@ class Storage:
     # Provisioner
 
     def _wanted(self, claim: Object) -> bool:
-        found = _annotations(claim)
-        provisioner = next((found[name] for name in PROVISIONERS if name in found), "")
         return (
-            provisioner in STORES
+            _driver_of(claim) in STORES
             and not claim["spec"].get("volumeName")
             and "deletionTimestamp" not in claim["metadata"]
         )
@@ -119,7 +123,7 @@ class Storage:
     async def _provision(self, claim: Object) -> None:
         metadata = claim["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
-        driver = next(_annotations(claim)[name] for name in PROVISIONERS if name in _annotations(claim))
+        driver = _driver_of(claim)
         record = Recorder(self._cluster, about(claim, "PersistentVolumeClaim"), f"{driver}_csi-provisioner")
         tried = 0
         while True:
@@ -146,6 +150,9 @@ class Storage:
     async def _make(self, claim: Object, found: Object, driver: str, node: str) -> None:
         metadata, spec = claim["metadata"], claim["spec"]
         parameters: dict[str, str] = found.get("parameters") or {}
+        old = found["provisioner"] in in_tree.PROVISIONERS
+        if old:
+            parameters = in_tree.parameters(driver, parameters)
         backend.check(driver, parameters, spec["accessModes"])
         secrets = {}
         for use in ("provisioner", "node-stage"):
@@ -161,7 +168,8 @@ class Storage:
                     raise CannotProvision(text) from error
         name = f"pvc-{metadata['uid']}"
         handle = backend.handle(driver, name, parameters)
-        self._backend.create(driver, handle)
+        if old:
+            handle = in_tree.handle(driver, handle, name)
         own = {key: value for key, value in parameters.items() if not key.startswith(backend.RESERVED)}
         source: Object = {"driver": driver, "volumeHandle": handle, "volumeAttributes": {
             **own, "storage.kubernetes.io/csiProvisionerIdentity": f"lab-{driver}"}}  # fmt: skip
@@ -176,7 +184,7 @@ class Storage:
                 "name": name,
                 "finalizers": [PROVISIONER_FINALIZER],
                 "annotations": {
-                    PROVISIONED_BY: driver,
+                    PROVISIONED_BY: found["provisioner"],
                     "volume.kubernetes.io/provisioner-deletion-secret-name": secrets.get("provisioner", {}).get(
                         "name", ""
                     ),
@@ -200,11 +208,14 @@ class Storage:
                     "uid": metadata["uid"],
                     "resourceVersion": metadata["resourceVersion"],
                 },
-                "csi": source,
+                **({"csi": source} if not old else in_tree.source(
+                    driver, handle, name, source.get("fsType", ""), metadata["namespace"])),
             },
-        }
+        }  # fmt: skip
         if node and (terms := await self._topology(driver, node)):
             volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": terms}]}}
+        if (served := in_tree.served_by(volume)) is not None:
+            self._backend.create(*served)
         try:
             await self._cluster.call("POST", VOLUMES, volume)
         except Refused as error:
@@ -219,15 +230,30 @@ class Storage:
         labels = (await self._cluster.call("GET", f"/api/v1/nodes/{node}"))["metadata"]["labels"]
         return [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
 
+    async def _hold(self, volume: Object) -> None:
+        """Its finalizer stands on volumes that it is to delete, and on no others (HonorPVReclaimPolicy)."""
+        path = f"{VOLUMES}/{volume['metadata']['name']}"
+        live = await self._cluster.call("GET", path)
+        if live["metadata"]["uid"] != volume["metadata"]["uid"]:
+            return
+        if live["spec"].get("persistentVolumeReclaimPolicy") != "Delete":
+            await self._change(path, remove=PROVISIONER_FINALIZER)
+        elif "deletionTimestamp" not in live["metadata"]:
+            await self._change(path, add=PROVISIONER_FINALIZER)
+
     async def _reclaim(self, volume: Object) -> None:
-        name, driver = volume["metadata"]["name"], _annotations(volume)[PROVISIONED_BY]
+        name = volume["metadata"]["name"]
         while any(_volume_of(one) == name for one in self._attachments.values()):
             # The driver answers that the volume is in use, and external-provisioner tries again.
             await asyncio.sleep(0.1)
         live = await self._cluster.call("GET", f"{VOLUMES}/{name}")
         if live["metadata"]["uid"] != volume["metadata"]["uid"] or not _to_reclaim(live):
             return
-        self._backend.delete(driver, live["spec"]["csi"]["volumeHandle"])
+        served = in_tree.served_by(live)
+        if served is None:
+            return
+        driver, handle = served
+        self._backend.delete(driver, handle)
         await self._cluster.call("DELETE", f"{VOLUMES}/{name}")
         await self._change(f"{VOLUMES}/{name}", remove=PROVISIONER_FINALIZER)
         say(f"{driver} deleted {name}")
@@ -250,10 +276,37 @@ class Storage:
             live = await self._cluster.call("GET", path)
             if live["metadata"]["uid"] != attachment["metadata"]["uid"] or "deletionTimestamp" in live["metadata"]:
                 return
+        volume = await self._cluster.call("GET", f"{VOLUMES}/{_volume_of(attachment)}")
+        if "vsphereVolume" in volume["spec"]:
+            await self._syncer.registered(volume["spec"]["vsphereVolume"]["volumePath"])
+        served = in_tree.served_by(volume)
+        while driver == in_tree.VSPHERE and served is not None and not self._syncer.knows(served[1]):
+            text = (
+                f"rpc error: code = Internal desc = failed to attach disk: volume {served[1]} is not registered in CNS"
+            )
+            status = {"attached": False, "attachError": {"message": text, "time": plugin.stamp()}}
+            await self._cluster.call("PATCH", f"{path}/status", {"status": status}, MERGE)
+            await asyncio.sleep(self._settings.get().restart_delay(0))
+            await self._cluster.call("GET", path)
+        while other := await self._held_in_tree(era.unique_name(volume), node):
+            text = f"rpc error: code = Internal desc = failed to attach disk: the disk is in use by the virtual machine {other}"
+            status = {"attached": False, "attachError": {"message": text, "time": plugin.stamp()}}
+            await self._cluster.call("PATCH", f"{path}/status", {"status": status}, MERGE)
+            await asyncio.sleep(self._settings.get().restart_delay(0))
+            await self._cluster.call("GET", path)
         await self._change(path, add=finalizer)
         await self._change(f"{VOLUMES}/{_volume_of(attachment)}", add=finalizer)
         await self._cluster.call("PATCH", f"{path}/status", {"status": {"attached": True, "attachError": None}}, MERGE)
         say(f"{driver} attached {_volume_of(attachment)} to {node}")
+
+    async def _held_in_tree(self, unique: str, node: str) -> str:
+        """Another node to which an old kubelet's cloud provider attached this disk."""
+        nodes = (await self._cluster.call("GET", "/api/v1/nodes"))["items"] if unique else []
+        for item in nodes:
+            attached = {one["name"] for one in item["status"].get("volumesAttached") or []}
+            if item["metadata"]["name"] != node and unique in attached:
+                return str(item["metadata"]["name"])
+        return ""
 
     async def _registered(self, driver: str, node: str) -> bool:
         drivers = (await self._cluster.call("GET", f"{CSI_NODES}/{node}"))["spec"].get("drivers") or []
@@ -290,12 +343,25 @@ class Storage:
             return
 
 
+def _driver_of(claim: Object) -> str:
+    """Who is to provision a claim: what it asks for, or what took over from that."""
+    found = _annotations(claim)
+    asked = next((found[name] for name in PROVISIONERS if name in found), "")
+    return asked if asked in STORES else found.get(MIGRATED_TO, "")
+
+
+def _is_provisioned(volume: Object) -> bool:
+    """Whether external-provisioner takes it for its own: made by its driver, or by what its driver took over from."""
+    found = _annotations(volume)
+    return found.get(PROVISIONED_BY) in STORES or (PROVISIONED_BY in found and found.get(MIGRATED_TO) in STORES)
+
+
 def _to_reclaim(volume: Object) -> bool:
     return (
         (volume.get("status") or {}).get("phase") == "Released"
         and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
-        and _annotations(volume).get(PROVISIONED_BY) in STORES
-        and "csi" in volume["spec"]
+        and _is_provisioned(volume)
+        and in_tree.served_by(volume) is not None
     )
 
 

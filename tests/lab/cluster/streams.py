@@ -24,6 +24,7 @@ from aiohttp import WSMsgType, web
 
 from lab.cluster import nanoserver, plugin
 from lab.cluster.api import Object
+from lab.cluster.bsdtar import Archive
 from lab.cluster.hostlink import Hosts
 from lab.cluster.settings import Source
 from lab.windows.agent import EXIT, STDERR, AgentError, AsyncAgent, AsyncCommand, Request
@@ -122,6 +123,30 @@ class Scripted:
         self._input.put_nowait(b"")
 
 
+class Streamed:
+    """A tar, put out as it is made."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    async def feed(self, data: bytes) -> None:
+        """It reads nothing."""
+
+    async def end_input(self) -> None:
+        """It reads nothing."""
+
+    async def frames(self) -> AsyncIterator[tuple[int, bytes]]:
+        for chunk in self._archive.chunks():
+            if chunk:
+                yield STDOUT_CHANNEL, chunk
+        if self._archive.errors:
+            yield STDERR_CHANNEL, self._archive.errors.encode()
+        yield STATUS_CHANNEL, str(self._archive.code).encode()
+
+    def stop(self) -> None:
+        """Nobody listens: the next frame that is sent says so."""
+
+
 def builtin(words: list[str]) -> Scripted:
     """What a container without a host behind it can do: exit with a code, echo, copy its input."""
     text = " ".join(words)
@@ -167,7 +192,9 @@ class Exec:
             if not files:
                 raise nanoserver.CannotStart(f"container not found ({json.dumps(container)})")
             done = nanoserver.run(words, files)
-            return Scripted(done.code, done.stdout.encode(), done.stderr.encode())
+            if isinstance(done, Archive):
+                return Streamed(done)
+            return Scripted(done.code, done.output, done.errors)
         host = self._hosts.find(node) if node else None
         if host is None:
             return builtin(words)

@@ -5,7 +5,7 @@
 
 A mount works when the volume is attached (where the driver attaches), the driver is in the node's CSINode, its plugin
 pod is Ready there, and every pipe that this plugin mounts answers on the node's host: a mount goes through the pipes even
-where the plugin did not notice that they went.
+where the plugin did not notice that they went. On a node of the in-tree era (`era.py`) in-tree volumes need none of that.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lab.cluster import plugin, workload
+from lab.cluster import era, in_tree, nanoserver, plugin, workload
 from lab.cluster.api import MERGE, STRATEGIC, Object
 from lab.cluster.backend import Backend, roll_back
 from lab.cluster.events import Recorder
 from lab.cluster.hostlink import HostUnreachable
+from lab.cluster.old_attach import OldAttach
 from lab.cluster.plugin import Plugin
 from lab.cluster.settings import Settings
 from lab.cluster.watch import Cluster, Refused, say
@@ -38,6 +39,9 @@ class Node(Protocol):
 
     def address(self, node: str) -> str:
         """The node's own address."""
+
+    def release(self, node: str) -> str:
+        """The kubelet's release on a node."""
 
     def ready_plugin(self, node: str, driver: str) -> Plugin | None:
         """The driver's plugin pod on a node, if it runs."""
@@ -88,12 +92,16 @@ class Pod:
     """One pod with volumes, from its scheduling to its deletion."""
 
     def __init__(
-        self, node: Node, found: Workload, pod: Object, in_use: InUse, stock: Backend, settings: Callable[[], Settings]
-    ) -> None:
+        self, node: Node, found: Workload, pod: Object, in_use: InUse, old: OldAttach, stock: Backend,
+        settings: Callable[[], Settings],
+    ) -> None:  # fmt: skip
         self.workload = found
         # Its volumes' files by path in the container, by container; empty until it runs.
         self.files: dict[str, dict[str, Path]] = {}
-        self._node, self._in_use, self._backend, self._settings = node, in_use, stock, settings
+        self._node, self._in_use, self._old, self._backend, self._settings = node, in_use, old, stock, settings
+        # VolumeAttachment (empty for an in-tree one) by unique name, of what `OldAttach` attached for it.
+        self._old_ones: dict[str, str] = {}
+        self._writes = (pod["metadata"].get("annotations") or {}).get(workload.WRITES, "")
         self._path = f"/api/v1/namespaces/{found.namespace}/pods/{found.name}"
         self._started = (pod.get("status") or {}).get("startTime") or plugin.stamp()
         self._was_running = (pod.get("status") or {}).get("phase") == "Running"
@@ -126,6 +134,19 @@ class Pod:
             for container in self.workload.containers:
                 await self._record("Normal", "Started", f"Started container {container.name}")
             say(f"{self.workload.namespace}/{self.workload.name} on {self.workload.node}: running")
+        await self._write()
+
+    async def _write(self) -> None:
+        """What its program does: a line with the time, again and again."""
+        files = self.files[self.workload.containers[0].name]
+        while self._writes:
+            path = nanoserver.locate(self._writes, files)
+            if path is None:
+                say(f"{self.workload.name}: {self._writes} is on none of its volumes")
+                return
+            with path.open("a", encoding="utf-8", newline="") as file:
+                file.write(f"{plugin.stamp()}\r\n")
+            await asyncio.sleep(self._settings().write_interval)
 
     @property
     def _address(self) -> str:
@@ -142,7 +163,7 @@ class Pod:
                 return found
             except Trouble as trouble:
                 await self._show(workload.waiting(self.workload, self._started, self._address))
-                await self._record("Warning", "FailedMount", str(trouble))
+                await self._record("Warning", trouble.reason, str(trouble))
             except HostUnreachable as error:
                 say(f"{self.workload.name}: {error}")
             await asyncio.sleep(self._settings().restart_delay(tried))
@@ -158,19 +179,37 @@ class Pod:
         if (bound.get("status") or {}).get("phase") != "Bound":
             raise workload.unbound([volume], pod.namespace, claim, "PVC is not bound")
         name = bound["spec"]["volumeName"]
-        source = (await call("GET", f"/api/v1/persistentvolumes/{name}"))["spec"].get("csi")
-        if source is None:
-            # Not a CSI volume: nothing here stands in for its driver, so it is taken to be there.
+        live = await call("GET", f"/api/v1/persistentvolumes/{name}")
+        served = in_tree.served_by(live)
+        if served is None:
+            # No driver serves it: nothing here stands in for its driver, so it is taken to be there.
             return Mounted("", self._backend.create("other", name))
-        driver, handle = source["driver"], source["volumeHandle"]
+        driver, handle = served
+        release = self._node.release(pod.node)
+        itself = era.mounts_itself(release, live)
         unique = ""
-        if await self._attaches(driver):
+        if itself:
+            unique = era.unique_name(live)
+        elif await self._attaches(driver):
             unique = workload.unique_name(driver, handle)
+        if unique:
             await self._in_use.hold(pod.node, pod.uid, {unique, *(one.unique for one in before.values() if one.unique)})
-            await self._attached(volume, driver, handle)
-        await self._reachable(name, driver)
+        if itself and unique:
+            await self._attached_in_tree(name, unique, workload.unique_name(driver, handle))
+        elif unique:
+            if era.is_old(release):
+                self._old_ones[unique] = workload.attachment_name(driver, handle, pod.node)
+                await self._old.csi(pod.node, driver, handle, name)
+            await self._attached(volume, driver, handle, name if unique in self._old_ones else "")
+        if not itself:
+            await self._reachable(name, driver)
         # One that an administrator wrote by hand is taken to be there, too.
         return Mounted(unique, self._backend.create(driver, handle))
+
+    async def _attached_in_tree(self, volume: str, unique: str, rival: str) -> None:
+        if not await self._old.in_tree(self.workload.node, unique, rival):
+            raise workload.held_elsewhere(volume)
+        self._old_ones[unique] = ""
 
     async def _attaches(self, driver: str) -> bool:
         try:
@@ -179,7 +218,8 @@ class Pod:
             return True
         return bool(found["spec"].get("attachRequired", True))
 
-    async def _attached(self, volume: str, driver: str, handle: str) -> None:
+    async def _attached(self, volume: str, driver: str, handle: str, old: str) -> None:
+        """old: the PersistentVolume, where the real attach controller does not tell what goes wrong."""
         path = (
             f"/apis/storage.k8s.io/v1/volumeattachments/{workload.attachment_name(driver, handle, self.workload.node)}"
         )
@@ -190,6 +230,8 @@ class Pod:
                 found = await self._node.cluster.call("GET", path)
                 if (found.get("status") or {}).get("attached") and "deletionTimestamp" not in found["metadata"]:
                     return
+                if old and (wrong := (found.get("status") or {}).get("attachError")):
+                    raise workload.not_attachable(old, wrong["message"])
             except Refused as error:
                 if error.status != 404:
                     raise
@@ -256,3 +298,5 @@ class Pod:
         self.task.cancel()
         self.files.clear()
         await self._in_use.hold(self.workload.node, self.workload.uid, set())
+        for unique, attachment in self._old_ones.items():
+            await self._old.detach(self.workload.node, unique, attachment)

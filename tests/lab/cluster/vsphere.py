@@ -16,6 +16,7 @@ NAMESPACE = "vmware-system-csi"
 DRIVER = "csi.vsphere.vmware.com"
 RELEASE = "v3.4.0"
 FEATURES = "internal-feature-states.csi.vsphere.vmware.com"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PLUGIN_FOLDER = f"/var/lib/kubelet/plugins/{DRIVER}"
 
 
@@ -32,7 +33,8 @@ def objects() -> list[tuple[str, Object]]:
                 "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}},
             },
         ),
-        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _topology_crd()),
+        (CRDS, _crd("CSINodeTopology", "csinodetopologies")),
+        (CRDS, _crd("CnsVSphereVolumeMigration", "cnsvspherevolumemigrations")),
         (
             "/apis/storage.k8s.io/v1/csidrivers",
             {
@@ -152,16 +154,16 @@ def _linux_nodes() -> Object:
     }
 
 
-def _topology_crd() -> Object:
+def _crd(kind: str, plural: str) -> Object:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "csinodetopologies.cns.vmware.com"},
+        "metadata": {"name": f"{plural}.cns.vmware.com"},
         "spec": {
             "group": "cns.vmware.com",
             "scope": "Cluster",
-            "names": {"kind": "CSINodeTopology", "plural": "csinodetopologies", "singular": "csinodetopology"},
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
             "versions": [
                 {
                     "name": "v1alpha1",

@@ -13,6 +13,8 @@ from lab.cluster import plugin
 from lab.cluster.api import Object
 
 HOLD_DELETE = "lab/hold-delete"
+# A file in the pod's first container to which it adds the time as long as it runs.
+WRITES = "lab/writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,23 @@ def _conditions(moment: str, ready: str, reason: str, message: str) -> list[Obje
 
 
 class Trouble(Exception):
-    """Why a volume cannot be mounted, in the kubelet's words."""
+    """Why a volume cannot be mounted, in the kubelet's words; reason: the event's."""
+
+    def __init__(self, message: str, reason: str = "FailedMount") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def held_elsewhere(volume: str) -> Trouble:
+    return Trouble(
+        f'Multi-Attach error for volume "{volume}" Volume is already exclusively attached to one node and can\'t be attached '
+        "to another",
+        "FailedAttachVolume",
+    )
+
+
+def not_attachable(volume: str, why: str) -> Trouble:
+    return Trouble(f'AttachVolume.Attach failed for volume "{volume}" : {why}', "FailedAttachVolume")
 
 
 def not_mounted(volume: str, why: str) -> Trouble:

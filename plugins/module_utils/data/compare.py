@@ -1,0 +1,149 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What differs between two looks at a volume, and what was not compared. What nobody read is never called equal. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Gap, Manifest
+
+# missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
+# rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
+What = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
+# same: everything was compared. incomplete: nothing differs, and not everything was compared.
+Verdict = Literal["same", "different", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One path that is not as it was. told: how."""
+
+    path: str
+    what: What
+    told: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {"path": self.path, "what": self.what, "told": self.told}
+
+
+@dataclass(slots=True)
+class Comparison:
+    """equal: files whose contents are equal. grown: files that may grow, and only did that. listed: files of which names and
+    sizes alone were looked at, in either look.
+    """
+
+    differences: list[Difference] = field(default_factory=list)
+    not_compared: list[Gap] = field(default_factory=list)
+    equal: int = 0
+    grown: list[str] = field(default_factory=list)
+    listed: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.differences:
+            return "different"
+        return "incomplete" if self.not_compared or self.listed else "same"
+
+
+def grows(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a file was declared to grow. A pattern without a slash is about the name, others about the whole path."""
+    name = path.rpartition("/")[2].lower()
+    return any(fnmatch.fnmatchcase(path.lower() if "/" in one else name, one.lower()) for one in patterns)
+
+
+def heads(before: Manifest, patterns: Sequence[str]) -> dict[str, int]:
+    """Of which files how many first bytes have to be as they were."""
+    return {one.path: one.size for one in before.files if one.sha256 and grows(one.path, patterns)}
+
+
+def compare(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Comparison:
+    """Compare what is on a volume with what was. patterns: of files that may grow, by their ends alone."""
+    found = Comparison()
+    old, new = ({one.path: one for one in side.entries} for side in (before, after))
+    listing = "listing" in (before.how, after.how)
+    for path in sorted(old.keys() | new.keys()):
+        if path not in new or path not in old:
+            _one_sided(found, path, old.get(path), (*before.gaps, *after.gaps), patterns, new.get(path))
+        else:
+            _both(found, old[path], new[path], listing, patterns)
+    for gap in _once((*before.gaps, *after.gaps)):
+        found.not_compared.append(gap)
+    return found
+
+
+def _one_sided(
+    found: Comparison, path: str, was: Entry | None, gaps: Iterable[Gap], patterns: Sequence[str], now: Entry | None
+) -> None:
+    if any(gap.covers(path) for gap in gaps):
+        # It may be there in both: one of them could not look.
+        return
+    if was is not None:
+        found.differences.append(Difference(path, "missing", f"the {was.kind} of before is not there"))
+    elif now is not None and now.kind == "file" and grows(path, patterns):
+        found.grown.append(path)
+    elif now is not None:
+        found.differences.append(Difference(path, "added", f"a {now.kind} that was not there before"))
+
+
+def _both(found: Comparison, was: Entry, now: Entry, listing: bool, patterns: Sequence[str]) -> None:
+    if was.kind != now.kind:
+        found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind} and is a {now.kind}"))
+    elif was.kind == "link":
+        if was.target != now.target:
+            told = f"it led to {was.target} and leads to {now.target}"
+            found.differences.append(Difference(was.path, "retargeted", told))
+    elif was.kind == "file" and grows(was.path, patterns):
+        _growing(found, was, now, listing)
+    elif was.kind == "file":
+        _file(found, was, now, listing)
+
+
+def _growing(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+    if now.size < was.size:
+        told = f"it may only grow, had {was.size} bytes and has {now.size}"
+        found.differences.append(Difference(was.path, "shortened", told))
+    elif was.sha256 and now.head:
+        if now.head != was.sha256:
+            told = f"it may only grow, and its first {was.size} bytes are not those of before"
+            found.differences.append(Difference(was.path, "rewritten", told))
+        elif now.size > was.size:
+            found.grown.append(was.path)
+        else:
+            found.equal += 1
+    else:
+        _unread(found, was, now, listing)
+
+
+def _file(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+    if was.size != now.size:
+        found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes and has {now.size}"))
+    elif was.sha256 and now.sha256:
+        if was.sha256 != now.sha256:
+            told = f"its {was.size} bytes are others: SHA-256 was {was.sha256} and is {now.sha256}"
+            found.differences.append(Difference(was.path, "changed", told))
+        else:
+            found.equal += 1
+    elif was.written and now.written and was.written != now.written:
+        told = f"written last at {was.written} before, at {now.written} now; its content was not read"
+        found.differences.append(Difference(was.path, "written", told))
+    else:
+        _unread(found, was, now, listing)
+
+
+def _unread(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+    if listing:
+        found.listed += 1
+        return
+    when, why = ("before", was.why) if not was.sha256 else ("now", now.why)
+    found.not_compared.append(Gap(was.path, f"its content was not read {when}: {why or 'nobody asked for it'}"))
+
+
+def _once(gaps: Iterable[Gap]) -> Iterator[Gap]:
+    """Each path once."""
+    yield from {gap.path: gap for gap in gaps}.values()

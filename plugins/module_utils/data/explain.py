@@ -1,0 +1,51 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A comparison of a volume's data for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import Comparison
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, summary
+
+# More lines of a kind than that are counted.
+_LINES = 50
+
+
+def report(before: Manifest, after: Manifest, found: Comparison) -> str:
+    """What became of one volume."""
+    return "\n".join(_lines(before, after, found))
+
+
+def _lines(before: Manifest, after: Manifest, found: Comparison) -> Iterator[str]:
+    head = {
+        "same": "everything is as it was",
+        "different": f"{len(found.differences)} paths are not as they were",
+        "incomplete": "nothing that was compared differs, and not everything was compared",
+    }[found.verdict]
+    yield f"{after.namespace}/{after.claim}: {head}"
+    yield f"  contents equal: {found.equal} files; grown as declared: {len(found.grown)} files"
+    if before.volume != after.volume:
+        yield f"  the volume is another: {before.volume} before, {after.volume} now"
+    if found.listed:
+        yield f"  names and sizes alone: {found.listed} files (a volume in use is not read)"
+    yield from _some([f"  {one.what}: {one.path}: {one.told}" for one in found.differences])
+    yield from _some([f"  not compared: {one.path}: {one.why}" for one in found.not_compared])
+
+
+def _some(lines: list[str]) -> Iterator[str]:
+    yield from lines[:_LINES]
+    if len(lines) > _LINES:
+        yield f"  and {len(lines) - _LINES} more"
+
+
+def taken(found: Manifest) -> str:
+    """What was looked at."""
+    told = summary(found)
+    how = (
+        f"{told['read_files']} of them read" if found.how == "content" else "names, sizes and times alone: it is in use"
+    )
+    gaps = f", {len(found.gaps)} folders could not be listed" if found.gaps else ""
+    return f"{found.namespace}/{found.claim}: {told['files']} files with {told['bytes']} bytes, {how}{gaps}"

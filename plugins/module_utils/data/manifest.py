@@ -1,0 +1,116 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on a volume, as a value: entries, and what could not be looked at. Kept as a file between two looks. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+SCHEMA = 1
+# Known without reading.
+EMPTY = hashlib.sha256(b"").hexdigest()
+# What Windows itself keeps on a volume: it changes by itself, and nobody may read it.
+NOT_DATA = ("System Volume Information", "$RECYCLE.BIN")
+
+Kind = Literal["file", "directory", "link"]
+# listing: names, sizes and times alone, of a volume in use. content: what is in the files, of one that nobody writes to.
+How = Literal["listing", "content"]
+
+
+class NoManifest(ValueError):
+    """What was read is no manifest, or none of this release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something on a volume.
+
+    path: below its root, with slashes. written: when a file was written last, as dir shows it. target: where a link leads.
+    sha256: of a file's content, empty when it was not read, and then why. head: SHA-256 of so many first bytes as the file
+    had before, for files that grow.
+    """
+
+    path: str
+    kind: Kind
+    size: int = 0
+    written: str = ""
+    target: str = ""
+    sha256: str = ""
+    why: str = ""
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A path that was not looked at, with everything below it, and why."""
+
+    path: str
+    why: str
+
+    def covers(self, path: str) -> bool:
+        return path == self.path or path.startswith(f"{self.path}/") or not self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is on a volume. taken: when."""
+
+    namespace: str
+    claim: str
+    volume: str
+    how: How
+    taken: str
+    entries: tuple[Entry, ...]
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def files(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.entries if entry.kind == "file")
+
+    def to_json(self) -> str:
+        """One line for each entry, so that a person can compare two with diff. Only what differs from nothing is written."""
+        head = {"schema": SCHEMA, "namespace": self.namespace, "claim": self.claim, "volume": self.volume, "how": self.how,
+                "taken": self.taken, "gaps": [dataclasses.asdict(gap) for gap in self.gaps]}  # fmt: skip
+        lines = [
+            head,
+            *({key: value for key, value in dataclasses.asdict(one).items() if value} for one in self.entries),
+        ]
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def from_json(text: str) -> Manifest:
+    """Read what to_json wrote. Raises NoManifest."""
+    try:
+        head, *entries = (json.loads(line) for line in text.splitlines())
+        if head["schema"] != SCHEMA:
+            raise NoManifest(f"it has schema {head['schema']!r}, and this release reads {SCHEMA}")
+        return Manifest(
+            namespace=head["namespace"],
+            claim=head["claim"],
+            volume=head["volume"],
+            how=head["how"],
+            taken=head["taken"],
+            entries=tuple(Entry(**one) for one in entries),
+            gaps=tuple(Gap(**one) for one in head["gaps"]),
+        )
+    except NoManifest:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise NoManifest(f"it is no manifest of a volume ({type(error).__name__}: {error})") from error
+
+
+def summary(manifest: Manifest) -> Mapping[str, Any]:
+    """How much there is, and how much of it was read."""
+    files = manifest.files
+    return {
+        "files": len(files),
+        "bytes": sum(one.size for one in files),
+        "read_files": sum(bool(one.sha256) for one in files),
+        "read_bytes": sum(one.size for one in files if one.sha256),
+    }

@@ -1,0 +1,271 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on volumes is noted before and compared after, through the pod that uses them or through one of our own."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.testing import patch_module_args
+from ansible_collections.kubewin.csi.plugins.modules import workload_data
+from integration import storage
+from integration.playbooks import play
+from integration.storage import PODS, claim, pod, runs, storage_class
+from lab import handle
+from lab.cluster import access, in_tree, workload
+from lab.cluster.api import Object, kubeconfig
+from lab.handle import Lab, eventually
+
+ACCOUNT = "reader"
+CLAIMS = ("orders", "films")
+DEEP = "/".join(["a" * 60] * 6)
+TASK = {
+    "kubeconfig": "{{ kubeconfig }}",
+    "namespace": storage.NAMESPACE,
+    "claims": list(CLAIMS),
+    "directory": "{{ directory }}",
+}
+PLAY = [
+    {
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
+        "tasks": [{"name": "look", "kubewin.csi.workload_data": TASK}],
+    }
+]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """One node, whose kubelet mounts vSphere volumes without a driver, and two claims that were used once."""
+    lab = handle.start(f"data-{os.getpid()}", nodes=1, windows="none", kubelets={"win-1": "v1.26.9"})
+    storage.make_namespace(lab)
+    storage_class(lab, "thin", "kubernetes.io/vsphere-volume")
+    for name in CLAIMS:
+        claim(lab, name, "thin")
+        pod(lab, name, name, "win-1")
+    for name in CLAIMS:
+        runs(lab, name)
+        storage.gone(lab, f"{PODS}/{name}")
+    yield Shop(lab, tmp_path_factory.mktemp("baselines"))
+    lab.stop()
+
+
+class Shop:
+    """The lab, its volumes' directories, and the module run as users run it, by an account that may do nothing else."""
+
+    def __init__(self, lab: Lab, directory: Path) -> None:
+        self.lab, self.directory = lab, directory
+        self._kubeconfig = directory / "kubeconfig"
+        self._playbook = directory / "look.yml"
+        self._playbook.write_text(yaml.safe_dump(PLAY), encoding="utf-8")
+        accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
+        lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
+        content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})
+        self._kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+    def bind(self) -> None:
+        body = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": ACCOUNT},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-data"},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
+        }
+        self.lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+
+    def disk(self, name: str) -> Path:
+        volume = self.lab.api.get(f"{storage.CLAIMS}/{name}")["spec"]["volumeName"]
+        path = self.lab.api.get(f"{storage.VOLUMES}/{volume}")["spec"]["vsphereVolume"]["volumePath"]
+        return self.lab.state.paths.volumes / "csi.vsphere.vmware.com" / in_tree.fcd(path)
+
+    def play(self) -> dict[str, Any]:
+        """The module's result in a play."""
+        variables = {"kubeconfig": str(self._kubeconfig), "directory": str(self.directory)}
+        run = play(str(self._playbook), "localhost,", variables=variables)
+        return run.results("look", "failed")["localhost"]
+
+    def look(self, *claims: str, check: bool = False, **options: Any) -> dict[str, Any]:
+        """The module's result, in this process."""
+        given: dict[str, Any] = {
+            "kubeconfig": str(self._kubeconfig),
+            "namespace": storage.NAMESPACE,
+            "claims": list(claims or CLAIMS),
+            "directory": str(self.directory),
+            "growing": ["*.log"],
+            "limit": 4096,
+            "rate": 4096,
+            "step_timeout": 30,
+            "_ansible_check_mode": check,
+            **options,
+        }
+        with patch_module_args(given), redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit):
+            workload_data.main()
+        found: dict[str, Any] = json.loads(said.getvalue())
+        return found
+
+
+def fill(shop: Shop) -> None:
+    """The volumes as at the beginning."""
+    for name in CLAIMS:
+        shutil.rmtree(shop.disk(name))
+        shop.disk(name).mkdir()
+    orders, films = shop.disk("orders"), shop.disk("films")
+    for path, data in {
+        "orders.db": b"\x00\x1a\xff" * 3000,
+        "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026\r\n",
+        "app.log": b"one\r\ntwo\r\n",
+        "old.log": b"one\r\ntwo\r\n",
+        "gone.txt": b"here",
+        "locked.dat": b"mine alone",
+        f"{DEEP}/bottom.txt": b"deep down",
+    }.items():
+        (orders / path).parent.mkdir(parents=True, exist_ok=True)
+        (orders / path).write_bytes(data)
+    (orders / "here.lnk").symlink_to("orders.db")
+    (orders / "there").symlink_to("C:\\Windows\\Temp")
+    with (films / "long.mkv").open("wb") as film:
+        film.write(b"begin")
+        film.seek((2 << 30) - 1)
+        film.write(b"\0")
+
+
+def test_an_account_without_rights_is_told_which_and_nothing_is_made(shop: Shop) -> None:
+    result = shop.play()
+    assert result["reason"] == "forbidden"
+    assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["create"]}' in result["msg"]
+    assert "kubewin-csi-data" in result["msg"]
+    assert shop.lab.api.items(PODS) == []
+    shop.bind()
+
+
+def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None:
+    result = shop.look(compare=True)
+    assert result["reason"] == "refused"
+    assert "there is no baseline of orders, films" in result["msg"]
+
+
+def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop: Shop) -> None:
+    fill(shop)
+    plan = shop.look(check=True)["plan"]
+    assert plan[0].startswith("stories/orders: read it with a pod of its own, and note it in ")
+    assert not list(shop.directory.glob("*.jsonl"))
+
+    result = shop.look()
+    assert result["changed"], result
+    orders, films = result["volumes"]
+    assert (orders["how"], orders["files"], orders["read_files"]) == ("content", 7, 7)
+    assert (films["bytes"], films["read_bytes"]) == (2 << 30, 2 << 30)
+    kept = Path(orders["file"])
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    before = kept.read_bytes()
+    assert shop.lab.api.items(PODS) == []
+
+    result = shop.look()
+    assert (result["changed"], result["volumes"][0]["kept"]) == (False, True)
+    assert kept.read_bytes() == before
+
+    result = shop.look(compare=True)
+    assert [one["verdict"] for one in result["volumes"]] == ["same", "same"]
+
+    disk = shop.disk("orders")
+    data = bytearray((disk / "orders.db").read_bytes())
+    data[4000] ^= 1
+    (disk / "orders.db").write_bytes(data)
+    (disk / "Gr\u00fc\u00dfe/\u65e5\u672c.txt").write_bytes(b"2027\r\n")
+    (disk / "gone.txt").unlink()
+    (disk / "new.txt").write_bytes(b"new")
+    (disk / f"{DEEP}/bottom.txt").write_bytes(b"deep DOWN")
+    (disk / "here.lnk").unlink()
+    (disk / "here.lnk").symlink_to("gone.txt")
+    (disk / "there").unlink()
+    (disk / "there").symlink_to("C:\\Windows")
+    (disk / "old.log").write_bytes(b"one\r\n")
+    with (disk / "app.log").open("ab") as log, (disk / "locked.dat").open("rb") as locked:
+        log.write(b"three\r\n")
+        log.flush()
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        result = shop.look("orders", compare=True)
+    assert result["reason"] == "data_differs"
+    (orders,) = result["volumes"]
+    assert {one["path"]: one["what"] for one in orders["differences"]} == {
+        "orders.db": "changed",
+        "Gr\u00fc\u00dfe/\u65e5\u672c.txt": "changed",
+        "gone.txt": "missing",
+        "new.txt": "added",
+        f"{DEEP}/bottom.txt": "changed",
+        "here.lnk": "retargeted",
+        "there": "retargeted",
+        "old.log": "shortened",
+    }
+    assert [one["path"] for one in orders["not_compared"]] == ["locked.dat"]
+    assert (orders["grown"], orders["different"], orders["uncompared"]) == (1, 8, 1)
+    assert "changed: orders.db: its 9000 bytes are others" in result["msg"]
+    assert shop.lab.api.items(PODS) == []
+
+
+def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(shop: Shop) -> None:
+    fill(shop)
+    body = storage.pod_body("app", "orders", "win-1")
+    body["metadata"]["annotations"] = {workload.WRITES: f"{storage.MOUNT}\\app.log"}
+    shop.lab.api.post(PODS, body)
+    runs(shop.lab, "app")
+    (orders,) = shop.look("orders", renew=True)["volumes"]
+    assert (orders["how"], orders["read_files"]) == ("listing", 0)
+    size = (shop.disk("orders") / "app.log").stat().st_size
+    eventually(lambda: (shop.disk("orders") / "app.log").stat().st_size > size, "it writes")
+
+    result = shop.look("orders", compare=True)
+    (orders,) = result["volumes"]
+    assert (orders["verdict"], orders["different"], orders["listed"]) == ("incomplete", 0, 6)
+    # cmd lists no folder whose path is that long.
+    (gap,) = orders["not_compared"]
+    assert f"{DEEP}/".startswith(f"{gap['path']}/")
+    assert "names and sizes alone: 6 files" in result["report"]
+
+    (shop.disk("orders") / "gone.txt").unlink()
+    result = shop.look("orders", compare=True)
+    assert result["reason"] == "data_differs"
+    assert [(one["path"], one["what"]) for one in result["volumes"][0]["differences"]] == [("gone.txt", "missing")]
+    storage.gone(shop.lab, f"{PODS}/app")
+
+
+def test_where_nobody_can_look_it_says_why(shop: Shop) -> None:
+    waits: Object = storage.pod_body("waits", "orders", "win-1")
+    waits["spec"]["affinity"] = {}
+    waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}
+    shop.lab.api.post(PODS, waits)
+    result = shop.look("orders", compare=True)
+    assert result["reason"] == "in_use"
+    assert "is used by waits, which do not run" in result["msg"]
+    storage.gone(shop.lab, f"{PODS}/waits")
+
+    shop.lab.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
+    result = shop.look("orders", compare=True)
+    assert result["reason"] == "no_node"
+    assert "win-1: it is cordoned" in result["msg"]
+    shop.lab.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
+
+    result = shop.look("orders", compare=True, image="windows/nanoserver:nosuchtag", step_timeout=2)
+    assert result["reason"] == "helper_failed"
+    assert "Failed to pull image" in result["msg"]
+    assert shop.lab.api.items(PODS) == []

@@ -1,0 +1,25 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rules that are asked for are those of the shipped role, no more and no less."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
+
+RULES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
+
+
+def test_the_shipped_role_holds_exactly_what_a_look_needs() -> None:
+    items = yaml.safe_load(RULES.read_text(encoding="utf-8"))["items"]
+    (role,) = [item for item in items if item["metadata"]["name"] == "kubewin-csi-data"]
+    held = {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert held == {(need.verb, need.group, need.resource) for need in needs("shop")}

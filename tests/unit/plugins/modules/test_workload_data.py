@@ -1,0 +1,30 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Baselines on this machine's disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest
+from ansible_collections.kubewin.csi.plugins.modules.workload_data import Refused, load, store
+
+KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (), ())
+
+
+def test_a_baseline_is_for_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "shop_data.jsonl"
+    store(str(file), KEPT)
+    assert load(str(file)) == KEPT
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_baseline_that_cannot_be_written_is_refused_and_the_one_before_stays(tmp_path: Path) -> None:
+    file = tmp_path / "shop_data.jsonl"
+    store(str(file), KEPT)
+    (tmp_path / "shop_data.jsonl.new").mkdir()
+    with pytest.raises(Refused, match=r"shop_data.jsonl cannot be written: .*Is a directory"):
+        store(str(file), KEPT)
+    assert load(str(file)) == KEPT
