@@ -219,6 +219,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import PREFIX, Room
@@ -261,6 +262,9 @@ def wishes(params: dict[str, Any]) -> Wishes:
     for name in ("parallel", "step_timeout", "timeout"):
         if params[name] < 1:
             raise Refused(f"{name} is {params[name]}; at least 1 is expected.")
+    for toleration in params["tolerations"]:
+        if not tolerates(toleration):
+            raise Refused(f"{toleration} in tolerations is no toleration of a pod; {TOLERATION}.")
     if params["timeout"] < params["step_timeout"]:
         raise Refused(
             f"timeout is {params['timeout']} and step_timeout {params['step_timeout']}; the whole run needs at least as "

@@ -59,7 +59,8 @@ def colour() -> str:
 
 
 def explain(bench: Bench, inventory: str) -> str:
-    """How to look around, and how to stop."""
+    """How to look around and go on, and how to stop."""
+    play = f"ansible-playbook -i {inventory} -e kubewin_kubeconfig=$KUBECONFIG"
     return f"""
 Look around, in this folder:
   make status                       what runs, where its logs are
@@ -67,7 +68,11 @@ Look around, in this folder:
   . {paths.short(bench.main.bin)}/activate
   ansible-playbook -i {inventory} playbooks/enable-csi.yml --check
   ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info
-  export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it
+  export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it, and for what follows
+Go on, as the cluster's administrator (the inventory's own account has the rules for vSphere alone):
+  {play} playbooks/verify.yml
+  {play} playbooks/enable-csi.yml -e kubewin_drivers=vsphere,smb -e kubewin_create_cluster_objects=true
+  {play} playbooks/remove.yml -e kubewin_drivers=smb
 Stop:
   make down
 """

@@ -33,8 +33,9 @@ def shares() -> Iterator[Lab]:
     with ExitStack() as roles:
         for name in ("cluster-objects", "roll", "remove", "smb"):
             roles.enter_context(also_holds(made, f"kubewin-csi-{name}"))
-        run = enable(made, smb_csi_mode="host_process")
+        run = enable(made, "--tags", "proxy,driver", smb_csi_mode="host_process")
         assert run.code == 0, run.screen
+        eventually(lambda: set(plugins(made, SMB)) == set(NODES), "a plugin on every node")
         yield made
     made.stop()
 
@@ -109,24 +110,26 @@ def test_without_shares_it_goes_back_to_csi_proxy_which_then_has_to_stay(shares:
     assert services(shares) == before
 
 
-@pytest.mark.torture
-def test_a_csi_proxy_that_a_platform_runs_is_not_touched_on_any_host(shares: Lab) -> None:
-    before = services(shares)
+def test_nothing_goes_where_a_platform_runs_csi_proxy_on_a_host_not_even_the_driver(shares: Lab) -> None:
+    before, pods, size = services(shares), plugins(shares, SMB), shares.audit_size()
     agent = shares.agent("win-2")
     assert agent.run('sc.exe description csi-proxy "OpenShift managed csi-proxy"').rc == 0
     refused = remove(shares, kubewin_drivers="smb")
+    assert agent.run('sc.exe description csi-proxy "Kubernetes CSI proxy"').rc == 0
     assert refused.code != 0
     said = refused.failures[0]["result"]["msg"]
     assert "win-2" in said
     assert "not ours to remove" in said
     assert services(shares) == before
-    assert agent.run('sc.exe description csi-proxy "Kubernetes CSI proxy"').rc == 0
+    assert plugins(shares, SMB) == pods
+    assert writes(shares, size) == []
 
 
 def test_it_goes_when_it_was_asked_for_and_nothing_needs_it_any_more(shares: Lab) -> None:
-    run = remove(shares, "--limit", "win-1,localhost", kubewin_drivers="smb")
+    run = remove(shares, kubewin_drivers="smb")
     assert run.code == 0, run.screen
-    assert services(shares) == {"win-1": [], "win-2": ["csi-proxy"]}
-    marks = {node: shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES}
-    assert "kubewin.io/csi-proxy" not in marks["win-1"]
-    assert marks["win-2"]["kubewin.io/csi-proxy"] == "proven"
+    assert services(shares) == {"win-1": [], "win-2": []}
+    assert not any(
+        "kubewin.io/csi-proxy" in shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES
+    )
+    assert plugins(shares, SMB) == {}

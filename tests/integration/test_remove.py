@@ -49,12 +49,6 @@ def left(lab: Lab) -> list[str]:
     return found
 
 
-def test_a_driver_has_to_be_named(deployed: Lab) -> None:
-    refused = remove(deployed)
-    assert refused.code != 0
-    assert "kubewin_drivers" in refused.failures[0]["result"]["msg"]
-
-
 def test_it_is_refused_while_a_pod_on_windows_uses_a_volume(deployed: Lab) -> None:
     pod = {
         "apiVersion": "v1",

@@ -19,6 +19,8 @@ from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds, streams
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import (
+    MODIFIED,
+    UNTYPED,
     ClusterError,
     Gone,
     Unreachable,
@@ -413,9 +415,11 @@ class Client:
                     if doubted and (self._is_ready() or now - started > _STARTUP_DOUBT):
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     doubted = True
-                elif status == unheard and now - started < _HEARSAY:
+                elif now - started < _HEARSAY and (
+                    status == unheard or (params.get("content_type") == _APPLY and MODIFIED in body_of(error))
+                ):
                     pass
-                elif status not in _TRY_AGAIN or left <= 0:
+                elif status not in _TRY_AGAIN or left <= 0 or UNTYPED in body_of(error):
                     raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                 wait = retry_after(error)
                 if wait is not None and wait > left:

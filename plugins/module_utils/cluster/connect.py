@@ -53,7 +53,8 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
         except CoreException as error:
             raise ClusterError(
                 f"no access to Kubernetes is configured{named}: {str(error).rstrip('.')}. "
-                "Set kubeconfig (kubewin_kubeconfig in the playbooks), K8S_AUTH_KUBECONFIG, or host and api_key.",
+                "Set kubeconfig and context (kubewin_kubeconfig, kubewin_context in the playbooks), K8S_AUTH_KUBECONFIG and "
+                "K8S_AUTH_CONTEXT, or host and api_key.",
                 "configuration",
             ) from error
         except Exception as error:

@@ -59,6 +59,12 @@ def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
 # What admission says when it refuses; a plain lack of permission always says who cannot do what.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
 
+# Somebody else was quicker. An apply names no version of the object, so that it can be made once more as it is.
+MODIFIED = "the object has been modified"
+
+# An apply of what no such object can hold is answered with 500, and never with anything else.
+UNTYPED = "failed to create typed patch object"
+
 _CANNOT = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
@@ -133,7 +139,7 @@ def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code
     if code == 409:
         return conflict(verb, kind, namespace, name, message, status)
     if code == 410:
-        return Gone(f"{verb} {what}: {message}", "gone", 410)
+        return Gone(f"{verb} {what}: {message} Run again.", "gone", 410)
     if code == 401:
         return ClusterError(
             f"the API server does not accept these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). "
@@ -141,7 +147,7 @@ def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code
             "unauthorized",
             401,
         )
-    if code in (400, 422):
+    if code in (400, 422) or UNTYPED in message:
         return ClusterError(f"the API server refused {what} as invalid ({verb}: {code}): {message}", "invalid", code)
     if code == 429:
         return ClusterError(

@@ -165,6 +165,9 @@ def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> 
     except WebSocketBadStatusException as error:
         body = getattr(error, "resp_body", b"") or b""
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+        if not text.strip():
+            # An API server always says why.
+            text = "a command in a pod needs a WebSocket, and something between here and the API server does not pass one on"
         raise failure("create", _EXEC, namespace, pod, int(error.status_code), text) from error
     except Exception as error:
         raise Cut(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error

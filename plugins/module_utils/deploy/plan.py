@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings, wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
@@ -126,9 +126,9 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     namespace = home(driver, wanted, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
     everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
-    if misnamed := tuple(surroundings.name_findings(wanted)):
+    if impossible := tuple(wishes.findings(wanted)):
         nodes = tuple(node.name for node in everywhere)
-        return Plan(driver, namespace, None, None, "", misnamed, {}, nodes, ownership.platform(snapshot))
+        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, ownership.platform(snapshot))
     choice = choose(driver, wanted, controller, snapshot)
     findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
     rendered: dict[str, Any] = {}
@@ -181,7 +181,7 @@ def _access(snapshot: Snapshot) -> list[Finding]:
         return []
     rules = "; ".join(snapshot.missing_access)
     remedy = (
-        f"add to the ClusterRole of this account: {rules} (all that is needed: "
+        f"add to the ClusterRole of this account: {rules} (all that is needed: kubewin-csi and the driver's own ClusterRole in "
         "roles/csi_driver/files/kubewin-rbac.yaml)"
     )
     return [Finding("CSI-D60", "blocker", "this account", "it is not allowed everything that is needed", remedy)]

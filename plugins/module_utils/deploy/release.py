@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -62,14 +63,14 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
     running = running_release(driver, controller, snapshot)
     if wanted.version is not None:
         try:
-            version, source = parse(wanted.version), "asked for"
+            version, source = parse(_whole(wanted.version)), "asked for"
         except ValueError as error:
             finding = Finding(
                 "CSI-D01",
                 "blocker",
                 f"{driver.title} version",
                 f"{error}",
-                f"give a release number; {driver.newest} is the newest known",
+                f"give a whole release number in quotes; {driver.newest} is the newest known",
             )
             return Choice(None, None, "", (finding,))
     elif running.versions:
@@ -95,6 +96,13 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
     if is_skewed(running, version):
         findings.append(_skew(driver, wanted, controller, running.versions[0], version))
     return Choice(version, rule, source, tuple(findings))
+
+
+def _whole(text: str) -> str:
+    """A release number with all its parts; ValueError otherwise: YAML reads 1.30 as the number 1.3, which is another release."""
+    if re.fullmatch(r"v?\d+\.\d+", text.strip()):
+        raise ValueError(f"'{text}' names no single release; 3.4.0 is an example of one that does")
+    return text
 
 
 def _mode(

@@ -8,7 +8,6 @@ Namespace, objects of the controller, other providers. Pure.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,21 +34,6 @@ FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
 
 PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
 LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
-
-# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
-
-
-def name_findings(wanted: Wanted) -> Iterator[Finding]:
-    """Names that Kubernetes lets nothing have: asking for what is in them would only tell that it is missing."""
-    for option, name in (("namespace", wanted.namespace), ("controller_namespace", wanted.controller_namespace)):
-        if name and not _NAME.match(name):
-            message = (
-                "it is no name of a namespace: lower-case letters, digits and '-' are expected, at most 63 of them"
-            )
-            yield Finding(
-                "CSI-D08", "blocker", f"{option} {name}", message, f"correct {option}; kubectl get namespaces"
-            )
 
 
 def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
@@ -212,6 +196,15 @@ def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namesp
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {who}"
             yield Finding("CSI-D40", "blocker", found.title, message, keep)
+    for one in ours:
+        if one.going:
+            # A removal that was cut off: it would take away what is applied now.
+            message = "it is being deleted, and so would be what is applied to it now"
+            remedy = (
+                f"wait until it is gone, or finish its removal: ansible-playbook kubewin.csi.remove -e kubewin_drivers={driver.key}; "
+                "finalizers in its metadata say who holds it"
+            )
+            yield Finding("CSI-D14", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
     yield from _unfinished(driver, wanted, snapshot, ours)
 
 

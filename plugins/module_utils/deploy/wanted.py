@@ -129,7 +129,7 @@ class DaemonSetSeen:
 
     host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
     HostProcess forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
-    take. marks: what says who keeps it. mode: what ours says of itself.
+    take. marks: what says who keeps it. mode: what ours says of itself. going: somebody has deleted it.
     """
 
     namespace: str
@@ -141,6 +141,7 @@ class DaemonSetSeen:
     host_ports: frozenset[int] = frozenset()
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
+    going: bool = False
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
@@ -171,6 +172,7 @@ class DaemonSetSeen:
             ),
             marks=Marks.from_object(daemon_set),
             mode=str((metadata.get("annotations") or {}).get(MODE, "")),
+            going="deletionTimestamp" in metadata,
         )
 
     def serves_on_windows(self, driver: str) -> bool:

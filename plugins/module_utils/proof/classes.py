@@ -62,7 +62,7 @@ def choose(driver: Driver, wanted: str, classes: Sequence[Mapping[str, Any]]) ->
         refusal=(
             f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none at all'}). "
             f"Create one{help_text}, such as in roles/{driver.key}_csi/files/example.yaml, and name it in "
-            f"storage_classes: {{{driver.key}: <name>}}."
+            f"storage_classes (kubewin_verify_storage_classes in the playbook): {{{driver.key}: <name>}}."
         )
     )
 

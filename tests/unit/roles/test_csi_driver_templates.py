@@ -219,6 +219,8 @@ def test_no_storage_class_when_not_wanted() -> None:
 
 @pytest.mark.parametrize("value", ['a"b', "a: b # c", "{{ x }}", "line\nbreak"])
 def test_no_value_can_leave_its_place(value: str) -> None:
-    daemon_set = only(render(plan(VSPHERE, Wanted(log_level=value), snapshot())), "DaemonSet")
+    made = plan(VSPHERE, Wanted(), snapshot())
+    made.settings["log_level"] = value
+    daemon_set = only(render(made), "DaemonSet")
     env = daemon_set["spec"]["template"]["spec"]["containers"][1]["env"]
     assert {"name": "X_CSI_LOG_LEVEL", "value": value} in env

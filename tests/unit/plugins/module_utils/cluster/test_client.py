@@ -90,6 +90,29 @@ def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None
     assert dummy.slept == []
 
 
+def test_an_apply_that_somebody_was_quicker_than_is_made_once_more_and_a_patch_of_what_was_seen_is_not() -> None:
+    quicker = ApiError(
+        409, {"message": 'Operation cannot be fulfilled on pods "a": the object has been modified; please try again'}
+    )
+    made, script, dummy = client(quicker, quicker, Response(POD))
+    assert made.apply(POD, dry_run=False).body == POD
+    assert len(script.asked) == 3
+    made, script, dummy = client(quicker)
+    with pytest.raises(ClusterError, match="Run again"):
+        made.patch(kinds.NODE, "win-1", None, {"metadata": {"resourceVersion": "5"}}, "tests")
+    assert len(script.asked) == 1
+
+
+def test_a_field_that_no_object_has_is_not_repeated_although_the_server_calls_it_its_own_error() -> None:
+    made, script, dummy = client(
+        ApiError(500, {"message": "failed to create typed patch object (a/b): .spec.foo: no field"})
+    )
+    with pytest.raises(ClusterError, match=r"as invalid .*\.spec\.foo"):
+        made.apply(POD, dry_run=False)
+    assert len(script.asked) == 1
+    assert dummy.slept == []
+
+
 def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
     made, script, dummy = client(ApiError(403, FORBIDDEN), ApiError(403, FORBIDDEN), ApiError(500), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE

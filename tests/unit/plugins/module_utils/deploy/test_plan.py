@@ -64,6 +64,10 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
         ),
         pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
         pytest.param(Wanted(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "3.4.0 is an example", id="no number"),
+        pytest.param(
+            Wanted(version="3.4"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'3.4' names no single release", id="half a number"
+        ),
+        pytest.param(Wanted(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"),
         pytest.param(Wanted(), "sha256", "v1.36.3", set(), "", id="a digest tells no release: the catalog's default"),
     ],
 )

@@ -20,20 +20,6 @@ def found(number: str, wanted: Wanted | None = None, **spoilt: Any) -> list[Find
     return [finding for finding in made.findings if finding.id == number]
 
 
-@pytest.mark.parametrize("name", ["Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64])
-@pytest.mark.parametrize("option", ["namespace", "controller_namespace"])
-def test_a_name_that_no_namespace_can_have_is_all_that_is_said(option: str, name: str) -> None:
-    wanted = Wanted(namespace=name) if option == "namespace" else Wanted(controller_namespace=name)
-    made = plan(VSPHERE, wanted, snapshot(controllers=(), csi_driver=None))
-    assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", f"{option} {name}")]
-    assert not made.deployable
-
-
-@pytest.mark.parametrize("name", ["a", "0", "kube-system", "a" * 63])
-def test_a_name_that_a_namespace_can_have_is_let_through(name: str) -> None:
-    assert found("CSI-D08", Wanted(namespace=name)) == []
-
-
 @pytest.mark.parametrize(("privileged", "expected"), [(True, []), (False, ["blocker"]), (None, ["warning"])])
 def test_the_scc_is_asked_for_on_openshift_alone(privileged: bool | None, expected: list[str]) -> None:
     said = found("CSI-D12", openshift="4.20.3", privileged=privileged)
@@ -117,3 +103,14 @@ def test_a_hand_over_that_was_cut_off_comes_first() -> None:
 def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expected: list[str]) -> None:
     spoilt: dict[str, Any] = {"controllers": (controller(f"v{release}"),), "daemon_sets": (there,)}
     assert [one.object for one in found("CSI-D44", **spoilt)] == expected
+
+
+def test_a_plugin_of_ours_that_is_being_deleted_is_waited_for_and_not_applied_to() -> None:
+    there, leaving = (
+        seen(VSPHERE.daemonset, labels=OURS),
+        seen(VSPHERE.daemonset, labels=OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
+    )
+    assert found("CSI-D14", daemon_sets=(there,)) == []
+    (told,) = found("CSI-D14", daemon_sets=(leaving,))
+    assert told.severity == "blocker"
+    assert "kubewin.csi.remove -e kubewin_drivers=vsphere" in told.remedy

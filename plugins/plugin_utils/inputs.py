@@ -1,0 +1,134 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inputs of the playbooks may be. Pure: what a cluster or a host has to say comes later, from who asks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import tolerates
+
+_BATCH = re.compile(r"[1-9][0-9]*%?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SIZE = re.compile(r"[1-9][0-9]*([.][0-9]+)?([KMGTPE]i|[kMGTPE])?")
+# As the filter bool reads them.
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"})
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One variable. expected: what it may be, for people."""
+
+    expected: str
+    fits: Callable[[object], bool]
+
+
+def listed(value: object) -> list[str]:
+    """A list, or text with commas as a survey gives it."""
+    parts = value if isinstance(value, (list, tuple)) else str("" if value is None else value).split(",")
+    return [str(part).strip() for part in parts]
+
+
+def wrong(given: Mapping[str, object]) -> list[str]:
+    """A sentence for each input that cannot work. given: those that were set; names that are none of these say nothing."""
+    return [
+        f"{name} is {_shown(given[name])}; {rule.expected}."
+        for name, rule in INPUTS.items()
+        if name in given and not rule.fits(given[name])
+    ]
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ("", [], {}):
+        return "empty"
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _number(least: int) -> Callable[[object], bool]:
+    # Not of type int alone: -e gives text. True is an int, and no number.
+    return lambda value: re.fullmatch(r"[0-9]{1,9}", str(value)) is not None and int(str(value)) >= least
+
+
+def _all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
+    def fits(value: object) -> bool:
+        parts = listed(value)
+        parts = [] if parts == [""] else parts
+        return not isinstance(value, Mapping) and len(parts) >= least and all(map(pattern.fullmatch, parts))
+
+    return fits
+
+
+def _drivers(value: object) -> bool:
+    names = [name for name in listed(value) if name]
+    return not isinstance(value, Mapping) and bool(names) and set(names) <= set(DRIVERS)
+
+
+def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
+    return (
+        isinstance(value, Mapping) and set(value) <= set(DRIVERS) and all(isinstance(one, of) for one in value.values())
+    )
+
+
+def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
+
+
+_SECONDS = Input("a number of seconds above 0 is expected", _number(1))
+_SOME_SECONDS = Input("a number of seconds is expected", _number(0))
+_SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS)
+_KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
+
+INPUTS: dict[str, Input] = {
+    "kubewin_drivers": Input(f"{_KNOWN}: name one or more of them", _drivers),
+    "kubewin_batches": Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
+    "kubewin_quiesce": Input("cordon or none is expected", lambda value: value in ("cordon", "none")),
+    "kubewin_quiesce_timeout": _SOME_SECONDS,
+    "kubewin_gate_timeout": _SECONDS,
+    "kubewin_node_timeout": _SECONDS,
+    "kubewin_prepull_timeout": _SECONDS,
+    "kubewin_remove_timeout": _SECONDS,
+    "kubewin_handover_stable_for": _SOME_SECONDS,
+    "kubewin_verify_step_timeout": _SECONDS,
+    "kubewin_verify_timeout": _SECONDS,
+    "kubewin_verify_parallel": Input("a number above 0 is expected", _number(1)),
+    "kubewin_skip_unreachable": _SWITCH,
+    "kubewin_cluster_only": _SWITCH,
+    "kubewin_allow_downgrade": _SWITCH,
+    "kubewin_prepull": _SWITCH,
+    "kubewin_create_cluster_objects": _SWITCH,
+    "kubewin_remove_csi_proxy": _SWITCH,
+    "kubewin_remove_while_in_use": _SWITCH,
+    "kubewin_handover_restart_pods": _SWITCH,
+    "kubewin_verify_move": _SWITCH,
+    "kubewin_handover": Input(
+        "to_platform or to_kubewin is expected", lambda value: value in ("to_platform", "to_kubewin")
+    ),
+    "kubewin_replace": Input(
+        "namespace/name of a DaemonSet is expected", _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}"))
+    ),
+    "kubewin_verify_nodes": Input("names of Nodes in lower case are expected", _all(_NAME, 0)),
+    "kubewin_verify_storage_classes": Input(
+        f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
+        lambda value: _by_driver(value, str),
+    ),
+    "kubewin_verify_image": Input(
+        "an image without spaces is expected", lambda value: isinstance(value, str) and not re.search(r"\s", value)
+    ),
+    "kubewin_verify_size": Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)),
+    "kubewin_verify_namespace": Input("the name of a namespace is expected", _text(_LABEL)),
+    "kubewin_verify_tolerations": Input(
+        "tolerations are expected as in a pod, such as [{key: team, operator: Exists}]",
+        lambda value: (
+            isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
+        ),
+    ),
+    "kubewin_proven": Input(
+        f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
+        lambda value: _by_driver(value, (list, tuple)),
+    ),
+}

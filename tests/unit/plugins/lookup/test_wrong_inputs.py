@@ -1,0 +1,28 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The variables that are set are judged as their templates come out."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from ansible_collections.kubewin.csi.plugins.lookup.wrong_inputs import LookupModule
+
+
+def lookup() -> LookupModule:
+    loader = DataLoader()
+    return LookupModule(loader=loader, templar=Templar(loader=loader))
+
+
+def test_only_what_is_set_is_judged() -> None:
+    given = {"kubewin_quiesce": "drain", "kubewin_prepull": "yes", "inventory_hostname": "win-1"}
+    assert lookup().run([], given) == ["kubewin_quiesce is drain; cordon or none is expected."]
+    assert lookup().run([], {}) == []
+
+
+def test_a_term_is_refused_instead_of_ignored() -> None:
+    with pytest.raises(AnsibleError, match="kubewin_quiesce"):
+        lookup().run(["kubewin_quiesce"], {})

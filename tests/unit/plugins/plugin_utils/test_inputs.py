@@ -1,0 +1,108 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every input of the playbooks that cannot work is refused by name, with what it is and what is expected."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
+
+PAGE = Path(__file__).parents[4] / "docs" / "docsite" / "rst" / "variables.rst"
+# What a module, Ansible or kubernetes.core judges, and says so itself.
+ELSEWHERE = {"kubewin_hosts", "kubewin_node_name", "kubewin_kubeconfig", "kubewin_context", "kubewin_output_dir"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("kubewin_drivers", "", "is empty; known drivers are"),
+        ("kubewin_drivers", None, "is empty"),
+        ("kubewin_drivers", [], "is empty"),
+        ("kubewin_drivers", 5, "is 5"),
+        ("kubewin_drivers", True, "is True"),
+        ("kubewin_drivers", ["vsphere", "floppy"], "is vsphere, floppy; known drivers are aws_ebs, azure_disk,"),
+        ("kubewin_drivers", "VSphere", "is VSphere"),
+        ("kubewin_drivers", {"vsphere": "3.4.0"}, "known drivers are"),
+        ("kubewin_batches", "abc", "is abc; numbers of hosts or percentages"),
+        ("kubewin_batches", "", "is empty"),
+        ("kubewin_batches", "1,", "is 1,;"),
+        ("kubewin_batches", [1, 0], "is 1, 0;"),
+        ("kubewin_batches", -1, "is -1"),
+        ("kubewin_quiesce", "drain", "is drain; cordon or none"),
+        ("kubewin_quiesce", False, "is False"),
+        ("kubewin_gate_timeout", "soon", "is soon; a number of seconds above 0"),
+        ("kubewin_gate_timeout", 0, "is 0"),
+        ("kubewin_gate_timeout", None, "is empty"),
+        ("kubewin_gate_timeout", 1.5, "is 1.5"),
+        ("kubewin_gate_timeout", "10 m", "is 10 m"),
+        ("kubewin_remove_timeout", True, "is True"),
+        ("kubewin_quiesce_timeout", -1, "is -1; a number of seconds is expected"),
+        ("kubewin_skip_unreachable", "maybe", "is maybe; true or false"),
+        ("kubewin_remove_csi_proxy", "please", "is please"),
+        ("kubewin_handover", "to_aks", "is to_aks; to_platform or to_kubewin"),
+        ("kubewin_replace", "csi-node", "is csi-node; namespace/name"),
+        ("kubewin_replace", "Kube-System/csi", "namespace/name"),
+        ("kubewin_verify_nodes", "win-1,WIN 2", "is win-1,WIN 2; names of Nodes"),
+        ("kubewin_verify_nodes", ["w" * 254], "names of Nodes"),
+        ("kubewin_verify_storage_classes", "smb", "is smb; StorageClasses by driver"),
+        ("kubewin_verify_storage_classes", {"floppy": "fast"}, "known drivers are"),
+        ("kubewin_verify_storage_classes", {"smb": 5}, "StorageClasses by driver"),
+        ("kubewin_verify_image", "nano server", "without spaces"),
+        ("kubewin_verify_size", "ten", "is ten; a size above 0"),
+        ("kubewin_verify_size", "0Gi", "is 0Gi"),
+        ("kubewin_verify_size", "10GB", "is 10GB"),
+        ("kubewin_verify_namespace", "My Space", "the name of a namespace"),
+        ("kubewin_verify_namespace", "n" * 64, "the name of a namespace"),
+        ("kubewin_verify_tolerations", "Exists", "tolerations are expected"),
+        ("kubewin_verify_tolerations", {"key": "team"}, "tolerations are expected"),
+        ("kubewin_verify_tolerations", [{"foo": "bar"}], "tolerations are expected"),
+        ("kubewin_verify_parallel", 0, "a number above 0"),
+        ("kubewin_proven", {"vsphere": "win-1"}, "names of Nodes by driver"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, said: str) -> None:
+    (sentence,) = wrong({name: value})
+    assert sentence.startswith(f"{name} is ")
+    assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("kubewin_drivers", ["vsphere", "vsphere, smb", ["smb"], sorted(DRIVERS)]),
+        ("kubewin_batches", ["1,25%", 1, "100%", [1, "25%"]]),
+        ("kubewin_gate_timeout", [1, "600"]),
+        ("kubewin_quiesce_timeout", [0, "0"]),
+        ("kubewin_prepull", [True, "no", "True", 1]),
+        ("kubewin_replace", ["", "vmware-system-csi/vsphere-csi-node-windows"]),
+        ("kubewin_verify_nodes", ["", [], "win-1,win-2.example.com"]),
+        ("kubewin_verify_storage_classes", [{}, {"smb": "team-share"}]),
+        ("kubewin_verify_image", ["", "registry.example.com:5000/nano@sha256:00"]),
+        ("kubewin_verify_size", ["10Gi", "1.5T", "1000000"]),
+        ("kubewin_verify_namespace", ["", "a", "team-1"]),
+        ("kubewin_verify_tolerations", [[], [{"key": "team", "operator": "Exists"}]]),
+        ("kubewin_proven", [{}, {"vsphere": ["win-1"]}]),
+    ],
+)
+def test_every_form_in_which_an_input_may_come_is_taken(name: str, values: list[object]) -> None:
+    assert [wrong({name: value}) for value in values] == [[] for _value in values]
+
+
+def test_all_that_is_wrong_is_said_at_once_and_of_others_variables_nothing() -> None:
+    said = wrong(
+        {"kubewin_quiesce": "drain", "kubewin_node_timeout": "x", "kubewin_mine": "?", "kubewin_prepull": "yes"}
+    )
+    assert [sentence.split()[0] for sentence in said] == ["kubewin_quiesce", "kubewin_node_timeout"]
+
+
+def test_every_documented_input_is_judged() -> None:
+    rows = re.split(r"^   \* - ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    named = {
+        name for row in rows if "``preflight``" not in row for name in re.findall(r"kubewin_\w+", row.split("\n")[0])
+    }
+    assert named - ELSEWHERE == set(INPUTS)
