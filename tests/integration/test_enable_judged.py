@@ -25,7 +25,7 @@ from lab.cluster.access import RBAC
 from lab.handle import Lab, eventually
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/stories/deployments"
-ON_WIN_2 = {"vsphere_csi_node_selector": {"pool": "gold"}}
+ON_WIN_1 = {"vsphere_csi_node_selector": {"pool": "gold"}}
 LOST = "Node win-2, driver csi.vsphere.vmware.com"
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_takes_a_volume_its_driver_away_is_refused_before_its_first_c
     size, before = judged.audit_size(), machines(judged)
     judged.set_service("win-1", running=False)
     stopped = machines(judged)
-    run = enable(judged, **ON_WIN_2)
+    run = enable(judged, **ON_WIN_1)
     assert run.code != 0
     [failure] = run.failures
     assert failure["result"]["reason"] == "not_ready"
@@ -126,18 +126,21 @@ def test_a_run_that_takes_a_volume_its_driver_away_is_refused_before_its_first_c
     assert machines(judged) == stopped != before
 
 
-def test_with_the_reason_given_or_unasked_the_same_run_goes_on(judged: Lab, used: None, sees_all: None) -> None:
+def test_what_is_accepted_or_not_asked_refuses_nothing(judged: Lab, used: None, sees_all: None) -> None:
     accepted = {"id": "CSI-G03", "object": LOST, "reason": "the shop moves tonight", "expires": "2099-01-01"}
-    for allowed in ({"kubewin_suppressions": [accepted]}, {"kubewin_readiness_gate": "no"}):
-        run = enable(judged, "--check", **ON_WIN_2, **allowed)
-        assert run.code == 0, run.screen
-        assert any("Apply" in task for task, dummy in run.changed)
-    assert run.summary["readiness"] is None
+    run = enable(judged, "--tags", "check", **ON_WIN_1, kubewin_suppressions=[accepted])
+    assert run.code == 0, run.screen
+    judgement = run.results("Judge every volume, node and workload")["win-1"]
+    assert judgement["verdict"] == "ready"
+    assert "1 finding left out, as kubewin_suppressions says" in judgement["table"]
+    run = enable(judged, "--tags", "check", **ON_WIN_1, kubewin_readiness_gate="no")
+    assert run.code == 0, run.screen
+    assert run.results("Judge every volume, node and workload") == {}
 
 
-def test_a_cluster_without_hosts_in_the_inventory_is_judged_too(judged: Lab, used: None, sees_all: None) -> None:
+def test_without_hosts_in_the_inventory_it_is_asked_too(judged: Lab, used: None, sees_all: None) -> None:
     config = str(judged.state.kubeconfigs["kubewin"])
-    alone = {"kubewin_cluster_only": True, "kubewin_kubeconfig": config}
-    run = play("playbooks/enable_csi.yml", "localhost,", "--check", variables={**alone, **ON_WIN_2})
+    alone = {"kubewin_cluster_only": True, "kubewin_kubeconfig": config, **ON_WIN_1}
+    run = play("playbooks/enable_csi.yml", "localhost,", "--tags", "check", variables=alone)
     assert run.code != 0
-    assert ("CSI-G03", LOST) in [(one["id"], one["object"]) for one in run.failures[0]["result"]["blockers"]]
+    assert [(one["id"], one["object"]) for one in run.failures[0]["result"]["blockers"]] == [("CSI-G03", LOST)]
