@@ -35,9 +35,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        summary = summarize(
-            options["hosts"], options["rollouts"], options["nodes_without_host"], options["readiness"]
-        )
+        summary = summarize(options["hosts"], options["rollouts"], options["nodes_without_host"], options["readiness"])
         display.display("")
         display.display(render_summary(summary))
         result.update(changed=False, summary=summary, path=None)

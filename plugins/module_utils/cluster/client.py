@@ -52,8 +52,9 @@ _MERGE = "application/merge-patch+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
 # While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
-# it is believed to be starting.
-_STARTUP_DOUBT = 15.0
+# it is believed to be starting. Credentials it may refuse then too, while it does not know yet whom an OIDC provider or a
+# webhook vouches for; that passes sooner, and wrong ones are refused for /readyz as well, so they tell nothing of it.
+_STARTUP_DOUBT = {403: 15.0, 401: 5.0}
 
 # Seconds for which a server that said it is ready is believed to be, so that an account with a small role, which is forbidden
 # many things in a row, does not pay for the doubt each time.
@@ -420,7 +421,7 @@ class Client:
                 elif status in (401, 403):
                     # One more time also from a server that is ready: it may have become so just now.
                     sure = asked - self._was_ready < _READY_FOR
-                    if sure or (doubted and (self._is_ready() or now - started > _STARTUP_DOUBT)):
+                    if sure or (doubted and (self._is_ready() or now - started > _STARTUP_DOUBT[status])):
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     doubted = True
                 elif status == unheard and now - started < _HEARSAY:

@@ -147,12 +147,12 @@ def _pod(template: TemplateSeen, plugin: PluginTemplate, node: str) -> PodSeen:
 
 
 def _served(snapshot: Snapshot, node: str, seen: HostSeen | None) -> HostSeen:
-    """A host whose csi-proxy serves. The release is told only where it is the one that was seen serving."""
+    """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
     facts = HostFacts(
         node=node,
         observed_at=snapshot.hosts_at or snapshot.taken_at,
         serving=True,
-        release=seen.facts.release if seen is not None and seen.facts.serving else "",
+        release="",
         state="RUNNING",
         reason="",
         missing_pipes=(),
