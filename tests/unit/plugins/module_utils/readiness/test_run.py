@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree
@@ -13,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, imagine, of_run
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
 from situations.cluster import Object, World, daemon_set, healthy, unregister, windows_nodes
 from situations.named import SITUATIONS, Situation
@@ -185,3 +187,16 @@ def test_the_few_lines_say_how_many_come_back_which_do_not_and_what_was_not_judg
     then, own = judged(unread, run_of(plugins(unread), "win-1", "win-2"))
     assert own.verdict == "ready"
     assert any(line.startswith("not judged, because it could not be read: pods") for line in render_brief(then))
+
+
+def test_a_run_that_was_accepted_until_yesterday_is_stopped_and_says_that_it_ended() -> None:
+    world = healthy()
+    wanted = [one for one in plugins(world) if one["metadata"]["name"] == VSPHERE.daemonset]
+    wanted[0]["spec"]["template"]["spec"]["nodeSelector"]["pool"] = "gold"
+    run, snapshot = run_of(wanted, "win-1", "win-2"), world.snapshot()
+    accepted = [Suppression("CSI-G03", "Node win-*", "it moves", date(2026, 11, 20))]
+    for today, verdict in ((date(2026, 11, 20), "ready"), (date(2026, 11, 21), "blocked")):
+        then = suppress(judge(imagine(snapshot, run)), accepted, today)
+        assert of_run(judge(snapshot), then, run).verdict == verdict
+        ended = [line for line in render_brief(then) if line.startswith("CSI-R01 suppression of CSI-G03 on Node win-*")]
+        assert bool(ended) == (verdict == "blocked")
