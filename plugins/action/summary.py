@@ -22,6 +22,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "dict", "default": []},
     "rollouts": {"type": "dict", "default": {}},
     "nodes_without_host": {"type": "list", "elements": "str", "default": []},
+    "readiness": {"type": "dict"},
     "output_dir": {"type": "path"},
 }
 
@@ -34,7 +35,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        summary = summarize(options["hosts"], options["rollouts"], options["nodes_without_host"])
+        summary = summarize(options["hosts"], options["rollouts"], options["nodes_without_host"], options["readiness"])
         display.display("")
         display.display(render_summary(summary))
         result.update(changed=False, summary=summary, path=None)

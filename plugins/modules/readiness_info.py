@@ -102,6 +102,36 @@ options:
         description: How its node plugin is to run.
         type: str
         choices: [csi_proxy, host_process]
+  run:
+    description:
+      - What a run is about to deploy. The cluster is then judged twice from one look, as it is and as it would be after
+        that run, and all that is returned is about the second.
+      - RV(verdict), RV(counts), RV(blockers) and O(fail_on) are then about that run alone. What it would break counts, and what
+        is wrong with the controllers and CSIDrivers of its drivers. What is wrong today because csi-proxy or a driver is not
+        there yet does not, and neither does what it leaves as it is. Whether a driver can be deployed at all
+        M(kubewin.csi.driver_info) says.
+      - Not together with O(target) and O(pseudonyms). Nothing is written to O(output_dir).
+    type: dict
+    suboptions:
+      drivers:
+        description: Its drivers.
+        type: list
+        elements: dict
+        required: true
+        suboptions:
+          driver:
+            description: The driver, such as V(vsphere).
+            type: str
+            required: true
+          definition:
+            description: Its objects, as O(kubewin.csi.driver_apply#module:definition).
+            type: raw
+            required: true
+      nodes:
+        description: Nodes on which csi-proxy is proven by then.
+        type: list
+        elements: str
+        default: []
   suppressions:
     description:
       - Findings that were accepted. They are told in the report with their reason and do not count.
@@ -177,6 +207,15 @@ EXAMPLES = r"""
     fail_on: blocked
     output_dir: /srv/reports/production
 
+- name: May these drivers be deployed, for all that uses volumes?
+  kubewin.csi.readiness_info:
+    run:
+      drivers:
+        - driver: vsphere
+          definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
+      nodes: [win-1, win-2]
+    fail_on: blocked
+
 - name: Judge again what was looked at elsewhere
   kubewin.csi.readiness_info:
     snapshot_from: /srv/reports/production/snapshot.json
@@ -209,7 +248,7 @@ unread:
   type: list
   elements: dict
 table:
-  description: The report for a terminal, line by line.
+  description: The report for a terminal, line by line; with O(run) in a few lines.
   returned: when the cluster could be read
   type: list
   elements: str
@@ -237,7 +276,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
@@ -248,9 +289,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, imagine, of_run
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
@@ -295,6 +338,21 @@ ARGUMENT_SPEC: dict[str, Any] = {
             "driver": {"type": "str"},
             "driver_version": {"type": "str"},
             "mode": {"type": "str", "choices": ["csi_proxy", "host_process"]},
+        },
+    },
+    "run": {
+        "type": "dict",
+        "options": {
+            "drivers": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "driver": {"type": "str", "required": True},
+                    "definition": {"type": "raw", "required": True},
+                },
+            },
+            "nodes": {"type": "list", "elements": "str", "default": []},
         },
     },
     "suppressions": {
@@ -348,6 +406,20 @@ def passes(report: Report, fail_on: str) -> bool:
     return not bad[fail_on]
 
 
+def run_of(params: dict[str, Any], target: Target) -> Run | None:
+    """The run that is asked about. ValueError and ClusterError say what is wrong with it."""
+    given = params["run"]
+    if not given:
+        return None
+    if target or params["pseudonyms"]:
+        raise ValueError("run is a question of its own: ask it without target and pseudonyms")
+    keys = tuple(one["driver"] for one in given["drivers"])
+    if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
+        raise ValueError(f"run: {wrong}")
+    objects = tuple(item for one in given["drivers"] for item in documents(one["definition"]))
+    return Run(keys, objects, frozenset(given["nodes"] or ()))
+
+
 def named(report: Report) -> list[dict[str, str]]:
     """The worst findings, in few words."""
     worst = [one for one in report.findings if one.severity == "blocker"]
@@ -374,6 +446,7 @@ def main() -> None:
     try:
         # Before anybody is contacted.
         check(target)
+        run = run_of(params, target)
         suppressions = read_suppressions(params["suppressions"] or ())
         if params["snapshot_from"]:
             snapshot = loaded(params["snapshot_from"])
@@ -389,21 +462,22 @@ def main() -> None:
         names = Pseudonyms(secrets.token_bytes(32))
         snapshot = names.snapshot(snapshot)
         suppressions = tuple(names.suppression(one) for one in suppressions)
-    judged = judge(snapshot, Options(target=target, host_facts_max_age=params["host_facts_max_age"]))
-    report = suppress(judged, suppressions, today())
+    options = Options(target=target, host_facts_max_age=params["host_facts_max_age"])
+    report = suppress(judge(imagine(snapshot, run) if run else snapshot, options), suppressions, today())
+    counted = of_run(judge(snapshot, options), report, run) if run else report
     result: dict[str, Any] = {
         "changed": False,
-        "verdict": report.verdict,
-        "counts": report.counts(),
+        "verdict": counted.verdict,
+        "counts": counted.counts(),
         "taken_at": report.taken_at,
-        "blockers": named(report),
+        "blockers": named(counted),
         "unread": [dict(one) for one in report.unread],
-        "table": render_terminal(report).splitlines(),
+        "table": list(render_brief(report)) if run else render_terminal(report).splitlines(),
         "paths": {},
     }
     if params["details"]:
         result["report"] = report.as_dict()
-    if params["output_dir"] and not ansible.check_mode:
+    if params["output_dir"] and not ansible.check_mode and not run:
         try:
             result["paths"] = write(report, snapshot, params["output_dir"])
         except OSError as error:
@@ -413,10 +487,12 @@ def main() -> None:
                 reason="configuration",
                 **result,
             )
-    if not passes(report, params["fail_on"]):
-        counts = ", ".join(f"{count} {severity}s" for severity, count in report.counts().items() if count)
+    if not passes(counted, params["fail_on"]):
+        counts = ", ".join(f"{count} {severity}s" for severity, count in counted.counts().items() if count)
         ansible.fail_json(
-            msg=f"the cluster is {report.verdict}: {counts}. What to do first is in the report.",
+            msg=render_refusal(counted)
+            if run
+            else f"the cluster is {report.verdict}: {counts}. What to do first is in the report.",
             reason="not_ready",
             **result,
         )

@@ -34,6 +34,9 @@ options:
     type: list
     elements: str
     default: []
+  readiness:
+    description: What M(kubewin.csi.readiness_info) returned for what the run does, if it was asked.
+    type: dict
   output_dir:
     description:
       - Folder on the controller to write C(enable-csi.json) to.
@@ -54,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 summary:
-  description: The verdict, a row for each node, and the findings of all hosts.
+  description: The verdict, a row for each node, the findings of all hosts, and the judgement of volumes where it was asked.
   returned: success
   type: dict
   sample:
@@ -66,6 +69,7 @@ summary:
         verdict: green
         why: vsphere registered, pod Ready
     findings: []
+    readiness: null
 path:
   description: The file written, or nothing.
   returned: success

@@ -101,6 +101,7 @@ INPUTS: dict[str, Input] = {
     "kubewin_allow_downgrade": _SWITCH,
     "kubewin_prepull": _SWITCH,
     "kubewin_create_cluster_objects": _SWITCH,
+    "kubewin_readiness_gate": _SWITCH,
     "kubewin_remove_csi_proxy": _SWITCH,
     "kubewin_remove_while_in_use": _SWITCH,
     "kubewin_handover_restart_pods": _SWITCH,

@@ -12,17 +12,23 @@ from ansible_collections.kubewin.csi.plugins.module_utils.table import render_ta
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not judged", "green")
+# What is kept of the judgement of volumes.
+_READINESS = ("verdict", "counts", "taken_at", "unread", "table")
 _MEANS = {"unproven": " (the driver is registered there, and nobody looked at csi-proxy and its pipes)"}
 
 
 def summarize(
-    hosts: Sequence[Mapping[str, Any]], rollouts: Mapping[str, Mapping[str, Any]], nodes_without_host: Iterable[str]
+    hosts: Sequence[Mapping[str, Any]],
+    rollouts: Mapping[str, Mapping[str, Any]],
+    nodes_without_host: Iterable[str],
+    readiness: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Bring together what was seen on the hosts and what the gate said.
 
     hosts: {name, node, left_out, csi_proxy} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
-    rollouts: by driver, RV(rollout) of node_rollout. Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}],
-    findings}; the verdict is green only when every node is.
+    rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], findings, readiness}; the verdict is green only when every
+    node is.
     """
     rows = [_row(host, rollouts) for host in hosts]
     rows += [
@@ -49,7 +55,9 @@ def summarize(
         if host.get("csi_proxy")
         for finding in host["csi_proxy"].get("findings", [])
     ]
-    return {"verdict": _worst(row["verdict"] for row in rows), "nodes": rows, "findings": findings}
+    judged = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
+    verdict = _worst(row["verdict"] for row in rows)
+    return {"verdict": verdict, "nodes": rows, "findings": findings, "readiness": judged}
 
 
 def render_summary(summary: Mapping[str, Any]) -> str:
@@ -67,6 +75,9 @@ def render_summary(summary: Mapping[str, Any]) -> str:
             lines.append(f"  remedy: {finding['remedy']}")
     if summary["findings"]:
         lines += ["", "findings are explained in the collection's guide, docs/docsite/rst/findings.rst"]
+    if summary["readiness"]:
+        lines += ["", "volumes, as judged before the first change for what this run does:"]
+        lines += [f"  {line}" for line in summary["readiness"]["table"]]
     known = [row for row in nodes if row["node"]]
     green = sum(row["verdict"] == "green" for row in known)
     lines += ["", f"{green} of {len(known)} Windows nodes can take CSI volumes now"]

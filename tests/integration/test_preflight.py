@@ -33,7 +33,9 @@ NAMESPACE = "preflight"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
 # Only a cluster of OpenShift serves these; there a rule is missed in the same way.
 OPENSHIFT = ("clusterversions", "infrastructures", "storages", "operatorconditions", "clusterserviceversions")
-RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in OPENSHIFT]
+# Asked only where it has to be, which a test of its own brings about.
+REVISIONS = "controllerrevisions"
+RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +203,57 @@ def test_without_a_rule_it_says_which_and_calls_nothing_well_that_depends_on_it(
         report = judge(found)
         assert report.verdict != "ready"
         assert resource in {one.object for one in report.findings if one.id == "CSI-C01"}
+    finally:
+        lab.api.patch(PATH, {"rules": ROLE["rules"]})
+        eventually(lambda: not take(connect(config)).unread, "the rules are back")
+
+
+@pytest.fixture
+def rolled_back(lab: Lab) -> Iterator[str]:
+    """A node plugin whose template was changed and brought back under OnDelete, its pods left alone; its key."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
+    labels = {"app": "by-hand"}
+    directory = {"path": "C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\"}
+    spec = {
+        "os": {"name": "windows"},
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "main", "image": "registry.example.com/plugin:1"}],
+        "volumes": [{"name": "plugin", "hostPath": directory}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    body = {"selector": {"matchLabels": labels}, "updateStrategy": {"type": "OnDelete"}, "template": template}
+    lab.api.post(path, {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "by-hand"}, "spec": body})
+    eventually(lambda: lab.api.get(f"{path}/by-hand")["status"].get("numberReady"), "its pods run")
+    for seconds in (60, None):
+        changed = {"terminationGracePeriodSeconds": seconds}
+        lab.api.patch(f"{path}/by-hand", {"spec": {"template": {"spec": changed}}})
+        eventually(lambda: _observed(lab, f"{path}/by-hand"), "the change is seen")
+    yield f"DaemonSet {NAMESPACE}/by-hand"
+    lab.api.gone(f"{path}/by-hand")
+
+
+def _observed(lab: Lab, path: str) -> bool:
+    found = lab.api.get(path)
+    return bool(found["status"]["observedGeneration"] == found["metadata"]["generation"])
+
+
+def test_pods_are_of_a_template_that_was_brought_back_and_without_the_rule_that_is_not_known(
+    lab: Lab, config: str, rolled_back: str
+) -> None:
+    found = take(connect(config))
+    [template] = [one for one in found.templates if one.key == rolled_back]
+    pods = [pod.plugin for pod in found.pods if pod.owner == "DaemonSet/by-hand"]
+    assert template.plugin is not None
+    assert [pod.template_generation for pod in pods if pod is not None] == ["1"] * len(lab.state.hosts)
+    assert template.plugin.gate.template_generation == "3"
+    assert all(pod is not None and template.plugin.gate.made(pod) for pod in pods)
+    [rule] = [one for one in ROLE["rules"] if one["resources"] == [REVISIONS]]
+    lab.api.patch(PATH, {"rules": [one for one in ROLE["rules"] if one is not rule]})
+    try:
+        unread = eventually(lambda: _with_unread(config), "they may not be read").unread
+        assert [one.resource for one in unread] == [REVISIONS]
+        assert 'apiGroups: ["apps"], resources: ["controllerrevisions"], verbs: ["list"]' in unread[0].rule
     finally:
         lab.api.patch(PATH, {"rules": ROLE["rules"]})
         eventually(lambda: not take(connect(config)).unread, "the rules are back")

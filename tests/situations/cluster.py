@@ -40,6 +40,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     conditions_of,
     pod_is_judged,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
+    RevisionSeen,
+    in_doubt,
+    with_revisions,
+)
 
 Object = dict[str, Any]
 
@@ -52,7 +57,7 @@ TEMPLATES = (
 )  # fmt: skip
 
 API_VERSIONS = {
-    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps/v1"),
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"), "apps/v1"),
     **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
     **dict.fromkeys(("CSINode", "CSIDriver", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"),
     "RuntimeClass": "node.k8s.io/v1",
@@ -121,6 +126,10 @@ class World:
         """As the pass over a cluster would read it."""
         windows = {one["metadata"]["name"] for one in self.of("Node") if NodeSeen.from_object(one).windows}
         deployments = [ControllerSeen.from_object(one) for one in self.of("Deployment")]
+        templates = [TemplateSeen.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
+        revisions = map(RevisionSeen.from_object, self.of("ControllerRevision"))
+        pods = [PodSeen.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)]
+        doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
         return Snapshot(
             taken_at=self.now,
             hosts_at=self.now,
@@ -132,8 +141,10 @@ class World:
             claims=tuple(ClaimSeen.from_object(one) for one in self.of("PersistentVolumeClaim")),
             attachments=tuple(AttachmentSeen.from_object(one) for one in self.of("VolumeAttachment")),
             classes=tuple(ClassSeen.from_object(one) for one in self.of("StorageClass")),
-            pods=tuple(PodSeen.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)),
-            templates=tuple(TemplateSeen.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)),
+            pods=tuple(pods),
+            templates=with_revisions(
+                templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
+            ),
             drivers=tuple(DriverSeen.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),
             namespaces=tuple(NamespaceSeen.from_object(one) for one in self.of("Namespace")),

@@ -171,6 +171,27 @@ def operator(world: World, version: str, **changes: Any) -> None:
     )  # fmt: skip
 
 
+def templates_of_vsphere(world: World, *, generation: int, revisions: Mapping[str, int], pods: tuple[str, str]) -> None:
+    """The DaemonSet after changes. revisions: number by hash. pods: the generation and the hash that they carry."""
+    plugin = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
+    plugin["metadata"].update(
+        generation=generation, annotations={"deprecated.daemonset.template.generation": str(generation)}
+    )
+    plugin["status"]["observedGeneration"] = generation
+    for word, number in revisions.items():
+        world.add(
+            "ControllerRevision", f"{VSPHERE.daemonset}-{word}", VSPHERE.namespace,
+            metadata={
+                "labels": {"app": VSPHERE.app_label, "controller-revision-hash": word},
+                "ownerReferences": [owner_reference("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)],
+            },
+            data={"spec": {"template": plugin["spec"]["template"]}}, revision=number,
+        )  # fmt: skip
+    for on in ("win-1", "win-2"):
+        labels = world.get("Pod", f"{VSPHERE.daemonset}-{on}", VSPHERE.namespace)["metadata"]["labels"]
+        labels.update({"pod-template-generation": pods[0], "controller-revision-hash": pods[1]})
+
+
 NO_OPENSHIFT = "the kinds of OpenShift are not served there"
 NO_OLD_SERVER = "the API server tells its own version"
 IN_TREE_VSPHERE = "kubernetes.io/vsphere-volume"
@@ -199,6 +220,12 @@ def a_claim_made_after_migration_carries_the_name_of_the_driver(world: World) ->
 @situation("3.1", classes={"pv-legacy": "MIGRATED_OK"})
 def no_kubelet_of_today_lists_what_it_migrated(world: World) -> None:
     kubelets(world, "v1.36.3", migrated=())
+
+
+@situation("revisions")
+def a_template_that_was_brought_back(world: World) -> None:
+    """Its pods have the generation of then, and the hash of the newest revision."""
+    templates_of_vsphere(world, generation=3, revisions={"first": 3, "second": 2}, pods=("1", "first"))
 
 
 @situation("3.2 #2")
@@ -352,6 +379,21 @@ def the_same_driver_brought_twice(world: World) -> None:
     rule = VSPHERE.rule("csi_proxy")
     assert rule is not None
     daemon_set(world, VSPHERE, rule, "3.4.0", name="by-hand")
+
+
+@situation("revisions", "CSI-G14")
+def a_pod_of_the_template_before(world: World) -> None:
+    templates_of_vsphere(world, generation=2, revisions={"first": 1, "second": 2}, pods=("2", "second"))
+    older = world.get("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)["metadata"]["labels"]
+    older.update({"pod-template-generation": "1", "controller-revision-hash": "first"})
+
+
+@situation("revisions", "CSI-C01", "CSI-G14", classes={"pv-db-0": "UNKNOWN"})
+def whose_template_a_pod_is_of_could_not_be_read(world: World) -> None:
+    a_template_that_was_brought_back(world)
+    why = "this account may not list controllerrevisions"
+    world.unread.append(Unread("controllerrevisions", why, '{apiGroups: ["apps"], resources: ["controllerrevisions"]}'))
+    world.objects = [one for one in world.objects if one["kind"] != "ControllerRevision"]
 
 
 @situation("3.2 #8", "CSI-G43")

@@ -54,8 +54,14 @@ _MERGE = "application/merge-patch+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
 # While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
-# it is believed to be starting.
-_STARTUP_DOUBT = 15.0
+# it is believed to be starting. Credentials it may refuse then too, while it does not know yet whom an OIDC provider or a
+# webhook vouches for; that passes sooner, and wrong ones are refused for /readyz as well, so they tell nothing of it.
+_STARTUP_DOUBT = {403: 15.0, 401: 5.0}
+
+# Seconds for which a server that said it is ready is believed to be, so that an account with a small role, which is forbidden
+# many things in a row, does not pay for the doubt each time.
+_READY_FOR = 2.0
+_NEVER = float("-inf")
 
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _HEARSAY = 10.0
@@ -104,6 +110,7 @@ class Client:
         self._clock = clock
         self._sleep = sleep
         self._ahead = timedelta()
+        self._was_ready = _NEVER
 
     def now(self) -> datetime:
         """The API server's clock, as its answers showed it; ages of its objects must not be counted with ours."""
@@ -391,6 +398,7 @@ class Client:
         pause = 0.2
         doubted = False
         while True:
+            asked = self._clock()
             try:
                 response = self._once(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
@@ -399,6 +407,8 @@ class Client:
                 status = status_of(error)
                 now = self._clock()
                 left = started + self.retry_for - now
+                if status not in (401, 403):
+                    self._was_ready = _NEVER
                 if status is None:
                     if not is_connection(error):
                         raise
@@ -412,7 +422,8 @@ class Client:
                         ) from error
                 elif status in (401, 403):
                     # One more time also from a server that is ready: it may have become so just now.
-                    if doubted and (self._is_ready() or now - started > _STARTUP_DOUBT):
+                    sure = asked - self._was_ready < _READY_FOR
+                    if sure or (doubted and (self._is_ready() or now - started > _STARTUP_DOUBT[status])):
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     doubted = True
                 elif now - started < _HEARSAY and (
@@ -446,6 +457,7 @@ class Client:
             if status_of(error) is None and not is_connection(error):
                 raise
             return False
+        self._was_ready = self._clock()
         return True
 
     def _once(self, method: str, path: str, **params: Any) -> Any:

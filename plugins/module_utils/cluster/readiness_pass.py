@@ -48,6 +48,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import
     conditions_of,
     pod_is_judged,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
+    RevisionSeen,
+    in_doubt,
+    with_revisions,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import Scope
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope as scope_of
 
@@ -126,6 +131,7 @@ class _Pass:
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
+        revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
         claims, elsewhere = self._claims(scope)
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(NamespaceSeen.from_object))
         return Snapshot(
@@ -135,7 +141,7 @@ class _Pass:
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
-            templates=scope.templates,
+            templates=with_revisions(scope.templates, revisions),
             controllers=tuple(controllers),
             pods=scope.pods,
             namespaces=namespaces,
@@ -151,20 +157,34 @@ class _Pass:
             unread=tuple(dict.fromkeys(self._unread)),
         )
 
-    def _list(self, kind: Kind, shape: Any, facts: Callable[[Items], Iterable[T]]) -> tuple[T, ...]:
+    def _list(
+        self,
+        kind: Kind,
+        shape: Any,
+        facts: Callable[[Items], Iterable[T]],
+        namespace: str | None = None,
+        labels: str = "",
+    ) -> tuple[T, ...]:
         """The facts of every object of a kind. Without the right to list them, none, and `unread` says so."""
         import msgspec
 
         found: list[T] = []
         decode = msgspec.json.Decoder(shape).decode
         try:
-            for page in self._client.pages(kind, decode, at=self._at):
+            for page in self._client.pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 found.extend(facts(page.get("items") or ()))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
         except ClusterError as error:
             if not self._forgiven(error, "list", kind):
                 raise
         return tuple(found)
+
+    def _revisions(self, plugin: TemplateSeen) -> tuple[RevisionSeen, ...]:
+        """The templates that a node plugin has and had."""
+        selector = plugin.plugin.selector if plugin.plugin is not None else ()
+        labels = ",".join(f"{key}={value}" for key, value in selector)
+        facts = _each(RevisionSeen.from_object)
+        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
 
     def _claims(self, scope: Scope) -> tuple[tuple[ClaimSeen, ...], set[str]]:
         """The claims that are kept, and the volumes of the others."""

@@ -127,7 +127,7 @@ def _sidecars(driver: Driver, controller: ControllerSeen, moved: frozenset[str])
         image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
         if image is None:
             told = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
-            remedy = "compare it with the driver's own manifest"
+            remedy = f"add the external-{part} to it as the driver's own manifest for its release has it"
             yield found("CSI-C14", about, f"it runs no external-{part}", told, remedy)
             continue
         version = from_image(image)

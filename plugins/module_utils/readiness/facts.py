@@ -622,13 +622,14 @@ class PluginTemplate:
     """A DaemonSet as far as it may be a driver's node plugin.
 
     seen: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
-    tolerations.
+    tolerations. selector: labels of its pods.
     """
 
     seen: wanted.DaemonSetSeen
     gate: DaemonSetFacts
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
+    selector: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,7 +672,8 @@ class TemplateSeen:
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
         spec.replicas, spec.volumeClaimTemplates (metadata.name, spec.storageClassName), spec.ordinals.start,
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
-        what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation), there
+        what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
+        spec.selector.matchLabels, there
         containers (name, image, args, command, env (value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
         """
@@ -712,6 +714,7 @@ def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
         gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
         images=_images(pod),
         host_process=bool(options.get("hostProcess")),
+        selector=tuple(sorted(((item["spec"].get("selector") or {}).get("matchLabels") or {}).items())),
     )
 
 

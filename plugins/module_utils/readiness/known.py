@@ -107,6 +107,15 @@ _ELSEWHERE = {
     "CSI-G": "a driver whose node plugin does not work on a node mounts nothing there",
     "CSI-N": "volumes on this host trip over it, however well csi-proxy is",
 }
+# Where that would say too much or too little.
+_BY_ID = {
+    "CSI-G14": "it works with the template it was made from, and not yet with the one that is wanted",
+    "CSI-G30": "the two take each other's registration away, so volumes are mounted at one time and not at another",
+    **dict.fromkeys(
+        ("CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"),
+        "whether its node plugin works there was not to be seen, so no volume of it is called well there",
+    ),
+}
 # Those among them that stand for something not known, or not lasting.
 DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"})
 
@@ -139,7 +148,7 @@ def passed_on(
         object=object_,
         message=message,
         evidence=evidence,
-        why=_ELSEWHERE[id_[:5]],
+        why=_BY_ID.get(id_) or _ELSEWHERE[id_[:5]],
         remedy=remedy,
         link=f"{PAGE}#{id_.lower()}",
         doubt=id_ in DOUBTS,

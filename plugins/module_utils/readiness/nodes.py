@@ -10,7 +10,7 @@ limits, attachments, what the kubelet left behind, and why a driver may not have
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree
@@ -269,7 +269,12 @@ def _gated(
     lacks = [lack for lack in lacks if unread.get(lack.id) not in index.unread]
     evidence = tuple(_evidence(driver, node, entry, main, [pod.plugin for pod in pods if pod.plugin], host))
     for lack in lacks:
-        yield _from_gate(lack, driver, node, evidence)
+        found_there = _from_gate(lack, driver, node, evidence)
+        if lack.id == "CSI-G14" and "controllerrevisions" in index.unread:
+            # Its generation is another one, which it also is after a template was brought back.
+            message = f"{lack.message}, or its template was brought back: controllerrevisions could not be read"
+            found_there = replace(found_there, message=message, doubt=True)
+        yield found_there
     down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
     yield from _plugin(index, driver, node, main, pods, host, down, evidence)
 

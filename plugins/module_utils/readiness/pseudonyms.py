@@ -367,6 +367,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._labels, facts.NamespaceSeen, "labels"),
         (Pseudonyms._labels, wanted.DaemonSetSeen, "node_selector"),
         (Pseudonyms._pairs, facts.Placement, "selector"),
+        (Pseudonyms._pairs, facts.PluginTemplate, "selector"),
         (Pseudonyms._annotations, facts.NodeSeen, "annotations"),
         (Pseudonyms._node_ids, facts.NodeSeen, "node_ids"),
         (Pseudonyms._parameters, facts.ClassSeen, "parameters"),

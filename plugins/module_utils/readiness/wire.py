@@ -317,8 +317,13 @@ class JobTemplate(TypedDict, total=False):
     spec: JobSpec
 
 
+class Selector(TypedDict, total=False):
+    matchLabels: dict[str, str] | None
+
+
 class TemplateSpec(TypedDict, total=False):
     replicas: int | None
+    selector: Selector | None
     template: PodTemplate | None
     jobTemplate: JobTemplate
     volumeClaimTemplates: list[ClaimTemplate] | None
@@ -345,6 +350,16 @@ class Template(TypedDict, total=False):
 class TemplateList(TypedDict, total=False):
     metadata: ListMetadata
     items: list[Template] | None
+
+
+class Revision(TypedDict, total=False):
+    metadata: TemplateMetadata
+    revision: int
+
+
+class RevisionList(TypedDict, total=False):
+    metadata: ListMetadata
+    items: list[Revision] | None
 
 
 # Nodes

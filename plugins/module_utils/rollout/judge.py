@@ -103,14 +103,22 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
     lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
     lacks += _pod(picture, rules, node, pod, host)
     lacks += _registration(picture, node, pod)
+    lacks += _others(picture, node)
+    notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
+    notes += ["nobody looked at the host; a volume was proven there"] if proven else []
+    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
+
+
+def _others(picture: Picture, node: NodeFacts) -> Iterator[Lack]:
+    own = picture.daemon_set
     for provider in picture.other_providers.get(node.name, ()):
         message = (
             f"DaemonSet {provider} provides {picture.driver} here too; the two take each other's registration away"
         )
-        lacks.append(Lack("CSI-G30", "red", message, "remove one of them"))
-    notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
-    notes += ["nobody looked at the host; a volume was proven there"] if proven else []
-    return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
+        both = sorted({provider, *([f"{own.namespace}/{own.name}"] if own is not None else [])})
+        yield Lack(
+            "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, where it comes from"
+        )
 
 
 def _host(picture: Picture, rules: Rules, node: NodeFacts, host: HostFacts | None) -> Iterator[Lack]:

@@ -104,7 +104,7 @@ table { border-collapse: collapse; width: 100%; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td {
   text-align: left; vertical-align: top; padding: .45rem .8rem .45rem 0; border-top: 1px solid var(--line);
-  overflow-wrap: anywhere; min-width: 5rem;
+  overflow-wrap: anywhere; min-width: 7rem;
 }
 thead th { border-top: 0; color: var(--soft); font-weight: 600; font-size: .88rem; white-space: nowrap; }
 tbody th { font-weight: 500; min-width: 11rem; max-width: 22rem; }

@@ -8,11 +8,15 @@ The end of a run stands directly above the prompt, so what is well is only count
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections import defaultdict
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     NAMED,
+    Group,
     Limits,
+    Line,
     Table,
     View,
     look,
@@ -23,6 +27,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.table import render_ta
 
 # Lines of a table that a reader of a terminal is shown.
 SHOWN = Limits(whole=20, most=20)
+# What several workloads have in common, each with a claim of its own.
+_ITS_CLAIM = re.compile(r"^claim \S+ is")
 # Characters of a name before it is wrapped.
 _NAMES = 34
 
@@ -56,8 +62,14 @@ def render_terminal(report: Report, width: int = 100) -> str:
             for one in view.suppressed
         ]
         parts.append(render_table(("ACCEPTED", "ABOUT", "UNTIL", "REASON"), rows, width, _NAMES))
-    parts.append(verdict)
+    begin = f"\n{textwrap.fill(_begin(view.first[0]), width)}" if view.first else ""
+    parts.append(f"{verdict}{begin}")
     return "\n\n".join(parts)
+
+
+def _begin(group: Group) -> str:
+    help_ = group.helps[0]
+    return f"Begin with {group.id}: {plain(help_.remedy)} ({help_.about(plain, plain)})"
 
 
 def _steps(view: View, width: int) -> str:
@@ -74,7 +86,14 @@ def _steps(view: View, width: int) -> str:
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
     """The lines that are not well, and how many are."""
-    rows = [[plain(line.name), line.state, plain(line.because)] for line in table.lines if line.mark != "yes"]
+    alike: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in table.lines:
+        if line.mark != "yes":
+            alike[line.state, _ITS_CLAIM.sub("its claim is", line.because)].append(line)
+    rows = [
+        [", ".join(plain(one.name) for one in some), state, plain(reason if len(some) > 1 else some[0].because)]
+        for (state, reason), some in alike.items()
+    ]
     well = table.counts["yes"]
     if not rows:
         return f"{name}S: all {well:,} are well" if well else ""

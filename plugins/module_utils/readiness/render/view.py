@@ -9,6 +9,7 @@ say nothing but "well" become one line for all of a kind, and what was put toget
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 )
 
 Worst = Literal["blocker", "warning", "note", ""]
+_PART_OF_A_SECOND = re.compile(r"\.\d+")
 _WORST: tuple[Worst, ...] = (*SEVERITIES, "")
 
 Mark = Literal["no", "unknown", "watch", "yes"]
@@ -203,12 +205,12 @@ def look(report: Report, limits: Limits = PAGE) -> View:
             for name, version in (("Kubernetes", report.kubernetes), ("OpenShift", report.openshift))
             if version
         ),
-        taken_at=report.taken_at.replace("T", " ").replace("+00:00", " UTC"),
+        taken_at=_PART_OF_A_SECOND.sub("", report.taken_at).replace("T", " ").replace("+00:00", " UTC"),
         asked=_asked(report),
         verdict=report.verdict,
         headline=HEADLINES[report.verdict],
         answer=_answer(report, workloads),
-        first=tuple(group for group in groups if group.severity != "note" or group.doubt),
+        first=tuple(_steps(groups, report)),
         workloads=workloads,
         nodes=nodes,
         volumes=volumes,
@@ -220,8 +222,23 @@ def look(report: Report, limits: Limits = PAGE) -> View:
     )
 
 
-_COMES_BACK: Mapping[str, str] = {"yes": "comes back", "no": "does not", "unknown": "not known"}
-_NODE: Mapping[str, str] = {"yes": "works", "no": "does not", "unknown": "not known"}
+# What goes away by itself with what comes before it on the same object: nothing registers without a plugin that runs.
+_FOLLOWS: Mapping[str, frozenset[str]] = {"CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12"})}
+
+
+def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
+    """What to do, in order: everything that is more than a note and does not go away with another step."""
+    objects: dict[str, set[str]] = defaultdict(set)
+    for one in report.findings:
+        objects[one.id].add(one.object)
+    for group in groups:
+        before = {about for name in _FOLLOWS.get(group.id, ()) for about in objects[name]}
+        if (group.severity != "note" or group.doubt) and not (before and before >= objects[group.id]):
+            yield group
+
+
+_COMES_BACK: Mapping[str, str] = {"yes": "comes back", "no": "does not come back", "unknown": "not known"}
+_NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "not known"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
     "linux": "Linux",
@@ -364,7 +381,7 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
 def _volume(one: VolumeVerdict, about: _About) -> Line:
     mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in _WATCHED else "no"
     return Line(
-        name=one.volume,
+        name=one.volume or f"claim {one.claim}",
         mark="yes" if one.verdict in WELL else mark,
         state=one.verdict,
         because=one.because,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import os
@@ -54,6 +55,9 @@ def test_what_cannot_work_is_refused_by_name_and_before_anybody_is_contacted(tmp
     expected: list[tuple[dict[str, Any], str]] = [
         ({"target": {"kubernetes": "soon"}}, "target kubernetes"),
         ({"suppressions": [accepted]}, "expires is 'tomorrow', expected a day"),
+        ({"run": {"drivers": [{"driver": "nfs", "definition": []}]}}, "must be one of: aws_ebs"),
+        ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "ask it without target and pseudonyms"),
+        ({"run": {"drivers": []}, "pseudonyms": True}, "ask it without target and pseudonyms"),
         ({"snapshot_from": str(broken)}, f"{broken} cannot be read"),
         ({"snapshot_from": str(tmp_path / "none.json")}, "No such file"),
         ({"snapshot_from": str(empty)}, "this is no snapshot"),
@@ -76,6 +80,32 @@ def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: P
     assert result["failed"]
     assert f"cannot write the report to {place / 'below'}" in result["msg"]
     assert result["verdict"] in ("ready", "unknown")
+
+
+def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path: Path) -> None:
+    """On a cluster with a blocker of its own: only taking the driver from a node with volumes stops the run."""
+    world = SITUATIONS["a_raw_block_volume"].world()
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_bytes(saved(world.snapshot()))
+    plugin = copy.deepcopy(world.get("DaemonSet", "vsphere-csi-node-windows", "vmware-system-csi"))
+    del plugin["metadata"]["generation"]
+    asked = {"snapshot_from": str(snapshot), "fail_on": "blocked", "output_dir": str(tmp_path / "out")}
+    results = []
+    for pool in ({}, {"pool": "gold"}):
+        plugin["spec"]["template"]["spec"]["nodeSelector"].update(pool)
+        run = {"drivers": [{"driver": "vsphere", "definition": [copy.deepcopy(plugin)]}], "nodes": ["win-1", "win-2"]}
+        results.append({**asked, "run": run})
+    accepted = [{"id": "CSI-G03", "object": "Node win-*", "reason": "moved by hand", "expires": "2099-01-01"}]
+    quiet, refused, suppressed = tasks(tmp_path, *results, {**results[1], "suppressions": accepted})
+    assert (quiet["failed"], quiet["verdict"], quiet["blockers"]) == (False, "ready", [])
+    assert any("does not come back" in line for line in quiet["table"])
+    assert (refused["failed"], refused["reason"], refused["verdict"]) == (True, "not_ready", "blocked")
+    assert {one["id"] for one in refused["blockers"]} == {"CSI-G03"}
+    assert "CSI-G03 Node win-1, driver csi.vsphere.vmware.com" in refused["msg"]
+    assert suppressed["failed"] is False
+    assert "2 findings left out, as kubewin_suppressions says" in suppressed["table"]
+    # Nobody reads the report of something that has not happened as one of the cluster.
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_msgspec_it_can_be_imported_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,12 +131,36 @@ def test_a_server_that_is_ready_means_it(status: int, reason: str) -> None:
     assert clock.now < 1
 
 
-def test_a_server_that_never_gets_ready_is_not_waited_for_long() -> None:
-    made, dummy, clock = client(ApiError(403, FORBIDDEN))
+@pytest.mark.parametrize(("status", "least", "most"), [(403, 15, 20), (401, 5, 8)])
+def test_a_server_that_never_gets_ready_is_not_waited_for_long(status: int, least: int, most: int) -> None:
+    """Wrong credentials are refused for /readyz as well, so that they look like this."""
+    made, dummy, clock = client(ApiError(status, FORBIDDEN))
     with pytest.raises(ClusterError):
         made.get(kinds.NODE, "win-1")
-    assert 15 <= clock.now < 20
+    assert least <= clock.now < most
     assert dummy.asked
+
+
+def test_what_else_a_ready_server_forbids_is_believed_at_once() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, clock = client(refused, refused, Response(), refused)
+    for dummy in range(5):
+        with pytest.raises(ClusterError):
+            made.get(kinds.NODE, "win-1")
+    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 1
+    assert len(clock.slept) == 1
+
+
+def test_a_server_that_went_away_after_it_was_ready_is_doubted_again() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, dummy, clock = client(
+        refused, refused, Response(), ConnectionResetError("killed"), refused, refused, ApiError(500), Response(NODE)
+    )
+    with pytest.raises(ClusterError):
+        made.get(kinds.NODE, "win-1")
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert dummy.asked
+    assert clock.slept
 
 
 def test_lists_are_paged() -> None:

@@ -28,7 +28,7 @@ def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
         in text
     )
     assert (
-        "| Deployment shop/web | ✗ does not | claim shop/pv-2-claim: no driver on win-2 CSI-V20 | Windows | shop/pv-2-claim |"
+        "| Deployment shop/web | ✗ does not come back | claim shop/pv-2-claim: no driver on win-2 CSI-V20 | Windows | shop/pv-2-claim |"
         in text
     )
 

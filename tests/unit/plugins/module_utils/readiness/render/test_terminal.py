@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
-from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled
+from unit.plugins.module_utils.readiness.reports import finding, huge, node, report, troubled, volume, workload
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -23,14 +23,28 @@ def test_a_large_report_fits_too_and_stays_short() -> None:
     assert "(950 further nodes are well)" in lines
 
 
-def test_the_verdict_is_said_first_and_again_above_the_prompt() -> None:
-    lines = render_terminal(troubled(), 100).splitlines()
+def test_the_verdict_is_said_first_and_again_above_the_prompt_with_what_to_begin_with() -> None:
+    lines = render_terminal(troubled(), 200).splitlines()
     assert (
         lines[0]
-        == lines[-1]
+        == lines[-2]
         == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads does not come back, and of 1 it is not known."
     )
     assert lines[2] == "2 blockers, 1 warning, 1 note"
+    assert lines[-1] == (
+        "Begin with CSI-N44: Run enable_csi for the host of win-2. (Node win-2: ebs.csi.aws.com is not in its CSINode)"
+    )
+
+
+def test_the_same_reason_is_told_once_for_all_that_have_it() -> None:
+    why = "ebs.csi.aws.com does not work on win-1"
+    lost = [workload(f"Pod shop/{name}", "no", because=f"claim shop/{name} is SPLIT: {why}") for name in ("a", "b")]
+    alone = workload("Pod shop/c", "no", because="claim shop/c is DEAD: it is of another kind")
+    volumes = (volume("pv-a", "NATIVE_NO_DRIVER", because=why), volume("pv-b", "NATIVE_NO_DRIVER", because=why))
+    text = render_terminal(report(workloads=(*lost, alone), volumes=volumes), 160)
+    assert f"Pod shop/a, Pod shop/b   does not come back   its claim is SPLIT: {why}" in text
+    assert "Pod shop/c               does not come back   claim shop/c is DEAD: it is of another kind" in text
+    assert f"pv-a, pv-b   NATIVE_NO_DRIVER   {why}" in text
 
 
 def test_what_to_do_comes_before_the_tables_in_order() -> None:

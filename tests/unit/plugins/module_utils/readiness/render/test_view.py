@@ -210,3 +210,21 @@ class TestLongReports:
 def test_everything_that_can_be_asked_about_has_a_word() -> None:
     asked = Target(**{one.name: "x" for one in fields(Target)})
     assert look(report(target=asked)).asked.count(" x") == len(fields(Target))
+
+
+def test_what_goes_away_with_another_step_on_the_same_object_is_no_step_of_its_own() -> None:
+    on_1, on_2 = "Node win-1, driver ebs.csi.aws.com", "Node win-2, driver ebs.csi.aws.com"
+    crashes, absent = finding("CSI-G11", on_1), finding("CSI-G20", on_1)
+    shown = look(report(findings=(crashes, absent)))
+    assert [group.id for group in shown.first] == ["CSI-G11"]
+    assert [group.id for group in shown.groups] == ["CSI-G11", "CSI-G20"]
+    # Where nothing else explains it, it is.
+    shown = look(report(findings=(crashes, absent, finding("CSI-G20", on_2))))
+    assert [group.id for group in shown.first] == ["CSI-G11", "CSI-G20"]
+    assert [group.id for group in look(report(findings=(absent,))).first] == ["CSI-G20"]
+
+
+def test_a_claim_whose_volume_is_gone_has_a_line_by_its_own_name() -> None:
+    shown = look(report(volumes=(volume("", "UNKNOWN", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00"))
+    assert [line.name for line in shown.volumes.lines] == ["claim shop/lost"]
+    assert shown.taken_at == "2026-11-20 08:00:00 UTC"

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A report in a few lines, for the end of a run that asked for it on its way. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Limits, look
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
+
+MORE = "all of it, line by line: ansible-playbook kubewin.csi.preflight"
+# Findings that a refusal names.
+_REASONS = 10
+_ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml holds all that is needed"
+# In the report's own words: it works as it did before, and what is ahead of it is said elsewhere.
+_AS_BEFORE = frozenset({"SPLIT", "IN_TREE"})
+
+
+def render_brief(report: Report) -> tuple[str, ...]:
+    """How many volumes and workloads on Windows come back, which do not and why, what was not judged, where to read more."""
+    return tuple(plain(line) for line in (*_counts(report), *_not_back(report), *_besides(report), MORE))
+
+
+def render_refusal(own: Report) -> str:
+    """Why a run must not begin, with what helps; own: the report with the findings about it alone."""
+    worst = [one for one in own.findings if one.severity != "note"]
+    lines = ["Refused before the first change, because of what this run would do to volumes on Windows:"]
+    lines += [f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in worst[:_REASONS]]
+    if len(worst) > _REASONS:
+        lines.append(f"and {len(worst) - _REASONS:,} more")
+    lines.append("What is meant to be so is accepted by an entry in suppressions (kubewin_suppressions).")
+    return "\n".join((*lines, MORE[0].upper() + MORE[1:]))
+
+
+def _counts(report: Report) -> Iterator[str]:
+    volumes: dict[str, bool] = defaultdict(lambda: True)
+    for one in report.volumes:
+        volumes[one.volume or one.claim] &= one.verdict in WELL or one.verdict in _AS_BEFORE
+    workloads = look(report, Limits(0, 0)).workloads
+    back = workloads.counts["yes"]
+    yield (
+        f"{sum(volumes.values()):,} of {number(len(volumes), 'volume')} on Windows will be served, and "
+        f"{back:,} of {number(workloads.total, 'workload')} there will come back after a restart"
+        if volumes or workloads.total
+        else "no volume is used on Windows"
+    )
+
+
+def _not_back(report: Report) -> Iterator[str]:
+    for answer, words in (("no", "does not come back"), ("unknown", "is not known to come back")):
+        some = [one for one in report.workloads if one.comes_back == answer]
+        yield from (f"{one.workload} {words}: {one.because}" for one in some[:NAMED])
+        if len(some) > NAMED:
+            yield f"and {number(len(some) - NAMED, 'other workload')} {words}"
+
+
+def _besides(report: Report) -> Iterator[str]:
+    if report.unread:
+        rules = [one["rule"] for one in report.unread if one.get("rule")]
+        yield f"not judged, because it could not be read: {listed([one['resource'] for one in report.unread], 20)}"
+        if rules:
+            yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
+    yield from (f"{one.id} {one.object}: {one.message}" for one in report.findings if one.id == "CSI-R01")
+    if report.suppressed:
+        yield f"{number(len(report.suppressed), 'finding')} left out, as kubewin_suppressions says"

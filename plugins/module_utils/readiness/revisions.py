@@ -1,0 +1,71 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which template a node plugin's pods are of, where their generation does not say it. Pure.
+
+A template that was brought back has a new generation, and pods that always had it keep the old one. The DaemonSet controller
+tells them by a hash: it keeps each template as a ControllerRevision, makes the one that is used again the newest, and has done
+so when it says that it has observed the DaemonSet (pkg/controller/daemon/update.go, constructHistory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import PodSeen, TemplateSeen, controller_of
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import hash_of
+
+# Below it every driver's plugin has its own directory.
+_ANY_DRIVER = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionSeen:
+    """A template that something has or had. owner: "Kind/name". number: the newest has the highest. hash: of its pods."""
+
+    namespace: str
+    owner: str
+    number: int
+    hash: str
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> RevisionSeen:
+        """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
+        metadata = item["metadata"]
+        return cls(str(metadata["namespace"]), controller_of(metadata), int(item.get("revision") or 0), hash_of(item))
+
+
+def in_doubt(templates: Iterable[TemplateSeen], pods: Iterable[PodSeen]) -> tuple[TemplateSeen, ...]:
+    """Node plugins with a pod of another generation, which only their revisions can tell to be of an older template."""
+    plugins = {
+        (one.namespace, f"DaemonSet/{one.name}"): one
+        for one in templates
+        if one.plugin is not None and one.plugin.seen.serves_on_windows(_ANY_DRIVER)
+    }
+    found = {}
+    for pod in pods:
+        template = plugins.get((pod.namespace, pod.owner))
+        if template is None or template.plugin is None or pod.plugin is None:
+            continue
+        if not template.plugin.gate.made(pod.plugin):
+            found[template.key] = template
+    return tuple(found.values())
+
+
+def with_revisions(templates: Iterable[TemplateSeen], revisions: Iterable[RevisionSeen]) -> tuple[TemplateSeen, ...]:
+    """The templates, those that have revisions with the hash of the newest."""
+    newest: dict[tuple[str, str], RevisionSeen] = {}
+    for one in revisions:
+        known = newest.get((one.namespace, one.owner))
+        if known is None or known.number < one.number:
+            newest[one.namespace, one.owner] = one
+    return tuple(_with(one, newest.get((one.namespace, f"{one.kind}/{one.name}"))) for one in templates)
+
+
+def _with(template: TemplateSeen, newest: RevisionSeen | None) -> TemplateSeen:
+    plugin = template.plugin
+    if newest is None or plugin is None or not plugin.gate.observed:
+        return template
+    return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=newest.hash)))

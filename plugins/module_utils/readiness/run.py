@@ -1,0 +1,162 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run that deploys drivers would make of a cluster, and what of that has to stop it. Pure.
+
+The cluster is judged twice from one look: as it is, and as it would be once the run has done all it is about to do. What is
+wrong today because csi-proxy or a driver is not there yet is wrong no more in the second, and is why one runs it. What is
+wrong in both is no matter of the run and is only told. What stops it is what it would break, and what is wrong with the
+planned drivers' other halves, since without those no volume of theirs comes back whatever is deployed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    ClassSeen,
+    CsiNodeSeen,
+    DriverEntry,
+    DriverSeen,
+    HostSeen,
+    NodeSeen,
+    PluginTemplate,
+    PodSeen,
+    Snapshot,
+    TemplateSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Finding, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+
+# What deploying itself needs is decided by each driver's plan, which knows what the user allowed.
+_OF_THE_PLAN = "CSI-D"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is about to be done.
+
+    drivers: keys of the catalog. objects: what would be applied, as the API takes it. nodes: Windows nodes on which csi-proxy
+    would be proven.
+    """
+
+    drivers: tuple[str, ...]
+    objects: tuple[Mapping[str, Any], ...]
+    nodes: frozenset[str] = frozenset()
+
+
+def imagine(snapshot: Snapshot, run: Run) -> Snapshot:
+    """The snapshot as it would be taken after the run, all of it having worked."""
+    nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
+    made = {one.key: one for one in (_template(item) for item in _of(run, "DaemonSet"))}
+    pods = [pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made]
+    index = Index(replace(snapshot, nodes=nodes))
+    ids: dict[str, dict[str, str]] = {}
+    for template in made.values():
+        plugin = template.plugin
+        if plugin is None:
+            continue
+        for node in index.each(index.windows):
+            if why_not(plugin.gate, index.gate_node(node)) is None:
+                pods.append(_pod(template, plugin, node.name))
+                brought = [DRIVERS[key].name for key in run.drivers if plugin.seen.serves_on_windows(DRIVERS[key].name)]
+                ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
+    csi_nodes = {one.name: one for one in snapshot.csi_nodes}
+    csi_nodes |= {name: _registered(csi_nodes.get(name, CsiNodeSeen(name)), own) for name, own in ids.items()}
+    drivers = {one.name: one for one in map(DriverSeen.from_object, _of(run, "CSIDriver"))}
+    classes = {one.name: one for one in map(ClassSeen.from_object, _of(run, "StorageClass"))}
+    hosts = {one.node: one for one in snapshot.hosts}
+    return replace(
+        snapshot,
+        nodes=tuple(replace(node, node_ids={**ids.get(node.name, {}), **node.node_ids}) for node in nodes),
+        templates=(*(one for one in snapshot.templates if one.key not in made), *made.values()),
+        pods=tuple(pods),
+        csi_nodes=tuple(csi_nodes.values()),
+        drivers=tuple((drivers | {one.name: one for one in snapshot.drivers}).values()),
+        classes=tuple((classes | {one.name: one for one in snapshot.classes}).values()),
+        hosts=tuple((hosts | {name: _served(snapshot, name, hosts.get(name)) for name in run.nodes}).values()),
+    )
+
+
+def of_run(now: Report, then: Report, run: Run) -> Report:
+    """The report of the cluster as it would be, with those findings alone that are about the run."""
+    worst: dict[str, int] = {}
+    for one in now.findings:
+        worst[one.object] = min(worst.get(one.object, len(SEVERITIES)), SEVERITIES.index(one.severity))
+    theirs = frozenset(_halves(then, run))
+    findings = tuple(
+        one
+        for one in then.findings
+        if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_so(one, worst))
+    )
+    return replace(then, findings=findings)
+
+
+def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
+    """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
+    about, comma, driver = finding.object.partition(", driver ")
+    objects = (finding.object, f"Driver {driver}") if comma else (about,)
+    return min(worst.get(one, len(SEVERITIES)) for one in objects) <= SEVERITIES.index(finding.severity)
+
+
+def _halves(then: Report, run: Run) -> Iterator[str]:
+    """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
+    controllers = {name for key in run.drivers for name in DRIVERS[key].controller.deployments}
+    yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
+    yield from (
+        one.object
+        for one in then.findings
+        if one.object.startswith("Deployment ") and one.object.rpartition("/")[2] in controllers
+    )
+
+
+def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
+    return (item for item in run.objects if item["kind"] == kind)
+
+
+def _template(item: Mapping[str, Any]) -> TemplateSeen:
+    return TemplateSeen.from_object("DaemonSet", item)
+
+
+def _marked(node: NodeSeen) -> NodeSeen:
+    return replace(node, labels={**node.labels, PROVEN_LABEL: PROVEN_VALUE})
+
+
+def _registered(csi_node: CsiNodeSeen, ids: Mapping[str, str]) -> CsiNodeSeen:
+    new = tuple(DriverEntry(driver, told) for driver, told in ids.items() if csi_node.entry(driver) is None)
+    return replace(csi_node, drivers=csi_node.drivers + new)
+
+
+def _pod(template: TemplateSeen, plugin: PluginTemplate, node: str) -> PodSeen:
+    name = f"{template.name}-{node}"
+    return PodSeen(
+        namespace=template.namespace,
+        name=name,
+        node=node,
+        owner=f"DaemonSet/{template.name}",
+        host_process=plugin.host_process,
+        images=plugin.images,
+        plugin=PodFacts(name, node, ready=True, ready_since=None, deleting=False, template_generation=""),
+    )
+
+
+def _served(snapshot: Snapshot, node: str, seen: HostSeen | None) -> HostSeen:
+    """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
+    facts = HostFacts(
+        node=node,
+        observed_at=snapshot.hosts_at or snapshot.taken_at,
+        serving=True,
+        release="",
+        state="RUNNING",
+        reason="",
+        missing_pipes=(),
+        pipes=None,
+        boot_time=None,
+    )
+    return HostSeen(facts) if seen is None else replace(seen, facts=facts)
