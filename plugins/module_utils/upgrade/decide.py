@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    HARMLESS,
+    EMPTYING,
     TABLES,
     Entry,
     Journal,
@@ -122,7 +122,7 @@ def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
             waits += found.why
     active = [entry for entry in journal.nodes if entry.under_way]
     # What is handed out may take long; nodes that are being emptied are seen through before.
-    if handed and not any(entry.step in HARMLESS for entry in active):
+    if handed and not any(entry.step in EMPTYING for entry in active):
         kind = handed[0][0]
         return Hand(kind, tuple(name for what, name in handed if what == kind), journal)
     if active:
@@ -266,8 +266,8 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, rules: Rules) -> str
         return "no maintenance window is open (kubewin_upgrade_windows)"
     if rules.windows and open_for < timedelta(seconds=rules.budget):
         return (
-            f"the maintenance window closes in {open_for.total_seconds() / 60:.0f} minutes, and a node may take "
-            f"{rules.budget / 60:.0f} (kubewin_upgrade_node_timeout)"
+            f"the maintenance window closes in {open_for.total_seconds():.0f} s, and a node may take {rules.budget:.0f} "
+            "(kubewin_upgrade_node_timeout)"
         )
     return None
 
@@ -293,7 +293,7 @@ class _Node:
 
     def decide(self) -> Do | Hand | Wait:
         entry, node = self.entry, self.seen.nodes.get(self.entry.node)
-        if entry.step in HARMLESS and (entry.failed or (self.journal.stopping and not entry.by_itself)):
+        if entry.untouched and (entry.failed or (self.journal.stopping and not entry.by_itself)):
             return self._give_back(node)
         if node is None and entry.step not in ("hook", "back"):
             return self._failed(

@@ -23,8 +23,7 @@ TABLES: Mapping[Hook, tuple[Step, ...]] = {
     "tasks": ("waiting", "close", "drain", "hook", "back", "gate", "canary", "open", "workloads", "done"),
     "wmco": ("waiting", "close", "allow", "back", "gate", "canary", "open", "workloads", "done"),
 }
-# Nothing was changed on the node itself by then, so that it can be given back as it was.
-HARMLESS: frozenset[Step] = frozenset({"close", "drain"})
+EMPTYING: frozenset[Step] = frozenset({"close", "drain"})
 
 # The newest lines of what happened; a ConfigMap has an end.
 _KEPT = 200
@@ -96,11 +95,16 @@ class Entry:
         return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
 
     @property
+    def untouched(self) -> bool:
+        """Whether its turn has come and nothing was changed on the node itself yet, so that it can be given back as it was."""
+        return self.step in EMPTYING or (self.step == "hook" and self.tries == 0)
+
+    @property
     def under_way(self) -> bool:
         """Whether something is still to be done or waited for."""
         if self.failed:
-            # What failed before the node was touched is opened again; anything later stays as it is for people to look at.
-            return self.step in HARMLESS
+            # What failed later than that stays as it is, for people to look at.
+            return self.untouched
         return self.step not in ("waiting", "done")
 
 

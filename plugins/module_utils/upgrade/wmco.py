@@ -15,6 +15,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import at_least
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ALLOW, NodeNow
 
@@ -98,7 +99,9 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
             f"{found.now} brings no csi-proxy, so nothing can be proven before {target.wmco} (scenario {found.scenario})",
             _before(found) + "; where that cannot be, kubewin_upgrade_unproven_canary=true sends one node without volumes ahead",
         )  # fmt: skip
-    elif found.scenario in ("B", "E") and all(node.carries_volumes and node.version != target.wmco for node in nodes):
+    elif found.scenario in ("B", "E") and all(
+        node.carries_volumes and not at_least(node.version, target.wmco) for node in nodes
+    ):
         yield Finding(
             "CSI-U14", "blocker", "all Windows nodes",
             "each carries a workload with a volume, and the first one is upgraded before anything can be proven",
@@ -124,7 +127,7 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
             f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade takes it off when the node is done)",
         )  # fmt: skip
     if running and target.wmco and parse(running).release >= parse(target.wmco).release:
-        left = [node.name for node in nodes if node.version != target.wmco]
+        left = [node.name for node in nodes if not at_least(node.version, target.wmco)]
         if left:
             yield Finding(
                 "CSI-U20", "warning", "WMCO",
