@@ -414,11 +414,12 @@ class _Node:
 
     def _not_there(self, workload: Workload) -> str:
         now = self.seen.workloads.get(workload)
-        if now is None or now.ready >= min(workload.ready, now.wanted):
+        if now is None:
+            return f"{workload.title} was not looked at yet"
+        wanted = min(workload.ready, now.wanted)
+        if now.ready >= wanted:
             return ""
-        return f"{workload.title} has {now.ready} of {min(workload.ready, now.wanted)} pods Ready" + (
-            f" ({now.why})" if now.why else ""
-        )
+        return f"{workload.title} has {now.ready} of {wanted} pods Ready" + (f" ({now.why})" if now.why else "")
 
     # What they are made of
 
