@@ -24,13 +24,17 @@ NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 
 
 class Pages:
-    """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is told in warnings."""
+    """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is told in warnings.
+
+    written: whether it was written to.
+    """
 
     def __init__(self, client: Client, namespace: str, name: str, folder: Path | None) -> None:
         self._client, self._namespace, self._folder = client, namespace, folder
         self._name = name
         self._version: str | None = None
         self.warnings: list[str] = []
+        self.written = False
 
     @property
     def place(self) -> str:
@@ -86,6 +90,7 @@ class Pages:
                 self._meet(kept)
                 continue
             self._version = made["metadata"]["resourceVersion"]
+            self.written = True
             self._copy(data)
             return kept
         raise ClusterError(

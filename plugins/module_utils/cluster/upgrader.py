@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
@@ -144,19 +147,23 @@ class Watcher:
                     continue
         return str(max(found, key=lambda version: version.release)) if found else ""
 
-    def taint_is_tolerated(self, driver: str, daemon_sets: Iterable[tuple[str, Object]]) -> list[str]:
-        """DaemonSets of a driver's plugin that our taint would keep off a node where they are now."""
+    def kept_off(self, drivers: Iterable[str]) -> list[str]:
+        """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""
         taint = Taint(TAINT, "", "NoSchedule")
         nodes = [NodeFacts.from_object(item) for item in self._nodes().values()]
-        refused = []
-        for name, item in daemon_sets:
+        names = [DRIVERS[key].name for key in drivers]
+        found = []
+        for item in self._client.list(kinds.DAEMON_SET).items if names else ():
+            seen = DaemonSetSeen.from_object(item)
+            if not any(seen.serves_on_windows(name) for name in names):
+                continue
             facts = DaemonSetFacts.from_object(item)
-            for node in nodes:
-                tainted = NodeFacts(node.name, node.labels, (*node.taints, taint))
-                if why_not(facts, node) is None and why_not(facts, tainted) is not None:
-                    refused.append(f"{name} ({driver})")
-                    break
-        return refused
+            if any(
+                why_not(facts, node) is None and why_not(facts, replace(node, taints=(*node.taints, taint))) is not None
+                for node in nodes
+            ):
+                found.append(f"{seen.namespace}/{seen.name}")
+        return found
 
     def picture(self, claims: Iterable[str] = ()) -> Picture:
         """The volumes of pods on Windows nodes and of these claims, and the nodes' releases."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Entry, Journal
 
 _WORDS = {
     "waiting": "its turn has not come",
@@ -19,6 +19,18 @@ _WORDS = {
     "open": "is being opened for workloads",
     "workloads": "its workloads are awaited",
     "done": "is done",
+}
+
+_DOES = {
+    "close": "closed for workloads",
+    "drain": "emptied",
+    "allow": "allowed to WMCO",
+    "hook": "changed by the tasks",
+    "back": "awaited back",
+    "gate": "gated",
+    "canary": "a volume proven",
+    "open": "opened",
+    "workloads": "its workloads awaited",
 }
 
 
@@ -39,6 +51,19 @@ def told(journal: Journal) -> str:
             "Confirmed: " + ", ".join(f"{name} at {when}" for name, when in sorted(journal.confirmed.items())),
         ]
     return "\n".join([*lines, "", "What happened:", *(f"  {line}" for line in journal.happened)]) + "\n"
+
+
+def plan_of(journal: Journal) -> list[str]:
+    """What is to come, a line for each batch."""
+    lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
+    for number in sorted({entry.batch for entry in journal.nodes}):
+        names = ", ".join(
+            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.step})"
+            for entry in journal.nodes
+            if entry.batch == number
+        )
+        lines.append(f"{'canary' if number == 0 else f'batch {number}'}: {names}")
+    return [*lines, f"each: {', then '.join(_DOES[step] for step in TABLES[journal.hook] if step in _DOES)}"]
 
 
 def _line(entry: Entry) -> str:

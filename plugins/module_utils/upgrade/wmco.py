@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import at_least
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ALLOW, NodeNow
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ALLOW, TAINT, NodeNow
 
 # A, D: csi-proxy is there before and after. B, E: only after. C: only before. none: neither, nothing changes for volumes.
 Scenario = Literal["A", "B", "C", "D", "E", "none"]
@@ -135,3 +135,12 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
                 "once and without waiting",
                 "nothing: they are observed and proven; next time run this before the InstallPlan is approved",
             )  # fmt: skip
+
+
+def plugin_kept_off(daemon_set: str) -> Finding:
+    """A node plugin that our taint would keep away."""
+    return Finding(
+        "CSI-U15", "blocker", f"DaemonSet {daemon_set}",
+        f"it does not tolerate {TAINT}:NoSchedule, with which a node is kept closed until its volumes are proven",
+        "add the toleration {key: " + TAINT + ", operator: Exists} to it",
+    )  # fmt: skip
