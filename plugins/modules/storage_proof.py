@@ -71,7 +71,9 @@ options:
     type: str
     default: ''
   tolerations:
-    description: Tolerations of the pods besides those for taints that only say Windows.
+    description:
+      - Tolerations of the pods besides those for taints that only say Windows. With one for C(node.kubernetes.io/unschedulable)
+        cordoned nodes are proven, too.
     type: list
     elements: dict
     default: []
