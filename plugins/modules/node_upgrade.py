@@ -413,7 +413,9 @@ class Upgrade:
         waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
         if waiting and self.wishes.hook != "wmco":
             for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in seen.nodes):
-                empty = drain(seen.nodes[entry.node].pods, {}, seen.now, delete_unowned=self._params["delete_unowned"])
+                empty = drain(
+                    seen.nodes[entry.node].pods or (), {}, seen.now, delete_unowned=self._params["delete_unowned"]
+                )
                 lines += [f"{entry.node}: {why}" for why in empty.never]
                 lines += self.worker.rehearse(entry.node, empty.left)
         return {

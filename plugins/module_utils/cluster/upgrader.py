@@ -20,8 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import D
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, reached
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Claimed, NodeWas, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
     ALLOW,
@@ -60,14 +60,13 @@ class Watcher:
         self._check()
         listed = self._nodes()
         plain = {name: NodeNow.from_object(item) for name, item in listed.items()}
-        wanted = _pods_of(journal, plain)
+        wanted = whose_pods(journal, plain)
         nodes = {name: self._node(item) if name in wanted else plain[name] for name, item in listed.items()}
-        awaited = [one for entry in journal.nodes if entry.step in ("open", "workloads") for one in entry.workloads]
         now = time.monotonic()
         return Seen(
             now=self._client.now(),
             nodes=nodes,
-            workloads={one: self._workload(one) for one in dict.fromkeys(awaited)},
+            workloads={one: self._workload(one) for one in whose_return(journal)},
             refused={uid: why for uid, (when, why) in self._refused.items() if now - when < _EVICT_AGAIN},
             cluster=self._cluster(journal)
             if wanted or not any(entry.under_way for entry in journal.nodes)
@@ -187,21 +186,6 @@ class Watcher:
             for key, item in sorted(found.items())
         }
         return Picture(claimed, {name: NodeWas(node.kubelet, node.version) for name, node in nodes.items()})
-
-
-def _pods_of(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
-    """Nodes whose pods the next step is decided from."""
-    wanted = {entry.node for entry in journal.nodes if entry.step == "drain"}
-    waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
-    if waiting and not any(entry.under_way for entry in journal.nodes):
-        first = min(entry.batch for entry in waiting)
-        wanted |= {entry.node for entry in waiting if entry.batch == first}
-    return (wanted | {entry.node for entry in waiting if _begins(journal, entry, nodes)}) & set(nodes)
-
-
-def _begins(journal: Journal, entry: Entry, nodes: Mapping[str, NodeNow]) -> bool:
-    node = nodes.get(entry.node)
-    return node is not None and (node.upgrading or reached(node, journal.target))
 
 
 class Worker:

@@ -82,7 +82,9 @@ def _rank(node: NodeNow, wishes: Wishes, unproven: bool) -> tuple[bool, bool, bo
     unproven: the first node to change is upgraded before anything can be proven, so that it must have no volume.
     """
     given = (
-        wishes.nodes.index(node.name) if wishes.nodes else len(node.attached) + sum(pod.volumes for pod in node.pods)
+        wishes.nodes.index(node.name)
+        if wishes.nodes
+        else len(node.attached) + sum(pod.volumes for pod in node.pods or ())
     )
     there, volumes = reached(node, wishes.target), unproven and node.carries_volumes
     return not there, volumes, node.name != wishes.canary, given, node.name

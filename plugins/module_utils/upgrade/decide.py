@@ -9,6 +9,7 @@ that says what may have been done.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -133,6 +134,23 @@ def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
     return _next_batch(journal, seen, rules, now)
 
 
+def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
+    """Nodes whose pods have to be looked at for the next decision."""
+    wanted = {entry.node for entry in journal.nodes if entry.step in EMPTYING}
+    waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
+    if waiting and not any(entry.under_way for entry in journal.nodes):
+        first = min(entry.batch for entry in waiting)
+        wanted |= {entry.node for entry in waiting if entry.batch == first}
+    begins = {entry.node for entry in waiting if entry.node in nodes and _begins(journal, entry, nodes[entry.node])}
+    return (wanted | begins) & set(nodes)
+
+
+def whose_return(journal: Journal) -> tuple[Workload, ...]:
+    """Workloads that have to be looked at for the next decision."""
+    opened = [entry for entry in journal.nodes if entry.step in ("open", "workloads")]
+    return tuple(dict.fromkeys(one for entry in opened for one in entry.workloads))
+
+
 def notice(journal: Journal, seen: Seen) -> Journal:
     """With what happened without us: nodes that changed, or began to change, by themselves, and nodes that went."""
     for entry in journal.nodes:
@@ -143,7 +161,7 @@ def notice(journal: Journal, seen: Seen) -> Journal:
             why = "the Node is gone; nothing is done for it"
             journal = journal.put(replace(entry.at("done", seen.now, why), began=stamp(seen.now)), seen.now)
             continue
-        if not (reached(node, journal.target) or _wmco_began(journal, entry, node)):
+        if not _begins(journal, entry, node):
             continue
         began = replace(entry.begun(seen.now), by_itself=True, workloads=node.workloads)
         if journal.hook == "wmco":
@@ -154,9 +172,10 @@ def notice(journal: Journal, seen: Seen) -> Journal:
     return journal
 
 
-def _wmco_began(journal: Journal, entry: Entry, node: NodeNow) -> bool:
-    """WMCO upgrades nodes without attached volumes at once, whatever anybody thinks of the order."""
-    return journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
+def _begins(journal: Journal, entry: Entry, node: NodeNow) -> bool:
+    """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
+    moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
+    return moves or reached(node, journal.target)
 
 
 def reached(node: NodeNow, target: Target) -> bool:
@@ -226,6 +245,8 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
                 f"kubewin_upgrade_confirmed={name} to go on"
             )
             return Rest(why, replace(journal, state="resting", why=why, held_since=""))
+    if any(seen.nodes[entry.node].pods is None for entry in batch):
+        return Wait((), journal)
     journal = replace(journal, state="open", why="", held_since="")
     for entry in batch:
         journal = journal.put(replace(entry.begun(now), workloads=seen.nodes[entry.node].workloads), now)
@@ -331,6 +352,8 @@ class _Node:
         if not node.cordoned:
             # Somebody lifted it; pods would come back as fast as they leave.
             return self._moved("close")
+        if node.pods is None:
+            return self._wait("its pods are looked at")
         found = drain(node.pods, self.seen.refused, self.seen.now, delete_unowned=self.rules.delete_unowned)
         if found.never:
             return self._failed("CSI-U03", "; ".join(found.never), "see there, then run again")

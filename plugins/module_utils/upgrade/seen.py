@@ -81,7 +81,7 @@ class PodNow:
 
 @dataclass(frozen=True, slots=True)
 class NodeNow:
-    """A Windows Node. attached: names of volumes, as its status tells them. pods: empty where nobody has to know.
+    """A Windows Node. attached: names of volumes, as its status tells them. pods: None where they were not looked at.
 
     tainted: by us. cordoned_for: what our annotation says. version, desired: WMCO's. allowed, upgrading, blocked: its labels.
     """
@@ -99,12 +99,12 @@ class NodeNow:
     upgrading: bool = False
     blocked: bool = False
     attached: tuple[str, ...] = ()
-    pods: tuple[PodNow, ...] = ()
+    pods: tuple[PodNow, ...] | None = None
     workloads: tuple[Workload, ...] = ()
 
     @classmethod
     def from_object(
-        cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] = (), workloads: tuple[Workload, ...] = ()
+        cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] | None = None, workloads: tuple[Workload, ...] = ()
     ) -> NodeNow:
         """Read a core/v1 Node."""
         facts = NodeFacts.from_object(node)
@@ -136,7 +136,7 @@ class NodeNow:
     @property
     def carries_volumes(self) -> bool:
         """Whether a workload has a volume there."""
-        return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods)
+        return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def plan_of(journal: Journal) -> list[str]:
 
 
 def _line(entry: Entry) -> str:
-    said = f"failed with {entry.failed} while it {_WORDS[entry.step]}" if entry.failed else _WORDS[entry.step]
+    said = f"failed at {entry.step} ({entry.failed})" if entry.failed else _WORDS[entry.step]
     since = f" since {entry.since}" if entry.since else ""
     notes = [entry.why] if entry.why else []
     notes += ["it began by itself"] if entry.by_itself else []

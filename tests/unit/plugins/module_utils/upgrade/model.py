@@ -15,7 +15,14 @@ from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Wishes, begin, returned, take_up
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Do, Hand, Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Decision,
+    Do,
+    Hand,
+    Rules,
+    whose_pods,
+    whose_return,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     Journal,
@@ -197,13 +204,21 @@ class World:
 
     def look(self, journal: Journal) -> Seen:
         self.event(self._time)
-        return self.see()
+        seen = self.see()
+        looked = whose_pods(journal, seen.nodes)
+        nodes = {
+            name: node if name in looked else replace(node, pods=None, workloads=())
+            for name, node in seen.nodes.items()
+        }
+        return replace(
+            seen, nodes=nodes, workloads={one: WorkloadNow(1, self._ready(one)) for one in whose_return(journal)}
+        )
 
     def see(self) -> Seen:
+        """Everything, as a run looks at its beginning."""
         return Seen(
             now=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
-            workloads={one: WorkloadNow(1, self._ready(one)) for one in self.names},
             refused=dict(self.refused),
             cluster=ClusterNow(wmco=self.running),
         )
