@@ -540,7 +540,8 @@ def main() -> None:
         if not params["term"]:
             upgrade.refuse()
         if ansible.check_mode:
-            ansible.exit_json(changed=True, **upgrade.plan())
+            planned = upgrade.plan()
+            ansible.exit_json(changed=planned["turns"] > 0, **planned)
         result, journal = upgrade.go_on()
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused")

@@ -10,18 +10,18 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import also_holds, applied, connect, install_csi_proxy, label
 from integration.playbooks import ROOT, Run, play, start
 from integration.storage import NAMESPACE, a_namespace, claim, phase, run, storage_class
-from integration.upgrading import kubelet
+from integration.upgrading import kubelet, upgrade
 from lab import handle
 from lab.handle import Lab, eventually
 
@@ -161,40 +161,152 @@ def well(lab: Lab, version: str) -> None:
         assert (code, text.strip()) == (0, f"{name} was here"), errors
 
 
-def result(run: Run) -> dict[str, Any]:
-    """Of the last call."""
-    found = [event["result"] for event in run.events if event["action"].endswith("node_upgrade") and "result" in event]
-    answer: dict[str, Any] = found[-1]
-    return answer
+def killed(lab: Lab, wanted: dict[str, Any], events: int, record: Path) -> bool:
+    """A run that is killed, with all that came of it, once it has said so much; False when it ended before."""
+    process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+    eventually(lambda: len(read(record)) >= events or process.poll() is not None, f"{events} events", timeout=120)
+    ended = process.poll() is not None
+    for member in family(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+    screen, _nothing = process.communicate()
+    assert not ended or process.returncode == 0, screen
+    return not ended
 
 
-def test_nodes_are_upgraded_by_their_owners_tasks_one_by_one(ready: Lab, tasks: Path, tmp_path: Path) -> None:
-    wanted = given(ready, "first", "1.37", tasks, tmp_path / "kept")
+def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
+    """Whatever a dead run left: each cordon is ours, is in the journal, and is the only one."""
+    closed = cordoned(lab)
+    assert set(closed.values()) <= {f"upgrade {name}"}
+    assert len(closed) <= 1
+    if closed:
+        steps = {entry["node"]: entry["step"] for entry in journal(lab, name)["nodes"]}
+        assert not {steps[node] for node in closed} & {"waiting", "done"}
+
+
+def killed_and_resumed(lab: Lab, tasks: Path, folder: Path, version: str, kills: int, seed: int) -> Run:
+    """An upgrade whose runs are killed at random until it was often enough, and the run that ends it."""
+    print(f"seed {seed}")
+    chance, name = random.Random(seed), f"killed-{version}"
+    wanted = given(lab, name, version, tasks, folder / "kept")
+    for number in range(kills):
+        events = chance.randrange(4, 40)
+        was = killed(lab, wanted, events, folder / f"{number}.jsonl")
+        nothing_is_closed_unsaid(lab, name)
+        print(f"kill {number + 1} after event {events}: {'killed' if was else 'it had ended'}")
+    done = play(PLAYBOOK, "localhost,", variables=wanted)
+    assert done.code == 0, done.screen
+    well(lab, version)
+    assert journal(lab, name)["state"] == "finished"
+    return done
+
+
+def test_an_upgrade_by_its_owners_tasks_survives_runs_that_are_killed(ready: Lab, tasks: Path, tmp_path: Path) -> None:
+    wanted = given(ready, "killed-1.37", "1.37", tasks, tmp_path / "kept")
     look = play(PLAYBOOK, "localhost,", "--check", variables=wanted)
     assert look.code == 0, look.screen
     assert (
         "each: closed for workloads, then emptied, then changed by the tasks, then awaited back, then gated"
         in look.screen
     )
-    assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-first")
+    assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-killed-1.37")
 
-    begun = time.monotonic()
-    done = play(PLAYBOOK, "localhost,", variables=wanted)
-    print(f"whole upgrade: {time.monotonic() - begun:.0f} s")
-    assert done.code == 0, done.screen
-    well(ready, "1.37")
-    kept = journal(ready, "first")
-    assert kept["state"] == "finished"
-    assert [entry["tries"] for entry in kept["nodes"]] == [1, 1, 1]
+    done = killed_and_resumed(ready, tasks, tmp_path, "1.37", kills=5, seed=random.SystemRandom().randrange(10**6))
     assert "2 of 2 volumes of Windows workloads are the same as before" in done.screen
     assert "win-1: kubelet v1.36.3 -> v1.37.0" in done.screen
+    kept = ready.api.get(f"{JOURNALS}/kubewin-upgrade-killed-1.37")["data"]
     for which in ("json", "txt"):
-        copy = (tmp_path / "kept" / f"upgrade-first.{which}").read_text(encoding="utf-8")
-        assert copy == ready.api.get(f"{JOURNALS}/kubewin-upgrade-first")["data"][f"journal.{which}"]
-    told = ready.api.get(f"{JOURNALS}/kubewin-upgrade-first")["data"]["journal.txt"]
-    assert "win-3 (batch" in told
-    assert "Z win-1: canary" in told
+        assert (tmp_path / "kept" / f"upgrade-killed-1.37.{which}").read_text(encoding="utf-8") == kept[
+            f"journal.{which}"
+        ]
+    assert "): is done since" in kept["journal.txt"]
+    assert "Z win-1: canary" in kept["journal.txt"]
 
     again = play(PLAYBOOK, "localhost,", variables=wanted)
     assert again.code == 0, again.screen
     assert again.changed == []
+
+
+@pytest.mark.torture
+def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path: Path) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    for number in range(8):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        killed_and_resumed(ready, tasks, folder, f"1.{40 + number}", kills=5, seed=seed + number)
+
+
+def test_a_node_is_waited_for_and_a_second_run_and_a_stubborn_budget_are_named(ready: Lab, tmp_path: Path) -> None:
+    """With hook none its owner upgrades the node once it is empty, here while the run waits."""
+    name = DATABASES[0]
+    (pod,) = ready.pods(f"app={name}", NAMESPACE)
+    node = pod["spec"]["nodeName"]
+    wanted = given(ready, "by-hand", "1.60", None, None, kubewin_upgrade_nodes=[node])
+    record = tmp_path / "record.jsonl"
+    with never_evicted(ready, name):
+        process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+        eventually(lambda: told(ready, "by-hand", f"{name}-0 may not be evicted"), "the budget is named", timeout=90)
+        second = play(PLAYBOOK, "localhost,", variables={**wanted, "kubewin_upgrade_name": "another"})
+    assert second.code != 0
+    (refused,) = [event["result"] for event in second.failures]
+    assert refused["reason"] == "locked"
+    assert f"another run is at an upgrade of this cluster: {os.uname().nodename}/" in refused["msg"]
+    assert "gave its last sign of life" in refused["msg"]
+    eventually(lambda: told(ready, "by-hand", "its kubelet is v1."), "it waits for the node", timeout=60)
+    upgrade(ready, node, "v1.60.0")
+    done = finish(process, record)
+    assert done.code == 0, done.screen
+    assert kubelet(ready, node) == "v1.60.0"
+    assert cordoned(ready) == {}
+    assert not ready.api.ok(LEASE)
+
+
+@contextlib.contextmanager
+def never_evicted(lab: Lab, name: str) -> Iterator[None]:
+    """A budget of somebody who did not think of upgrades."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"{name}-stays"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}},
+    }
+    path = f"{BUDGETS}/{name}-stays"
+    lab.api.ensure(BUDGETS, body)
+    eventually(lambda: (lab.api.get(path).get("status") or {}).get("currentHealthy") == 1, "the budget counts")
+    try:
+        yield
+    finally:
+        lab.api.gone(path)
+
+
+def told(lab: Lab, name: str, words: str) -> bool:
+    """Whether the journal says so to people."""
+    path = f"{JOURNALS}/kubewin-upgrade-{name}"
+    return lab.api.ok(path) and words in lab.api.get(path)["data"]["journal.txt"]
+
+
+def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready: Lab) -> None:
+    name = DATABASES[1]
+    (pod,) = ready.pods(f"app={name}", NAMESPACE)
+    node = pod["spec"]["nodeName"]
+    options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
+    with never_evicted(ready, name):
+        looked = upgrade_of(ready, **options).plan()
+        stopped, journal_of = upgrade_of(ready, **options).go_on()
+    refusal = f"pod {NAMESPACE}/{name}-0 may not be evicted"
+    assert any(
+        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in looked["plan"]
+    )
+    assert stopped["outcome"] == "stopped"
+    assert journal_of.stopping is not None
+    assert journal_of.stopping.id == "CSI-U03"
+    assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in journal_of.stopping.message
+    assert cordoned(ready) == {}
+    assert not ready.api.ok(LEASE)
+
+
+def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
+    """The module's work in this process, as the lab's account."""
+    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
+    params = {**defaults, "holder": holder_of(os.getpid()), **options}
+    return Upgrade(connect(lab.state.kubeconfigs["kubewin"]), params, threading.Event())

@@ -291,16 +291,6 @@ class Client:
             body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
         ).body  # fmt: skip
 
-    def create(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
-        """Create an object that must not exist yet: ClusterError conflict when it does, also from a try before."""
-        metadata = definition["metadata"]
-        namespace = metadata.get("namespace")
-        return self._json(
-            "create", kind, namespace, metadata["name"], "POST", kind.path(namespace),
-            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
-            **({"dry_run": "All"} if dry_run else {}),
-        ).body  # fmt: skip
-
     def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
         """Evict the pod that was seen; answers with why its disruption budget does not allow that now, empty when it is told to go.
 

@@ -102,7 +102,13 @@ class Pages:
         if self._version is None:
             metadata = {"name": self._object, "namespace": self._namespace, "labels": labels}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-            return self._client.create(kinds.CONFIG_MAP, body, dry_run=False)
+            self._client.create(body)
+            live = self._client.get(kinds.CONFIG_MAP, self._object, self._namespace)
+            if live is None or (live.get("data") or {}).get(_JSON) != data[_JSON]:
+                raise ClusterError(
+                    f"ConfigMap {self._namespace}/{self._object} was made by somebody else", "conflict", 409
+                )
+            return live
         body = {"metadata": {"resourceVersion": self._version, "labels": labels}, "data": data}
         return self._client.patch(kinds.CONFIG_MAP, self._object, self._namespace, body, FIELD_MANAGER)
 

@@ -38,15 +38,16 @@ class UpgradeLease:
 
     def take(self) -> None:
         """Take it, or go on with it. ClusterError locked when another run lives."""
-        for _again in range(3):
+        for _again in range(5):
             live = self._client.get(kinds.LEASE, NAME, self._namespace)
             try:
                 if live is None:
-                    made = self._client.create(kinds.LEASE, self._definition(), dry_run=False)
-                else:
-                    self._refuse(live)
-                    self._version = live["metadata"]["resourceVersion"]
-                    made = self._renew(AT_WORK)
+                    # Somebody may be quicker; whose it is shows with the next look.
+                    self._client.create(self._definition())
+                    continue
+                self._refuse(live)
+                self._version = live["metadata"]["resourceVersion"]
+                made = self._renew(AT_WORK)
             except ClusterError as error:
                 if error.status not in (404, 409) or error.reason == "locked":
                     raise

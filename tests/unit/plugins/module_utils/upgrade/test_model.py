@@ -209,7 +209,7 @@ def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world = kubelets(rules=Rules(budget=60, windows=(read("20:00-20:02", "UTC"),)))
     decision = world.run()
     assert isinstance(decision, Rest)
-    assert "the maintenance window closes in 30 s, and a node may take 60" in decision.why
+    assert " s, and a node may take 60 (kubewin_upgrade_node_timeout)" in decision.why
     assert world.hooked == ["win-3", "win-1"]
     assert not any(box.cordoned for box in world.boxes.values())
     world.now = BEGAN + timedelta(days=1)
