@@ -239,6 +239,10 @@ plan:
   returned: in check mode
   type: list
   elements: str
+locked:
+  description: In check mode, which other run is at an upgrade of this cluster now; empty when none is.
+  returned: in check mode
+  type: str
 findings:
   description: What is worth knowing, and at the end what is not as it was.
   returned: always, once the journal was read
@@ -418,11 +422,8 @@ class Upgrade:
                 )
                 lines += [f"{entry.node}: {why}" for why in empty.never]
                 lines += self.worker.rehearse(entry.node, empty.left)
-        return {
-            **self._told(journal, "planned"),
-            "plan": lines,
-            "findings": [one.as_dict() for one in self.findings(seen)],
-        }
+        findings = [one.as_dict() for one in self.findings(seen)]
+        return {**self._told(journal, "planned"), "plan": lines, "locked": self.lease.others(), "findings": findings}
 
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Take up or begin, and go on."""

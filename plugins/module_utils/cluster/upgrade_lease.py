@@ -59,6 +59,15 @@ class UpgradeLease:
             "another run began an upgrade of this cluster at the same moment; let that one end", "locked", 409
         )
 
+    def others(self) -> str:
+        """Who else is at it, empty when nobody is."""
+        live = self._client.get(kinds.LEASE, NAME, self._namespace)
+        try:
+            self._refuse(live or {})
+        except ClusterError as error:
+            return str(error)
+        return ""
+
     def _refuse(self, live: dict[str, Any]) -> None:
         spec = live.get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
