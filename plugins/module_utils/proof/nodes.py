@@ -68,7 +68,7 @@ def _says_windows(taint: Taint) -> bool:
 def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
     """Why no pod of a proof may go to a node, with what helps; empty when it may."""
     facts = node.facts
-    if facts.cordoned and not any(tolerates(one, _CORDON) for one in tolerations):
+    if facts.cordoned and not any(covers(one, _CORDON) for one in tolerations):
         return f"it is cordoned; kubectl uncordon {node.name} when that is over"
     if not facts.ready:
         because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
