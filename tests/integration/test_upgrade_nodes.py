@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import also_holds, applied, connect, install_csi_proxy, label
@@ -24,9 +25,11 @@ from integration.playbooks import ROOT, Run, family, finish, play, read, start
 from integration.storage import NAMESPACE, a_namespace, claim, phase, run, storage_class
 from integration.upgrading import kubelet, upgrade
 from lab import handle
+from lab.cluster import access
 from lab.handle import Lab, eventually
 
 PLAYBOOK = "playbooks/upgrade.yml"
+PREFLIGHT = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
 NODES = ("win-1", "win-2", "win-3")
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
@@ -48,6 +51,9 @@ def ready() -> Iterator[Lab]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(also_holds(lab, "kubewin-csi-proof"))
         stack.enter_context(also_holds(lab, "kubewin-csi-upgrade"))
+        for role in yaml.safe_load_all(PREFLIGHT.read_text(encoding="utf-8")):
+            lab.api.ensure(f"{access.RBAC}/clusterroles", role)
+        stack.enter_context(also_holds(lab, "kubewin-preflight"))
         stack.enter_context(a_namespace(lab))
         fast = storage_class(lab, "fast", DRIVER)
         for name in DATABASES:
@@ -234,7 +240,9 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
         killed_and_resumed(ready, tasks, folder, f"1.{40 + number}", kills=5, seed=seed + number)
 
 
-def test_a_node_is_waited_for_and_a_second_run_and_a_stubborn_budget_are_named(ready: Lab, tmp_path: Path) -> None:
+def test_a_node_is_waited_for_and_a_second_run_and_a_stubborn_budget_are_named(
+    ready: Lab, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """With hook none its owner upgrades the node once it is empty, here while the run waits."""
     name = DATABASES[0]
     (pod,) = ready.pods(f"app={name}", NAMESPACE)
@@ -243,6 +251,7 @@ def test_a_node_is_waited_for_and_a_second_run_and_a_stubborn_budget_are_named(r
     record = tmp_path / "record.jsonl"
     with never_evicted(ready, name):
         process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+        request.addfinalizer(process.kill)
         eventually(lambda: told(ready, "by-hand", f"{name}-0 may not be evicted"), "the budget is named", timeout=90)
         second = play(PLAYBOOK, "localhost,", variables={**wanted, "kubewin_upgrade_name": "another"})
     assert second.code != 0

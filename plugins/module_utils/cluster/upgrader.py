@@ -36,8 +36,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
 
 _WINDOWS = "kubernetes.io/os=windows"
 _SETS: Mapping[str, Kind] = {"Deployment": kinds.DEPLOYMENT, "StatefulSet": kinds.STATEFUL_SET}
-# github.com/openshift/windows-machine-config-operator: pkg/servicescm/servicescm.go
-_SERVICES = "windows-services-"
+# Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
+_OPERATOR = "windows-machine-config-operator.v"
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
 
@@ -135,16 +135,13 @@ class Watcher:
         return ClusterNow(openshift, failing, wmco)
 
     def wmco(self) -> str:
-        """The release of WMCO that runs: it keeps a ConfigMap of its services, called like itself. Empty when there is none."""
+        """The release of WMCO that OLM has installed, empty when there is none."""
         found = []
-        for item in self._client.list(kinds.CONFIG_MAP, self._operator).items:
-            name = item["metadata"]["name"]
-            if name.startswith(_SERVICES):
-                try:
-                    found.append(parse(name[len(_SERVICES) :]))
-                except ValueError:
-                    continue
-        return str(max(found, key=lambda version: version.release)) if found else ""
+        for item in self._client.list(kinds.CLUSTER_SERVICE_VERSION, self._operator).items:
+            spec, status = item.get("spec") or {}, item.get("status") or {}
+            if item["metadata"]["name"].startswith(_OPERATOR) and status.get("phase") == "Succeeded":
+                found.append(str(spec.get("version", "")))
+        return max(found, key=lambda version: parse(version).release, default="")
 
     def kept_off(self, drivers: Iterable[str]) -> list[str]:
         """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""

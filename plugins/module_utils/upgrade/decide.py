@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
@@ -102,7 +102,7 @@ class Done:
     journal: Journal
 
 
-Decision = Do | Hand | Wait | Rest | Stop | Done
+Decision: TypeAlias = "Do | Hand | Wait | Rest | Stop | Done"
 
 
 def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:

@@ -117,6 +117,7 @@ class World:
     def event(self, effect: object = None) -> None:
         """Something happens; the run may die right before or right after it."""
         self.events += 1
+        assert self.events < 3000, f"it does not end: {self.kept}"
         if self.killed_at == (self.events, False):
             raise Killed
         if callable(effect):
@@ -181,6 +182,8 @@ class World:
     def handed(self, kind: str, name: str) -> str:
         box = self.boxes[name]
         if kind == "hook":
+            assert box.cordoned, f"{name} is changed though it is not cordoned"
+            assert not [pod for pod in self.pods if pod.node == name], f"{name} is changed under its workloads"
             self.hooked.append(name)
             if name in self.failing_hooks:
                 return self.failing_hooks[name]
@@ -188,6 +191,10 @@ class World:
                 box.kubelet, box.changing = "v1.27.3", CHANGES
             return ""
         assert not box.upgrading, f"{kind} of {name} while WMCO works on it"
+        journal = self.journal
+        assert journal is not None
+        open_for_all = journal.entry(name).by_itself and not self.operator
+        assert box.cordoned or box.tainted or open_for_all, f"{kind} of {name} while it is open for workloads"
         if name in self.broken:
             return "its plugin pod is not Ready"
         box.proven.add(kind)
