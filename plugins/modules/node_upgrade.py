@@ -161,6 +161,10 @@ options:
     description: What became of it by Node, an empty text or why it failed.
     type: dict
     default: {}
+  ended:
+    description: Note that the end of a finished upgrade was proven and compared, so that it need not be done again.
+    type: bool
+    default: false
   holder:
     description: Whom the lease names; the action sets it.
     type: str
@@ -248,6 +252,15 @@ findings:
   returned: always, once the journal was read
   type: list
   elements: dict
+claims:
+  description: Claims of Windows workloads when the upgrade began, as C(namespace/name).
+  returned: always, once the journal was read
+  type: list
+  elements: str
+ended:
+  description: When the end was proven and compared, an empty text before.
+  returned: always, once the journal was read
+  type: str
 report:
   description: At the end, before and after.
   returned: when RV(outcome=finished)
@@ -269,7 +282,7 @@ reason:
 
 import signal
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +309,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, stamp
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import plan_of, told
@@ -335,6 +348,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "term": {"type": "int", "default": 0},
     "finished": {"type": "str", "choices": ["hook", "gate", "canary"]},
     "results": {"type": "dict", "default": {}},
+    "ended": {"type": "bool", "default": False},
     "holder": {"type": "str", "default": ""},
     "progress_file": {"type": "path"},
 }
@@ -409,7 +423,7 @@ class Upgrade:
         journal = found if found is not None and found.state == "finished" else None
         if journal is None:
             journal = (
-                begin(self.wishes, seen)
+                begin(self.wishes, seen, self.watcher.picture().pack())
                 if found is None
                 else take_up(found, self.wishes, seen, self._params["confirmed"])
             )
@@ -429,6 +443,8 @@ class Upgrade:
         """Take up or begin, and go on."""
         found = self.pages.read()
         if found is not None and found.state == "finished" and not self._params["term"]:
+            if self._params["ended"] and not found.ended:
+                found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
             return self._finished(found), found
         self.lease.take()
         self._leased = True
@@ -485,6 +501,8 @@ class Upgrade:
             "term": journal.term,
             "journal": [asdict(entry) for entry in journal.nodes],
             "text": told(journal).splitlines(),
+            "claims": list(picture.unpack(journal.before).volumes),
+            "ended": journal.ended,
             "place": self.pages.place,
         }
 

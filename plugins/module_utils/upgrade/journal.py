@@ -124,7 +124,8 @@ class Journal:
 
     name: what it is called; a finished one is not begun again. term: grows whenever a run takes it up, so that a run that
     was taken over can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a
-    person ended, and when. before: the volumes as they were, as before.pack makes it. happened: the newest events, one line each.
+    person ended, and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and
+    compared after the last node. happened: the newest events, one line each.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Journal:
     held_since: str = ""
     confirmed: Mapping[str, str] = field(default_factory=dict)
     before: str = ""
+    ended: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
     def entry(self, node: str) -> Entry:

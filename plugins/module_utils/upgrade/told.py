@@ -40,6 +40,8 @@ def told(journal: Journal) -> str:
         f"Upgrade {journal.name}, begun {journal.began}: {journal.state}" + (f", {journal.why}" if journal.why else ""),
         f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.term}",
     ]
+    if journal.ended:
+        lines.append(f"Proven and compared after the last node: {journal.ended}")
     if journal.stopping is not None:
         found = journal.stopping
         lines += ["", f"{found.id} {found.object}: {found.message}", f"  -> {found.remedy}"]
