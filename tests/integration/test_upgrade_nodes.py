@@ -23,9 +23,10 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
-from integration.kube import applied, connect, install_csi_proxy, label
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, family, finish, play, read, start
-from integration.storage import NAMESPACE, a_namespace, run, storage_class
+from integration.storage import NAMESPACE, make_namespace, run, storage_class
 from integration.upgrading import (
     JOURNALS,
     LEASE,
@@ -44,7 +45,7 @@ from integration.upgrading import (
     volumes,
 )
 from lab import handle
-from lab.cluster import era, openshift
+from lab.cluster import era, openshift, vsphere
 from lab.cluster.settings import Wmco
 from lab.handle import Lab, eventually
 
@@ -63,21 +64,19 @@ def old() -> Iterator[Lab]:
     openshift.install(lab.api, "8.1.0")
     for host in lab.state.hosts:
         install_csi_proxy(lab, host.name)
-    with an_account(lab), a_namespace(lab):
+    make_namespace(lab)
+    with an_account(lab):
         databases(lab, DATABASES, storage_class(lab, "thin", IN_TREE, {"diskformat": "thin", "fstype": "ntfs"}))
         storage_class(lab, "fast", DRIVER)
         yield lab
-        for name in DATABASES:
-            lab.api.gone(f"{SETS}/{name}")
     lab.stop()
 
 
 @pytest.fixture(scope="module")
 def ready(old: Lab) -> Lab:
-    """The driver as well."""
-    for node in NODES:
-        label(old, node)
-    applied(connect(old.state.kubeconfigs["admin"]))
+    """The driver as well, which WMCO's csi-proxy serves."""
+    openshift.admit(old.api, vsphere.NAMESPACE, VSPHERE.service_account)
+    applied(connect(old.state.kubeconfigs["admin"]), Wanted(csi_proxy_managed=False))
     eventually(lambda: all(old.registered(node) for node in NODES), "the driver on every node")
     return old
 
@@ -104,7 +103,9 @@ NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
     refused = play(PLAYBOOK, "localhost,", variables=given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco"))
     assert refused.code != 0
-    print(refused.screen[-6000:])
+    (judged,) = [event["result"]["results"] for event in refused.failures]
+    blockers = {one["id"]: one["object"] for look in judged for one in look.get("blockers", [])}
+    assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
     assert closed(old) == {}
     assert not old.api.ok(f"{JOURNALS}/kubewin-upgrade-nine")
     assert not old.api.ok(LEASE)

@@ -30,8 +30,6 @@ BLOCKED = (
     f"overriden by applying the label {openshift.ALLOW}=true to the node. It is recommended to unblock Nodes individually, and "
     "to wait for the upgrade to complete sucessfully before unblocking another Node."
 )
-EXE = r"C:\k\csi-proxy.exe"
-ARGUMENTS = r"-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2"
 
 
 class Kubelets(Protocol):
@@ -91,6 +89,7 @@ class Wmco:
             for old in (await self._cluster.call("GET", openshift.VERSIONS))["items"]:
                 await self._cluster.call("DELETE", f"{openshift.VERSIONS}/{old['metadata']['name']}")
             await self._cluster.call("POST", openshift.VERSIONS, openshift.service_version(release))
+            await self._services(release)
             path = f"{openshift.PLANS}/{plan['metadata']['name']}"
             await self._cluster.call("PATCH", path, {"status": {"phase": "Complete"}}, MERGE)
             say(f"WMCO {release} is installed")
@@ -147,8 +146,21 @@ class Wmco:
         try:
             await self._deconfigure(node)
             await self._configure(node, release, platform)
+            await self._services(release)
         except Refused as error:
             say(f"WMCO on {node}: {error}")
+
+    async def _services(self, release: str) -> None:
+        """The list of services for its nodes; those that no node carries any more go."""
+        there = {item["metadata"]["name"] for item in (await self._cluster.call("GET", openshift.MAPS))["items"]}
+        notes = [node["metadata"]["annotations"] for node in (await self._cluster.call("GET", WINDOWS))["items"]]
+        carried = {found.get(key) for found in notes for key in (openshift.VERSION, openshift.DESIRED)}
+        wanted = {f"{openshift.SERVICES}{one}" for one in {release, *carried}}
+        for name in sorted(there - wanted):
+            if name.startswith(openshift.SERVICES):
+                await self._cluster.call("DELETE", f"{openshift.MAPS}/{name}")
+        if f"{openshift.SERVICES}{release}" not in there:
+            await self._cluster.call("POST", openshift.MAPS, openshift.services(release))
 
     async def _deconfigure(self, node: str) -> None:
         await self._patch(node, spec={"unschedulable": True})
@@ -206,8 +218,8 @@ class Wmco:
             state = LabState.from_json(self._place.state.read_text(encoding="utf-8"))
             lines = [
                 r"mkdir C:\k C:\var\log\csi-proxy",
-                f"curl.exe -sf -o {EXE} {state.artifacts[-1].http_url}",
-                f'sc.exe create csi-proxy binPath= "{EXE} {ARGUMENTS}" start= demand',
+                f"curl.exe -sf -o {openshift.EXE} {state.artifacts[-1].http_url}",
+                f'sc.exe create csi-proxy binPath= "{openshift.EXE} {openshift.ARGUMENTS}" start= demand',
                 'sc.exe description csi-proxy "OpenShift managed csi-proxy"',
                 "sc.exe start csi-proxy",
             ]
