@@ -173,6 +173,7 @@ def test_wmco_8_to_9_with_in_tree_volumes_as_one_command(ready: Lab, tmp_path: P
         "win-2": False,
         "win-3": True,
     }
+    assert "is not known" not in ready.api.get(f"{JOURNALS}/kubewin-upgrade-nine")["data"]["journal.txt"]
     assert "3 of 3 volumes of Windows workloads are the same as before" in done.screen
     assert "stories/db-a: nothing that was compared differs, and not everything was compared" in done.screen
 

@@ -70,7 +70,7 @@ class Watcher:
             refused={uid: why for uid, (when, why) in self._refused.items() if now - when < _EVICT_AGAIN},
             cluster=self._cluster(journal)
             if wanted or not any(entry.under_way for entry in journal.nodes)
-            else ClusterNow(),
+            else None,
         )
 
     def everything(self) -> Seen:

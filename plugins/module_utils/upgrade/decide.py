@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
     Workload,
     stamp,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, PodNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PodNow, Seen
 
 StopOn = Literal["cluster", "nodes", "workloads"]
 Act = Literal["close", "evict", "allow", "open"]
@@ -220,9 +220,11 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     todo = [entry for entry in journal.nodes if entry.step == "waiting"]
     if not todo:
         return Done(replace(journal, state="finished", why="", held_since=""))
+    if seen.cluster is None:
+        return Wait((), journal)
     first = min(entry.batch for entry in todo)
     batch = [entry for entry in todo if entry.batch == first]
-    held = _held(journal, batch, seen, rules)
+    held = _held(journal, batch, seen, seen.cluster, rules)
     if isinstance(held, str):
         since = moment(journal.held_since)
         if since is None:
@@ -253,9 +255,11 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     return decide(journal, seen, rules)
 
 
-def _held(journal: Journal, batch: list[Entry], seen: Seen, rules: Rules) -> str | Stopping | None:
+def _held(
+    journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules
+) -> str | Stopping | None:
     """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
-    target, cluster = journal.target, seen.cluster
+    target = journal.target
     if cluster.failing and "cluster" in rules.stop_on:
         return Stopping(
             "CSI-U11",

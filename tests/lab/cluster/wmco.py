@@ -12,6 +12,7 @@ finds volumes on it; nobody is asked, and the node is uncordoned in the end whoe
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Protocol
 
 from lab.cluster import nodes, openshift
@@ -20,8 +21,9 @@ from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
 from lab.cluster.settings import Source
 from lab.cluster.watch import Cluster, Refused, say
-from lab.state import LabState, Paths
+from lab.state import Host, LabState, Paths
 
+PID = re.compile(r"^\s*PID\s*:\s*([1-9]\d*)", re.MULTILINE)
 NODES = "/api/v1/nodes"
 WINDOWS = f"{NODES}?labelSelector=kubernetes.io/os=windows"
 BLOCKED = (
@@ -213,21 +215,32 @@ class Wmco:
         host = self._kubelets.hosts.find(node)
         if host is None:
             return
-        lines = ["sc.exe stop csi-proxy", "taskkill.exe /f /im csi-proxy.exe", "sc.exe delete csi-proxy"]
-        if release:
+        try:
+            await self._stop(host)
+            if not release:
+                return
             state = LabState.from_json(self._place.state.read_text(encoding="utf-8"))
-            lines = [
+            for line in (
                 r"mkdir C:\k C:\var\log\csi-proxy",
                 f"curl.exe -sf -o {openshift.EXE} {state.artifacts[-1].http_url}",
                 f'sc.exe create csi-proxy binPath= "{openshift.EXE} {openshift.ARGUMENTS}" start= demand',
                 'sc.exe description csi-proxy "OpenShift managed csi-proxy"',
                 "sc.exe start csi-proxy",
-            ]
-        for line in lines:
-            try:
+            ):
                 await self._kubelets.hosts.run(host, line)
-            except HostUnreachable as error:
-                say(f"WMCO on {node}: {error}")
+        except HostUnreachable as error:
+            say(f"WMCO on {node}: {error}")
+
+    async def _stop(self, host: Host) -> None:
+        """As pkg/daemon/manager does it: a process that lives on after its service has stopped is ended, with its pipes."""
+        run = self._kubelets.hosts.run
+        found = PID.search(await run(host, "sc.exe queryex csi-proxy"))
+        if found is not None:
+            await run(host, "sc.exe stop csi-proxy")
+            while "3  STOP_PENDING" in await run(host, "sc.exe query csi-proxy"):
+                await asyncio.sleep(0.1)
+            await run(host, f"taskkill.exe /f /pid {found[1]}")
+        await run(host, "sc.exe delete csi-proxy")
 
     async def _step(self) -> None:
         pace = self._settings.get().wmco

@@ -217,8 +217,12 @@ class World:
             name: node if name in looked else replace(node, pods=None, workloads=())
             for name, node in seen.nodes.items()
         }
+        between = looked or not any(entry.under_way for entry in journal.nodes)
         return replace(
-            seen, nodes=nodes, workloads={one: WorkloadNow(1, self._ready(one)) for one in whose_return(journal)}
+            seen,
+            nodes=nodes,
+            workloads={one: WorkloadNow(1, self._ready(one)) for one in whose_return(journal)},
+            cluster=seen.cluster if between else None,
         )
 
     def see(self) -> Seen:
