@@ -12,15 +12,18 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
@@ -133,6 +136,7 @@ def test_wmco_8_to_9_with_in_tree_volumes_as_one_command(ready: Lab, tmp_path: P
                 "everything is proven",
                 timeout=120,
             )
+            another_run_is_refused(ready)
             openshift.approve(ready.api, plan)
             eventually(
                 lambda: process.poll() is not None or step(ready, "nine", "win-1") == "back",
@@ -178,6 +182,16 @@ def test_wmco_8_to_9_with_in_tree_volumes_as_one_command(ready: Lab, tmp_path: P
     assert "stories/db-a: nothing that was compared differs, and not everything was compared" in done.screen
 
 
+def another_run_is_refused(lab: Lab) -> None:
+    """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is written."""
+    another = upgrade_of(lab, name="another", target={"kubelet": "1.27"})
+    words = f"another run is at an upgrade of this cluster: {os.uname().nodename}/.* gave its last sign of life"
+    assert re.search(words, another.plan()["locked"])
+    with pytest.raises(ClusterError, match=words):
+        another.go_on()
+    assert not lab.api.ok(f"{JOURNALS}/kubewin-upgrade-another")
+
+
 @pytest.fixture
 def tasks(ready: Lab, tmp_path: Path) -> Path:
     """The owner's own tasks for one node."""
@@ -200,9 +214,9 @@ def tasks(ready: Lab, tmp_path: Path) -> Path:
     return path
 
 
-def well(lab: Lab, version: str) -> None:
-    """Every node has the kubelet and is open, the databases run, and each has what it wrote."""
-    assert {kubelet(lab, node) for node in NODES} == {f"v{version}.0"}
+def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
+    """Each of these nodes has the kubelet, every node is open, the databases run, and each has what it wrote."""
+    assert {kubelet(lab, node) for node in nodes} == {f"v{version}.0"}
     assert closed(lab) == {}
     assert not lab.api.ok(LEASE)
     for name in DATABASES:
@@ -234,7 +248,9 @@ def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
         assert step(lab, name, node) not in ("waiting", "done")
 
 
-def killed_and_resumed(lab: Lab, tasks: Path, folder: Path, version: str, kills: int, seed: int) -> Run:
+def killed_and_resumed(
+    lab: Lab, tasks: Path, folder: Path, version: str, seed: int, nodes: Sequence[str] = NODES, **more: Any
+) -> Run:
     """An upgrade whose runs are killed at random until it was often enough, and the run that ends it.
 
     An instant is how many events a run had told, and seconds after that.
@@ -242,11 +258,11 @@ def killed_and_resumed(lab: Lab, tasks: Path, folder: Path, version: str, kills:
     chance, name = random.Random(seed), f"killed-{version}"
     wanted = given(
         lab, name, {"kubelet": version}, folder / "kept", kubewin_upgrade_hook="tasks",
-        kubewin_upgrade_tasks=str(tasks), wanted_kubelet=f"v{version}.0",
+        kubewin_upgrade_tasks=str(tasks), wanted_kubelet=f"v{version}.0", kubewin_upgrade_nodes=list(nodes), **more,
     )  # fmt: skip
     before = volumes(lab, list(DATABASES))
     with Witness(lab, list(DATABASES)) as witness:
-        for number in range(kills):
+        for number in range(5):
             events, offset = chance.randrange(4, 60), chance.uniform(0, 1)
             was = killed(wanted, events, offset, folder / f"{number}.jsonl")
             nothing_is_closed_unsaid(lab, name)
@@ -255,7 +271,7 @@ def killed_and_resumed(lab: Lab, tasks: Path, folder: Path, version: str, kills:
             )
         done = play(PLAYBOOK, "localhost,", variables=wanted)
         assert done.code == 0, done.screen
-        well(lab, version)
+        well(lab, nodes, version)
     witness.nothing_is_missing()
     assert volumes(lab, list(DATABASES)) == before
     assert journal(lab, name)["state"] == "finished"
@@ -270,7 +286,7 @@ def test_an_upgrade_by_its_owners_tasks_survives_runs_that_are_killed(ready: Lab
     assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-killed-1.37")
     were = kubelet(ready, "win-1")
 
-    done = killed_and_resumed(ready, tasks, tmp_path, "1.37", kills=5, seed=20261121)
+    done = killed_and_resumed(ready, tasks, tmp_path, "1.37", 20261121, NODES[:2], kubewin_upgrade_data=False)
     assert "3 of 3 volumes of Windows workloads are the same as before" in done.screen
     assert f"win-1: kubelet {were} -> v1.37.0" in done.screen
     kept = ready.api.get(f"{JOURNALS}/kubewin-upgrade-killed-1.37")["data"]
@@ -292,31 +308,26 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
     for seed in range(8):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        killed_and_resumed(ready, tasks, folder, f"1.{40 + seed}", kills=5, seed=seed)
+        killed_and_resumed(ready, tasks, folder, f"1.{40 + seed}", seed)
 
 
-def test_a_node_is_waited_for_and_a_second_run_and_a_stubborn_budget_are_named(
-    ready: Lab, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """With hook none its owner upgrades the node once it is empty, here while the run waits."""
+def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(ready: Lab) -> None:
+    """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well."""
     name, node = "db-c", "win-3"
-    wanted = given(ready, "by-hand", {"kubelet": "1.60"}, None, kubewin_upgrade_nodes=[node])
-    record = tmp_path / "record.jsonl"
-    with never_evicted(ready, name):
-        process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
-        request.addfinalizer(process.kill)
-        eventually(lambda: told(ready, "by-hand", f"{name}-0 may not be evicted"), "the budget is named", timeout=90)
-        second = play(PLAYBOOK, "localhost,", variables={**wanted, "kubewin_upgrade_name": "another"})
-    assert second.code != 0
-    (refused,) = [event["result"] for event in second.failures]
-    assert f"another run is at an upgrade of this cluster: {os.uname().nodename}/" in refused["msg"]
-    assert "gave its last sign of life" in refused["msg"]
-    eventually(lambda: told(ready, "by-hand", "its kubelet is v1."), "it waits for the node", timeout=60)
-    upgrade(ready, node, "v1.60.0")
-    done = finish(process, record)
-    assert done.code == 0, done.screen
-    assert "stories/db-c: not looked at: kubewin_upgrade_data is false, or kubewin_output_dir is not set" in done.screen
-    assert kubelet(ready, node) == "v1.60.0"
+    options = {"name": "by-hand", "target": {"kubelet": "1.60"}, "nodes": [node], "node_timeout": 120}
+    with ThreadPoolExecutor(1) as beside:
+        with never_evicted(ready, name):
+            waits = beside.submit(upgrade_of(ready, **options).go_on)
+            eventually(lambda: waits.done() or told(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named")
+        eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
+        upgrade(ready, node, "v1.60.0")
+        result, _journal = waits.result(60)
+    for kind in ("gate", "canary"):
+        assert result["next"] == {"kind": kind, "nodes": [node]}
+        assert closed(ready) == {node: ["upgrade by-hand"]}
+        went_well = {"term": result["term"], "finished": kind, "results": {node: ""}}
+        result, _journal = upgrade_of(ready, **options, **went_well).go_on()
+    assert result["outcome"] == "finished"
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
 

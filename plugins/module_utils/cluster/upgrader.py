@@ -68,9 +68,7 @@ class Watcher:
             nodes=nodes,
             workloads={one: self._workload(one) for one in whose_return(journal)},
             refused={uid: why for uid, (when, why) in self._refused.items() if now - when < _EVICT_AGAIN},
-            cluster=self._cluster(journal)
-            if wanted or not any(entry.under_way for entry in journal.nodes)
-            else None,
+            cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
         )
 
     def everything(self) -> Seen:

@@ -255,9 +255,7 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     return decide(journal, seen, rules)
 
 
-def _held(
-    journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules
-) -> str | Stopping | None:
+def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules) -> str | Stopping | None:
     """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
     target = journal.target
     if cluster.failing and "cluster" in rules.stop_on:

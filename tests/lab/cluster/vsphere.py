@@ -18,7 +18,12 @@ RELEASE = "v3.4.0"
 FEATURES = "internal-feature-states.csi.vsphere.vmware.com"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # Of its controller; what the first and the third do is done by `storage.py`.
-SIDECARS = {"csi-attacher": "v4.7.0", "csi-resizer": "v1.12.0", "csi-provisioner": "v4.0.1", "csi-snapshotter": "v8.2.0"}
+SIDECARS = {
+    "csi-attacher": "v4.7.0",
+    "csi-resizer": "v1.12.0",
+    "csi-provisioner": "v4.0.1",
+    "csi-snapshotter": "v8.2.0",
+}
 PLUGIN_FOLDER = f"/var/lib/kubelet/plugins/{DRIVER}"
 
 
