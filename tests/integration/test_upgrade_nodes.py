@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, family, finish, play, read, start
 from integration.storage import NAMESPACE, make_namespace, run, storage_class

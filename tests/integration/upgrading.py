@@ -9,6 +9,7 @@ python -m integration.upgrading <lab> <node> <kubelet>: the machine goes away, a
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 import threading
@@ -203,7 +204,7 @@ class Witness:
             written = [_moment(line) for line in now]
             assert written == sorted(written), name
             begins = [_moment(_begun(pod)) for pod in list(seen.values())[1:]]
-            for last, following in zip(written, written[1:]):
+            for last, following in itertools.pairwise(written):
                 if following - last > _GAP:
                     within = [begun for begun in begins if last <= begun <= following + timedelta(seconds=1)]
                     assert len(within) == 1, f"{name} wrote nothing from {last} to {following}; its pods began {begins}"

@@ -93,6 +93,12 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
             f"{found.now} brings csi-proxy and {target.wmco} does not: every volume of Windows pods would be lost to them",
             "upgrade to 8.1.0 or a later release of WMCO 8 instead",
         )  # fmt: skip
+    elif found.scenario in ("B", "E") and then[0] == now[0]:
+        yield Finding(
+            "CSI-U13", "blocker", "WMCO",
+            f"from {found.now} to {target.wmco} only csi-proxy comes: volumes stay as they are, and there is no driver to prove yet",
+            "approve its InstallPlan and let it upgrade the nodes; then come with the upgrade to the next line",
+        )  # fmt: skip
     elif found.scenario in ("B", "E") and not unproven_canary:
         yield Finding(
             "CSI-U13", "blocker", "WMCO",
