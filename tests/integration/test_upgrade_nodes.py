@@ -316,6 +316,44 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node(ready: Lab, tasks: P
     assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
 
 
+def test_files_that_are_gone_and_volumes_that_nobody_looked_at_are_told_in_the_end(ready: Lab, tmp_path: Path) -> None:
+    """The playbook's own tasks about data, with somebody who deletes a file in between."""
+    victim = disk(ready, "db-c") / "orders.txt"
+    victim.write_text("years of orders\r\n", encoding="utf-8")
+    tasks_of = {name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml") for name in ("upgrade_data", "upgrade_lost")}
+    story = {
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / f"{name}.yml") for name in ("inputs", "upgrade")],
+        "vars": {
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+            "node_upgrade_state": {"claims": [f"{NAMESPACE}/db-c", f"{NAMESPACE}/never"]},
+        },
+        "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
+        "tasks": [
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
+            {"ansible.builtin.file": {"path": str(victim), "state": "absent"}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": True}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
+        ],
+    }
+    playbook = tmp_path / "data.yml"
+    playbook.write_text(json.dumps([story]), encoding="utf-8")
+    found = play(str(playbook), "localhost,", variables=given(ready, "data", {}, tmp_path))
+    (refused,) = [event["result"]["msg"] for event in found.failures]
+    gone = "stories/db-c: missing: orders.txt: the file of before is not there"
+    assert gone in refused, found.screen
+    assert "times.txt" not in refused
+    told_before, told_after = [
+        event["result"]["msg"] for event in found.events if event["event"] == "ok" and "Say what" in event["task"]
+    ]
+    never = f"PersistentVolumeClaim {NAMESPACE}/never does not exist"
+    assert [line for line in told_before if line.startswith("stories/never: not looked at") and never in line]
+    assert "stories/never: not looked at: it was not noted before the first node" in told_after
+
+
 def another_run_is_refused(lab: Lab) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is written."""
     another = upgrade_of(lab, name="another", target={"kubelet": "1.27"}, holder=holder_of(os.getppid()))
