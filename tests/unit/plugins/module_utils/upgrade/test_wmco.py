@@ -64,7 +64,12 @@ def test_the_ways_are_told_apart(now: str, then: str, found: str) -> None:
             "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane",
         ),
         ([node("win-1", "7.1.0")], Target(wmco="8.1.0"), "CSI-U13", "WMCO 7.2.0"),
-        ([node("win-1", "8.0.1")], Target(wmco="8.1.0"), "CSI-U13", "approve its InstallPlan and let it upgrade the nodes"),
+        (
+            [node("win-1", "8.0.1")],
+            Target(wmco="8.1.0"),
+            "CSI-U13",
+            "approve its InstallPlan and let it upgrade the nodes",
+        ),
         ([node("win-1", "7.2.0")], NINE, "CSI-U16", "line 8 first"),
         ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO has no way back"),
         ([node("win-1", "")], NINE, "CSI-U16", "WMCO does not manage it"),
