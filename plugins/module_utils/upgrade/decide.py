@@ -318,15 +318,14 @@ class _Node:
         entry, node = self.entry, self.seen.nodes.get(self.entry.node)
         if entry.untouched and (entry.failed or (self.journal.stopping and not entry.by_itself)):
             return self._give_back(node)
-        if node is None and entry.step not in ("hook", "back"):
-            return self._failed(
-                "CSI-U10", "the Node is gone in the middle of its upgrade", "bring it back, then run again"
-            )
         if entry.step == "hook":
             return self._hand("hook")
         if entry.step == "back":
             return self._back(node)
-        assert node is not None
+        if node is None:
+            return self._failed(
+                "CSI-U10", "the Node is gone in the middle of its upgrade", "bring it back, then run again"
+            )
         return {
             "close": self._close,
             "drain": self._drain,
