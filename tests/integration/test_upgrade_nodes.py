@@ -118,8 +118,8 @@ def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: L
 def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_given_again(
     ready: Lab, tmp_path: Path
 ) -> None:
-    """From the proof to the comparison, killed five times on the way."""
-    from_8_to_9(ready, tmp_path, kills=5, seed=20261121)
+    """From the proof to the comparison, killed five times on the way: this seed's instants are those of nodes under way."""
+    from_8_to_9(ready, tmp_path, kills=5, seed=581)
 
 
 @pytest.mark.torture
@@ -258,7 +258,7 @@ def killed_and_resumed(lab: Lab, name: str, wanted: dict[str, Any], folder: Path
     """
     chance = random.Random(seed)
     for number in range(kills):
-        events, offset = chance.randrange(20, 75), chance.uniform(0, 2)
+        events, offset = chance.randrange(20, 75), chance.uniform(0, 1)
         was = killed(wanted, events, offset, folder / f"{number}.jsonl")
         nothing_is_closed_unsaid(lab, name)
         print(
@@ -287,37 +287,10 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
         assert journal(ready, name)["state"] == "finished"
 
 
-def test_the_role_alone_lets_its_owners_tasks_change_a_node(ready: Lab, tasks: Path, tmp_path: Path) -> None:
-    role = {
-        "hosts": "localhost",
-        "connection": "local",
-        "gather_facts": False,
-        "vars": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
-        "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
-        "roles": ["kubewin.csi.node_upgrade"],
-    }
-    playbook = tmp_path / "role.yml"
-    playbook.write_text(json.dumps([role]), encoding="utf-8")
-    wanted = {
-        "node_upgrade_name": "by-tasks",
-        "node_upgrade_drivers": ["vsphere"],
-        "node_upgrade_hook": "tasks",
-        "node_upgrade_tasks": str(tasks),
-        "node_upgrade_target": {"kubelet": "1.50"},
-        "node_upgrade_nodes": ["win-1"],
-        "node_upgrade_proof_namespace": "kubewin",
-        "node_upgrade_storage_classes": {"vsphere": "fast"},
-        "wanted_kubelet": "v1.50.0",
-    }
-    done = play(str(playbook), "localhost,", variables=wanted)
-    assert done.code == 0, done.screen
-    well(ready, ["win-1"], "1.50")
-    assert step(ready, "by-tasks", "win-1") == "done"
-    assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
-
-
-def test_files_that_are_gone_and_volumes_that_nobody_looked_at_are_told_in_the_end(ready: Lab, tmp_path: Path) -> None:
-    """The playbook's own tasks about data, with somebody who deletes a file in between."""
+def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_gone_are_told(
+    ready: Lab, tasks: Path, tmp_path: Path
+) -> None:
+    """A play of its owner's: with the playbook's own tasks about data around the role, and somebody who deletes a file."""
     victim = disk(ready, "db-c") / "orders.txt"
     victim.write_text("years of orders\r\n", encoding="utf-8")
     tasks_of = {name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml") for name in ("upgrade_data", "upgrade_lost")}
@@ -333,25 +306,41 @@ def test_files_that_are_gone_and_volumes_that_nobody_looked_at_are_told_in_the_e
         "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
         "tasks": [
             {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
+            {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
             {"ansible.builtin.file": {"path": str(victim), "state": "absent"}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": True}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
         ],
     }
-    playbook = tmp_path / "data.yml"
+    playbook = tmp_path / "role.yml"
     playbook.write_text(json.dumps([story]), encoding="utf-8")
-    found = play(str(playbook), "localhost,", variables=given(ready, "data", {}, tmp_path))
-    (refused,) = [event["result"]["msg"] for event in found.failures]
-    gone = "stories/db-c: missing: orders.txt: the file of before is not there"
-    assert gone in refused, found.screen
+    wanted = {
+        **given(ready, "by-tasks", {}, tmp_path),
+        "node_upgrade_name": "by-tasks",
+        "node_upgrade_drivers": ["vsphere"],
+        "node_upgrade_hook": "tasks",
+        "node_upgrade_tasks": str(tasks),
+        "node_upgrade_target": {"kubelet": "1.50"},
+        "node_upgrade_nodes": ["win-1"],
+        "node_upgrade_proof_namespace": "kubewin",
+        "node_upgrade_storage_classes": {"vsphere": "fast"},
+        "wanted_kubelet": "v1.50.0",
+    }
+    done = play(str(playbook), "localhost,", variables=wanted)
+    well(ready, ["win-1"], "1.50")
+    assert step(ready, "by-tasks", "win-1") == "done"
+    assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
+
+    (refused,) = [event["result"]["msg"] for event in done.failures]
+    assert "stories/db-c: missing: orders.txt: the file of before is not there" in refused, done.screen
     assert "times.txt" not in refused
-    told_before, told_after = [
-        event["result"]["msg"] for event in found.events if event["event"] == "ok" and "Say what" in event["task"]
+    before, after = [
+        event["result"]["msg"] for event in done.events if event["event"] == "ok" and "Say what" in event["task"]
     ]
-    never = f"PersistentVolumeClaim {NAMESPACE}/never does not exist"
-    assert [line for line in told_before if line.startswith("stories/never: not looked at") and never in line]
-    assert "stories/never: not looked at: it was not noted before the first node" in told_after
+    never = f"stories/never: not looked at: PersistentVolumeClaim {NAMESPACE}/never does not exist"
+    assert any(line.startswith(never) for line in before)
+    assert "stories/db-a: not looked at: it was not noted before the first node" in after
 
 
 def another_run_is_refused(lab: Lab) -> None:
