@@ -74,6 +74,15 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     )
 
 
+def _target(value: object) -> bool:
+    pairs = value if isinstance(value, Mapping) else dict(one.partition("=")[::2] for one in listed(value) if one)
+    return all(str(name).strip() in TARGETS and str(release).strip() for name, release in pairs.items())
+
+
+def _one_of(*words: str) -> Input:
+    return Input(f"{', '.join(words[:-1])} or {words[-1]} is expected", lambda value: value in words)
+
+
 def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
 
@@ -81,12 +90,16 @@ def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
 _SECONDS = Input("a number of seconds above 0 is expected", _number(1))
 _SOME_SECONDS = Input("a number of seconds is expected", _number(0))
 _SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS)
+_SOME = Input("a number is expected", _number(0))
+_COUNT = Input("a number above 0 is expected", _number(1))
+# What an upgrade may be to.
+TARGETS = ("kubelet", "openshift", "wmco")
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 INPUTS: dict[str, Input] = {
     "kubewin_drivers": Input(f"{_KNOWN}: name one or more of them", _drivers),
     "kubewin_batches": Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
-    "kubewin_quiesce": Input("cordon or none is expected", lambda value: value in ("cordon", "none")),
+    "kubewin_quiesce": _one_of("cordon", "none"),
     "kubewin_quiesce_timeout": _SOME_SECONDS,
     "kubewin_gate_timeout": _SECONDS,
     "kubewin_node_timeout": _SECONDS,
@@ -95,7 +108,7 @@ INPUTS: dict[str, Input] = {
     "kubewin_handover_stable_for": _SOME_SECONDS,
     "kubewin_verify_step_timeout": _SECONDS,
     "kubewin_verify_timeout": _SECONDS,
-    "kubewin_verify_parallel": Input("a number above 0 is expected", _number(1)),
+    "kubewin_verify_parallel": _COUNT,
     "kubewin_skip_unreachable": _SWITCH,
     "kubewin_cluster_only": _SWITCH,
     "kubewin_allow_downgrade": _SWITCH,
@@ -106,9 +119,7 @@ INPUTS: dict[str, Input] = {
     "kubewin_remove_while_in_use": _SWITCH,
     "kubewin_handover_restart_pods": _SWITCH,
     "kubewin_verify_move": _SWITCH,
-    "kubewin_handover": Input(
-        "to_platform or to_kubewin is expected", lambda value: value in ("to_platform", "to_kubewin")
-    ),
+    "kubewin_handover": _one_of("to_platform", "to_kubewin"),
     "kubewin_replace": Input(
         "namespace/name of a DaemonSet is expected", _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}"))
     ),
@@ -128,6 +139,17 @@ INPUTS: dict[str, Input] = {
             isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
         ),
     ),
+    "kubewin_upgrade_hook": _one_of("none", "tasks", "wmco"),
+    "kubewin_upgrade_target": Input(
+        f"releases of {', '.join(TARGETS[:-1])} and {TARGETS[-1]} are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0",
+        _target,
+    ),
+    "kubewin_upgrade_node_timeout": _SECONDS,
+    "kubewin_upgrade_hand_timeout": _SECONDS,
+    "kubewin_upgrade_patience": _SOME_SECONDS,
+    "kubewin_upgrade_unproven_canary": _SWITCH,
+    "kubewin_upgrade_delete_unowned": _SWITCH,
+    "kubewin_upgrade_data": _SWITCH,
     "kubewin_proven": Input(
         f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
         lambda value: _by_driver(value, (list, tuple)),

@@ -137,3 +137,12 @@ def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float =
     with tempfile.TemporaryDirectory(prefix="kubewin-run-") as folder:
         record = Path(folder) / "record.jsonl"
         return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
+
+
+def family(process: int) -> list[int]:
+    """A process and all that came of it: Ansible's workers and modules have sessions of their own."""
+    found = [process]
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in task.read_text(encoding="ascii").split():
+            found += family(int(child))
+    return found

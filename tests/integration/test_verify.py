@@ -18,7 +18,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
-from integration.playbooks import Run, play, start
+from integration.playbooks import Run, family, play, start
 from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes
 from lab import handle
 from lab.cluster import access
@@ -219,15 +219,6 @@ def begin(lab: Lab, record: Path, **variables: str) -> subprocess.Popen[str]:
     running = f"/api/v1/pods?{OURS}&fieldSelector=status.phase=Running"
     eventually(lambda: lab.api.items(running), "a pod of the proof runs")
     return process
-
-
-def family(process: int) -> list[int]:
-    """A process and all that came of it: Ansible's workers and modules have sessions of their own."""
-    found = [process]
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in task.read_text(encoding="ascii").split():
-            found += family(int(child))
-    return found
 
 
 def test_an_interrupted_run_takes_everything_away_however_often_it_is_interrupted(ready: Lab, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
     Unreachable,
     describe,
     failure,
+    status_message,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import (
     body_of,
@@ -299,6 +300,29 @@ class Client:
             body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
         ).body  # fmt: skip
 
+    def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
+        """Evict the pod that was seen; answers with why its disruption budget does not allow that now, empty when it is told to go.
+
+        One that is gone already, or was made anew, is no error.
+        """
+        options = {"preconditions": {"uid": uid}, **({"dryRun": ["All"]} if dry_run else {})}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        path = f"{kinds.POD.path(namespace, name)}/eviction"
+        try:
+            self._patiently("evict", kinds.POD, namespace, name, "POST", path, body=body, refused=_by_budget)
+        except ClusterError as error:
+            if error.status in (404, 409):
+                return ""
+            if error.reason != "disruption_budget":
+                raise
+            return str(error)
+        return ""
+
     def version(self) -> str:
         """The server's gitVersion, for example v1.36.3."""
         return str(self._json("get", kinds.NODE, None, "version", "GET", "/version").body.get("gitVersion", ""))
@@ -391,9 +415,12 @@ class Client:
 
     def _patiently(
         self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str,
-        unheard: int = 0, **params: Any
+        unheard: int = 0, refused: Callable[[str], str] | None = None, **params: Any
     ) -> tuple[bytes, Any]:  # fmt: skip
-        """The whole body, and the headers. unheard: a status that passes by itself within a few seconds."""
+        """The whole body, and the headers.
+
+        unheard: a status that passes by itself within a few seconds. refused: why a 429 or 500 is for the caller to repeat.
+        """
         started = self._clock()
         pause = 0.2
         doubted = False
@@ -430,6 +457,8 @@ class Client:
                     status == unheard or (params.get("content_type") == _APPLY and MODIFIED in body_of(error))
                 ):
                     pass
+                elif refused is not None and status in (429, 500) and (why := refused(body_of(error))):
+                    raise ClusterError(why, "disruption_budget", status) from error
                 elif status not in _TRY_AGAIN or left <= 0 or UNTYPED in body_of(error):
                     raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                 wait = retry_after(error)
@@ -466,6 +495,15 @@ class Client:
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
         return self._dynamic.request(method, path, body=body, serialize=False, **params)
+
+
+def _by_budget(body: str) -> str:
+    """Why an eviction was refused, empty when it was not a PodDisruptionBudget that did (pkg/registry/core/pod/storage/eviction.go)."""
+    message, status = status_message(body)
+    for cause in (status.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "DisruptionBudget":
+            return str(cause.get("message") or message)
+    return message if "more than one PodDisruptionBudget" in message else ""
 
 
 def _warnings(headers: Any) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ CLUSTER_ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles", True)
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", True)
 CLUSTER_VERSION = Kind("config.openshift.io/v1", "ClusterVersion", "clusterversions", False)
+CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions", True)
 INFRASTRUCTURE = Kind("config.openshift.io/v1", "Infrastructure", "infrastructures", False)
 STORAGE_OPERATOR = Kind("operator.openshift.io/v1", "Storage", "storages", False)
 OPERATOR_CONDITION = Kind("operators.coreos.com/v2", "OperatorCondition", "operatorconditions", True)

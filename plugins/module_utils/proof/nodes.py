@@ -16,6 +16,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
 # https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
 TAGS = {"17763": "ltsc2019", "20348": "ltsc2022", "25398": "ltsc2022", "26100": "ltsc2025"}
+# What a cordon is to the scheduler: whoever tolerates it may go to a cordoned node.
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _BUILD_LABEL = "node.kubernetes.io/windows-build"
 _BUILD = re.compile(r"10\.0\.(\d{5})")
 # What says no more than that a node is Windows.
@@ -66,7 +68,7 @@ def _says_windows(taint: Taint) -> bool:
 def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
     """Why no pod of a proof may go to a node, with what helps; empty when it may."""
     facts = node.facts
-    if facts.cordoned:
+    if facts.cordoned and not any(covers(one, _CORDON) for one in tolerations):
         return f"it is cordoned; kubectl uncordon {node.name} when that is over"
     if not facts.ready:
         because = f": {facts.not_ready_because}" if facts.not_ready_because else ""

@@ -9,6 +9,7 @@ operator-framework/api operators/v1alpha1 and v2.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 
@@ -28,7 +29,12 @@ CLUSTER_VERSIONS = f"/apis/{CONFIG}/v1/clusterversions"
 INFRASTRUCTURE = f"/apis/{CONFIG}/v1/infrastructures/cluster"
 VERSIONS = f"/apis/{OPERATORS}/v1alpha1/namespaces/{NAMESPACE}/clusterserviceversions"
 PLANS = f"/apis/{OPERATORS}/v1alpha1/namespaces/{NAMESPACE}/installplans"
+MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+SERVICES = "windows-services-"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CONDITIONS = f"/apis/{OPERATORS}/v2/namespaces/{NAMESPACE}/operatorconditions"
+EXE = r"C:\k\csi-proxy.exe"
+ARGUMENTS = r"-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2"
 # (group, version, kind, namespaced)
 _KINDS = (
     (CONFIG, "v1", "ClusterVersion", False),
@@ -90,6 +96,7 @@ def install(api: Api, release: str, platform: str = "VSphere", version: str = "4
     path = INFRASTRUCTURE.rpartition("/")[0]
     api.ensure(path, _thing(CONFIG, "v1", "Infrastructure", "cluster", status=status))
     api.ensure(VERSIONS, service_version(release))
+    api.ensure(MAPS, services(release))
     api.ensure(CONDITIONS, _thing(OPERATORS, "v2", "OperatorCondition", f"{OPERATOR}.v{release}"))
     labels = {WITH_CSI: "true"} if csi_enabled(release, platform) else {}
     body = {"metadata": {"labels": labels, "annotations": {VERSION: release, DESIRED: release}}}
@@ -115,6 +122,41 @@ def service_version(release: str) -> Object:
     name = f"{OPERATOR}.v{release}"
     spec, status = {"version": release}, {"phase": "Succeeded"}
     return _thing(OPERATORS, "v1alpha1", "ClusterServiceVersion", name, spec=spec, status=status)
+
+
+def services(release: str) -> Object:
+    """The operator's list of services for nodes of a release, cut to csi-proxy (pkg/servicescm/servicescm.go, services.go)."""
+    proxy = {"name": "csi-proxy", "path": f"{EXE} {ARGUMENTS}", "bootstrap": False, "priority": 2}
+    listed = [proxy] if brings_csi_proxy(release) else []
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": f"{SERVICES}{release}", "namespace": NAMESPACE},
+        "immutable": True,
+        "data": {"services": json.dumps(listed), "files": "[]"},
+    }
+
+
+def admit(api: Api, namespace: str, account: str) -> None:
+    """What `oc adm policy add-scc-to-user privileged -z` makes."""
+    name = "system:openshift:scc:privileged"
+    rule = {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": ["privileged"],
+        "verbs": ["use"],
+    }
+    group = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+    api.ensure(f"{RBAC}/clusterroles", role)
+    bound = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }
+    api.ensure(f"{RBAC}/namespaces/{namespace}/rolebindings", bound)
 
 
 def _thing(group: str, version: str, kind: str, name: str, **parts: Object) -> Object:

@@ -17,6 +17,13 @@ DRIVER = "csi.vsphere.vmware.com"
 RELEASE = "v3.4.0"
 FEATURES = "internal-feature-states.csi.vsphere.vmware.com"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# Of its controller; what the first and the third do is done by `storage.py`.
+SIDECARS = {
+    "csi-attacher": "v4.7.0",
+    "csi-resizer": "v1.12.0",
+    "csi-provisioner": "v4.0.1",
+    "csi-snapshotter": "v8.2.0",
+}
 PLUGIN_FOLDER = f"/var/lib/kubelet/plugins/{DRIVER}"
 
 
@@ -97,6 +104,10 @@ def _controller() -> Object:
                     "serviceAccountName": "vsphere-csi-controller",
                     "nodeSelector": {"kubernetes.io/hostname": LINUX},
                     "containers": [
+                        *(
+                            {"name": name, "image": f"registry.k8s.io/sig-storage/{name}:{release}"}
+                            for name, release in SIDECARS.items()
+                        ),
                         {
                             "name": "vsphere-csi-controller",
                             "image": f"registry.k8s.io/csi-vsphere/driver:{RELEASE}",

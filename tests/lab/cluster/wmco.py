@@ -12,6 +12,7 @@ finds volumes on it; nobody is asked, and the node is uncordoned in the end whoe
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Protocol
 
 from lab.cluster import nodes, openshift
@@ -20,8 +21,9 @@ from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
 from lab.cluster.settings import Source
 from lab.cluster.watch import Cluster, Refused, say
-from lab.state import LabState, Paths
+from lab.state import Host, LabState, Paths
 
+PID = re.compile(r"^\s*PID\s*:\s*([1-9]\d*)", re.MULTILINE)
 NODES = "/api/v1/nodes"
 WINDOWS = f"{NODES}?labelSelector=kubernetes.io/os=windows"
 BLOCKED = (
@@ -30,8 +32,6 @@ BLOCKED = (
     f"overriden by applying the label {openshift.ALLOW}=true to the node. It is recommended to unblock Nodes individually, and "
     "to wait for the upgrade to complete sucessfully before unblocking another Node."
 )
-EXE = r"C:\k\csi-proxy.exe"
-ARGUMENTS = r"-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2"
 
 
 class Kubelets(Protocol):
@@ -91,6 +91,7 @@ class Wmco:
             for old in (await self._cluster.call("GET", openshift.VERSIONS))["items"]:
                 await self._cluster.call("DELETE", f"{openshift.VERSIONS}/{old['metadata']['name']}")
             await self._cluster.call("POST", openshift.VERSIONS, openshift.service_version(release))
+            await self._services(release)
             path = f"{openshift.PLANS}/{plan['metadata']['name']}"
             await self._cluster.call("PATCH", path, {"status": {"phase": "Complete"}}, MERGE)
             say(f"WMCO {release} is installed")
@@ -147,8 +148,21 @@ class Wmco:
         try:
             await self._deconfigure(node)
             await self._configure(node, release, platform)
+            await self._services(release)
         except Refused as error:
             say(f"WMCO on {node}: {error}")
+
+    async def _services(self, release: str) -> None:
+        """The list of services for its nodes; those that no node carries any more go."""
+        there = {item["metadata"]["name"] for item in (await self._cluster.call("GET", openshift.MAPS))["items"]}
+        notes = [node["metadata"]["annotations"] for node in (await self._cluster.call("GET", WINDOWS))["items"]]
+        carried = {found.get(key) for found in notes for key in (openshift.VERSION, openshift.DESIRED)}
+        wanted = {f"{openshift.SERVICES}{one}" for one in {release, *carried}}
+        for name in sorted(there - wanted):
+            if name.startswith(openshift.SERVICES):
+                await self._cluster.call("DELETE", f"{openshift.MAPS}/{name}")
+        if f"{openshift.SERVICES}{release}" not in there:
+            await self._cluster.call("POST", openshift.MAPS, openshift.services(release))
 
     async def _deconfigure(self, node: str) -> None:
         await self._patch(node, spec={"unschedulable": True})
@@ -201,21 +215,32 @@ class Wmco:
         host = self._kubelets.hosts.find(node)
         if host is None:
             return
-        lines = ["sc.exe stop csi-proxy", "taskkill.exe /f /im csi-proxy.exe", "sc.exe delete csi-proxy"]
-        if release:
+        try:
+            await self._stop(host)
+            if not release:
+                return
             state = LabState.from_json(self._place.state.read_text(encoding="utf-8"))
-            lines = [
+            for line in (
                 r"mkdir C:\k C:\var\log\csi-proxy",
-                f"curl.exe -sf -o {EXE} {state.artifacts[-1].http_url}",
-                f'sc.exe create csi-proxy binPath= "{EXE} {ARGUMENTS}" start= demand',
+                f"curl.exe -sf -o {openshift.EXE} {state.artifacts[-1].http_url}",
+                f'sc.exe create csi-proxy binPath= "{openshift.EXE} {openshift.ARGUMENTS}" start= demand',
                 'sc.exe description csi-proxy "OpenShift managed csi-proxy"',
                 "sc.exe start csi-proxy",
-            ]
-        for line in lines:
-            try:
+            ):
                 await self._kubelets.hosts.run(host, line)
-            except HostUnreachable as error:
-                say(f"WMCO on {node}: {error}")
+        except HostUnreachable as error:
+            say(f"WMCO on {node}: {error}")
+
+    async def _stop(self, host: Host) -> None:
+        """As pkg/daemon/manager does it: a process that lives on after its service has stopped is ended, with its pipes."""
+        run = self._kubelets.hosts.run
+        found = PID.search(await run(host, "sc.exe queryex csi-proxy"))
+        if found is not None:
+            await run(host, "sc.exe stop csi-proxy")
+            while "3  STOP_PENDING" in await run(host, "sc.exe query csi-proxy"):
+                await asyncio.sleep(0.1)
+            await run(host, f"taskkill.exe /f /pid {found[1]}")
+        await run(host, "sc.exe delete csi-proxy")
 
     async def _step(self) -> None:
         pace = self._settings.get().wmco

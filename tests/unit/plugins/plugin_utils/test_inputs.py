@@ -14,7 +14,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, 
 
 PAGE = Path(__file__).parents[4] / "docs" / "docsite" / "rst" / "variables.rst"
 # What a module, Ansible or kubernetes.core judges, and says so itself.
-ELSEWHERE = {"kubewin_hosts", "kubewin_node_name", "kubewin_kubeconfig", "kubewin_context", "kubewin_output_dir"}
+ELSEWHERE = {
+    "kubewin_cluster_name", "kubewin_context", "kubewin_fail_on", "kubewin_hosts", "kubewin_kubeconfig", "kubewin_node_name",
+    "kubewin_output_dir", "kubewin_pseudonyms", "kubewin_snapshot_from", "kubewin_suppressions", "kubewin_target",
+    "kubewin_upgrade_canary", "kubewin_upgrade_confirmed", "kubewin_upgrade_growing", "kubewin_upgrade_name",
+    "kubewin_upgrade_namespace", "kubewin_upgrade_nodes", "kubewin_upgrade_operator_namespace", "kubewin_upgrade_pause",
+    "kubewin_upgrade_stop_on", "kubewin_upgrade_take_over", "kubewin_upgrade_tasks", "kubewin_upgrade_time_zone",
+    "kubewin_upgrade_windows",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,12 @@ ELSEWHERE = {"kubewin_hosts", "kubewin_node_name", "kubewin_kubeconfig", "kubewi
         ("kubewin_verify_tolerations", {"key": "team"}, "tolerations are expected"),
         ("kubewin_verify_tolerations", [{"foo": "bar"}], "tolerations are expected"),
         ("kubewin_verify_parallel", 0, "a number above 0"),
+        ("kubewin_upgrade_hook", "wcmo", "is wcmo; none, tasks or wmco is expected"),
+        ("kubewin_upgrade_target", "1.27", "is 1.27; releases of kubelet, openshift and wmco"),
+        ("kubewin_upgrade_target", "kubernetes=1.27", "releases of kubelet"),
+        ("kubewin_upgrade_target", "kubelet=", "releases of kubelet"),
+        ("kubewin_upgrade_target", {"windows": "2022"}, "releases of kubelet"),
+        ("kubewin_upgrade_patience", -1, "a number of seconds is expected"),
         ("kubewin_proven", {"vsphere": "win-1"}, "names of Nodes by driver"),
     ],
 )  # fmt: skip
@@ -86,6 +99,7 @@ def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, s
         ("kubewin_verify_size", ["10Gi", "1.5T", "1000000"]),
         ("kubewin_verify_namespace", ["", "a", "team-1"]),
         ("kubewin_verify_tolerations", [[], [{"key": "team", "operator": "Exists"}]]),
+        ("kubewin_upgrade_target", ["", {}, "kubelet=1.27", "openshift=4.14, wmco=9.0.0", {"kubelet": 1.27}]),
         ("kubewin_proven", [{}, {"vsphere": ["win-1"]}]),
     ],
 )
@@ -102,7 +116,6 @@ def test_all_that_is_wrong_is_said_at_once_and_of_others_variables_nothing() -> 
 
 def test_every_documented_input_is_judged() -> None:
     rows = re.split(r"^   \* - ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    named = {
-        name for row in rows if "``preflight``" not in row for name in re.findall(r"kubewin_\w+", row.split("\n")[0])
-    }
+    named = {name for row in rows for name in re.findall(r"kubewin_\w+", row.split("\n")[0])}
     assert named - ELSEWHERE == set(INPUTS)
+    assert named >= ELSEWHERE

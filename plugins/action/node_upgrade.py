@@ -1,0 +1,28 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The upgrade's face: runs the module of the same name, shows what it does meanwhile, and says which run it is a part of."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
+
+
+class ActionModule(ActionBase):
+    """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        # Tasks run in children of the run itself.
+        self._task.args["holder"] = holder_of(os.getppid())
+        result.update(run_module(self, "kubewin.csi.node_upgrade", task_vars))
+        return result

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who holds a lease: a process that can be told from every other one, and known to have ended where that can be seen."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+
+def holder_of(process: int) -> str:
+    """Machine, its boot and process table, process and its start; no other process is ever called so."""
+    return f"{socket.gethostname()}/{_table()}/{process}-{_began(process)}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether a holder of this machine is known to have ended; of others nothing is known."""
+    dummy, table, process = ([*holder.split("/"), "", ""])[:3]
+    number, dummy, began = process.partition("-")
+    return table == _table() and number.isdigit() and _began(int(number)) != began
+
+
+def _table() -> str:
+    """This boot of this machine, and the process table that this process sees."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot[:13]}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return "unknown-" + secrets.token_hex(4)
+
+
+def _began(process: int) -> str:
+    """When a process began, in ticks since the boot; empty when it is not there, or only its exit code is."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # The name in parentheses may hold anything; what follows is its state, and numbers.
+    state, *numbers = stat.rpartition(")")[2].split()
+    return "" if state in ("Z", "X") else numbers[18]

@@ -1,0 +1,155 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Beginning an upgrade, taking one up again, and what became of what was handed out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Handed, fail, reached
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    TABLES,
+    Entry,
+    Hook,
+    Journal,
+    Target,
+    stamp,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, Seen
+
+
+class Refused(ValueError):
+    """An upgrade cannot be begun, or gone on with, as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the user asked for. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
+
+    unproven_canary: where nothing can be proven before (WMCO without csi-proxy), a node without volumes may go first.
+    """
+
+    name: str
+    hook: Hook
+    target: Target = field(default_factory=Target)
+    nodes: tuple[str, ...] = ()
+    canary: str = ""
+    batches: tuple[str, ...] = ("1",)
+    unproven_canary: bool = False
+
+
+def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
+    """The journal of an upgrade that nothing was done for yet. Refused says what is in the way, all of it."""
+    problems = [
+        f"Node {name} is no Windows node of this cluster; there are {', '.join(sorted(seen.nodes)) or 'none'}."
+        for name in (*wishes.nodes, *([wishes.canary] if wishes.canary else []))
+        if name not in seen.nodes
+    ]
+    for size in wrong(wishes.batches):
+        problems.append(f"batch size {size!r} is neither a number above 0 nor a percentage.")
+    chosen = [seen.nodes[name] for name in dict.fromkeys(wishes.nodes or sorted(seen.nodes)) if name in seen.nodes]
+    if not chosen and not problems:
+        problems.append("there is no Windows node in this cluster.")
+    if wishes.hook == "wmco":
+        problems += [finding.line() for finding in wmco.blockers(chosen, wishes.target, wishes.unproven_canary)]
+    if problems:
+        raise Refused("\n".join(problems))
+    unproven = wishes.hook == "wmco" and not wmco.way(chosen, wishes.target).proof_first
+    order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, wishes, unproven))]
+    made = [
+        Entry(node, number, kubelet=seen.nodes[node].kubelet, wmco=seen.nodes[node].version)
+        for number, batch in enumerate(batches(order, wishes.batches))
+        for node in batch
+    ]
+    return Journal(
+        name=wishes.name,
+        hook=wishes.hook,
+        target=wishes.target,
+        began=stamp(seen.now),
+        nodes=tuple(made),
+        before=before,
+    )
+
+
+def _rank(node: NodeNow, wishes: Wishes, unproven: bool) -> tuple[bool, bool, bool, int, str]:
+    """What is as wanted goes first, since nothing is done to it; then the canary; the user's order, or the fewest volumes.
+
+    unproven: the first node to change is upgraded before anything can be proven, so that it must have no volume.
+    """
+    given = (
+        wishes.nodes.index(node.name)
+        if wishes.nodes
+        else len(node.attached) + sum(pod.volumes for pod in node.pods or ())
+    )
+    there, volumes = reached(node, wishes.target), unproven and node.carries_volumes
+    return not there, volumes, node.name != wishes.canary, given, node.name
+
+
+def take_up(journal: Journal, wishes: Wishes, seen: Seen, confirmed: Sequence[str]) -> Journal:
+    """An upgrade that was begun, to be gone on with by another run: failed nodes are tried again at the step they stand at."""
+    if (journal.hook, journal.target) != (wishes.hook, wishes.target):
+        raise Refused(
+            f"upgrade {journal.name} was begun with hook {journal.hook} and target {journal.target.text() or 'none'}, and is asked "
+            f"for now with hook {wishes.hook} and target {wishes.target.text() or 'none'}. Go on with it as it was begun, or give "
+            "the new one a name of its own (kubewin_upgrade_name)."
+        )
+    now = seen.now
+    journal = replace(journal, term=journal.term + 1, state="open", why="", stopping=None, held_since="")
+    for entry in journal.nodes:
+        if entry.failed or entry.under_way:
+            journal = journal.put(replace(entry, failed="", why="", began=stamp(now)), now)
+    for name in confirmed:
+        if name not in journal.confirmed:
+            journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
+                f"{name} was confirmed", now
+            )
+    return enrol(journal, wishes, seen)
+
+
+def enrol(journal: Journal, wishes: Wishes, seen: Seen) -> Journal:
+    """With Nodes that joined since: they come last, one by one, unless the nodes were named."""
+    if wishes.nodes:
+        return journal
+    known = {entry.node for entry in journal.nodes}
+    last = max(entry.batch for entry in journal.nodes)
+    joined = [seen.nodes[name] for name in sorted(seen.nodes) if name not in known]
+    for number, node in enumerate(joined, last + 1):
+        entry = Entry(node.name, number, kubelet=node.kubelet, wmco=node.version)
+        journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", seen.now)
+    return journal
+
+
+_FAILED: Mapping[Handed, tuple[str, str]] = {
+    "hook": ("CSI-U07", "repair what the tasks say; they are run again for this node with the next run"),
+    "gate": ("CSI-U05", "see what the node lacks (enable_csi.yml repairs it), then run again"),
+    "canary": ("CSI-U06", "see what the proof says, then run again; the node stays closed for workloads"),
+}
+
+
+def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: datetime) -> Journal:
+    """What became of a step that was handed out. results: by node why it failed, empty where it did not."""
+    for node, why in results.items():
+        entry = journal.entry(node)
+        if entry.step != kind:
+            raise Refused(f"{kind} of {node} was not asked for: it stands at {entry.step}")
+        if why:
+            finding, remedy = _FAILED[kind]
+            journal = fail(journal, node, finding, why, remedy, now)
+            continue
+        table = TABLES[journal.hook]
+        journal = journal.put(entry.at(table[table.index(kind) + 1], now), now)
+    return journal
+
+
+def handed_out(journal: Journal, kind: Handed, nodes: Sequence[str], now: datetime) -> Journal:
+    """A step is being handed out: it may have been begun from here on."""
+    for node in nodes:
+        entry = journal.entry(node)
+        tries = entry.tries + 1 if kind == "hook" else entry.tries
+        journal = journal.put(replace(entry, tries=tries), now)
+    return journal

@@ -1,0 +1,495 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next thing to do in an upgrade, from its journal and what is seen. Pure.
+
+Every answer holds the journal as it has to be kept before the answer is followed: whoever dies after that leaves a journal
+that says what may have been done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    EMPTYING,
+    TABLES,
+    Entry,
+    Journal,
+    Step,
+    Stopping,
+    Target,
+    Workload,
+    stamp,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PodNow, Seen
+
+StopOn = Literal["cluster", "nodes", "workloads"]
+Act = Literal["close", "evict", "allow", "open"]
+Handed = Literal["hook", "gate", "canary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the user asked for.
+
+    budget: seconds a node may take. patience: seconds to wait for the cluster, for another node that is away, and for a window.
+    pause: "canary", "batches", or nodes. stop_on: what stops the run although the node itself is well.
+    """
+
+    budget: float = 3600.0
+    patience: float = 0.0
+    pause: tuple[str, ...] = ()
+    windows: tuple[Hours, ...] = ()
+    stop_on: frozenset[StopOn] = frozenset({"cluster", "nodes", "workloads"})
+    delete_unowned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Change something in the cluster. pods: to be evicted."""
+
+    kind: Act
+    node: str
+    journal: Journal
+    pods: tuple[PodNow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Let others do it: the user's tasks, the gate, or the proof of a volume."""
+
+    kind: Handed
+    nodes: tuple[str, ...]
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Look again soon."""
+
+    why: tuple[str, ...]
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing is wrong, and nothing may be done now: for a person, a window, or the cluster's own upgrade."""
+
+    why: str
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Something is wrong, the journal says what; nothing is under way any more."""
+
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Every node is done."""
+
+    journal: Journal
+
+
+Decision: TypeAlias = "Do | Hand | Wait | Rest | Stop | Done"
+
+
+def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
+    """The next thing."""
+    journal = notice(journal, seen)
+    now, handed, waits = seen.now, list[tuple[Handed, str]](), list[str]()
+    for name in [entry.node for entry in journal.nodes]:
+        entry = journal.entry(name)
+        if not entry.under_way:
+            continue
+        found = _Node(journal, seen, rules, entry).decide()
+        journal = found.journal
+        if isinstance(found, Do):
+            return found
+        if isinstance(found, Hand):
+            handed.append((found.kind, name))
+        else:
+            waits += found.why
+    active = [entry for entry in journal.nodes if entry.under_way]
+    # What is handed out may take long; nodes that are being emptied are seen through before.
+    if handed and not any(entry.step in EMPTYING for entry in active):
+        kind = handed[0][0]
+        return Hand(kind, tuple(name for what, name in handed if what == kind), journal)
+    if active:
+        return Wait(tuple(waits), journal)
+    if journal.stopping is not None:
+        why = f"{journal.stopping.object}: {journal.stopping.message}"
+        return Stop(replace(journal, state="stopped", why=why))
+    return _next_batch(journal, seen, rules, now)
+
+
+def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
+    """Nodes whose pods have to be looked at for the next decision."""
+    wanted = {entry.node for entry in journal.nodes if entry.step in EMPTYING}
+    waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
+    if waiting and not any(entry.under_way for entry in journal.nodes):
+        first = min(entry.batch for entry in waiting)
+        wanted |= {entry.node for entry in waiting if entry.batch == first}
+    begins = {entry.node for entry in waiting if entry.node in nodes and _begins(journal, entry, nodes[entry.node])}
+    return (wanted | begins) & set(nodes)
+
+
+def whose_return(journal: Journal) -> tuple[Workload, ...]:
+    """Workloads that have to be looked at for the next decision."""
+    opened = [entry for entry in journal.nodes if entry.step in ("open", "workloads")]
+    return tuple(dict.fromkeys(one for entry in opened for one in entry.workloads))
+
+
+def notice(journal: Journal, seen: Seen) -> Journal:
+    """With what happened without us: nodes that changed, or began to change, by themselves, and nodes that went."""
+    for entry in journal.nodes:
+        node = seen.nodes.get(entry.node)
+        if entry.step != "waiting" or entry.failed:
+            continue
+        if node is None:
+            why = "the Node is gone; nothing is done for it"
+            journal = journal.put(replace(entry.at("done", seen.now, why), began=stamp(seen.now)), seen.now)
+            continue
+        if not _begins(journal, entry, node):
+            continue
+        began = replace(entry.begun(seen.now), by_itself=True, workloads=node.workloads)
+        if journal.hook == "wmco":
+            began = replace(began, why="WMCO began by itself; it is observed and proven")
+        else:
+            began = began.at("gate", seen.now, "it is as wanted already; it is only proven")
+        journal = journal.put(began, seen.now)
+    return journal
+
+
+def _begins(journal: Journal, entry: Entry, node: NodeNow) -> bool:
+    """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
+    moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
+    return moves or reached(node, journal.target)
+
+
+def reached(node: NodeNow, target: Target) -> bool:
+    """Whether a node has become what it is to be; never without a target."""
+    wanted = [(node.kubelet, target.kubelet), (node.version, target.wmco)]
+    return any(goal for _is, goal in wanted) and all(at_least(is_now, goal) for is_now, goal in wanted)
+
+
+def at_least(version: str, wanted: str) -> bool:
+    """Whether a release is the wanted one or later, as far as the wanted one is told: "1.27" is any of that minor."""
+    if not wanted:
+        return True
+    try:
+        return _shown(version, wanted) >= parse(wanted)
+    except ValueError:
+        return False
+
+
+def _shown(version: str, wanted: str) -> Version:
+    found = parse(version)
+    # Distributors append their own text to the release that it is.
+    numbers = found.release if wanted.count(".") > 1 else (*found.minor, 0)
+    return Version(numbers, True, "")
+
+
+def away(journal: Journal, seen: Seen) -> dict[str, str]:
+    """Windows nodes that cannot take pods, and not because of this upgrade; with the reason."""
+    ours = {entry.node for entry in journal.nodes if entry.under_way or entry.failed}
+    kept = {entry.node for entry in journal.nodes if entry.kept_cordoned}
+    found = {}
+    for name, node in sorted(seen.nodes.items()):
+        if name in ours:
+            continue
+        if not node.ready:
+            found[name] = f"not Ready ({node.not_ready_because})" if node.not_ready_because else "not Ready"
+        elif node.cordoned and name not in kept:
+            found[name] = f"cordoned ({node.cordoned_for})" if node.cordoned_for else "cordoned"
+    return found
+
+
+def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> Decision:
+    todo = [entry for entry in journal.nodes if entry.step == "waiting"]
+    if not todo:
+        return Done(replace(journal, state="finished", why="", held_since=""))
+    if seen.cluster is None:
+        return Wait((), journal)
+    first = min(entry.batch for entry in todo)
+    batch = [entry for entry in todo if entry.batch == first]
+    held = _held(journal, batch, seen, seen.cluster, rules)
+    if isinstance(held, str):
+        since = moment(journal.held_since)
+        if since is None:
+            journal = replace(journal, held_since=stamp(now)).note(held, now)
+        elif (now - since).total_seconds() > rules.patience:
+            return Rest(held, replace(journal, state="resting", why=held, held_since=""))
+        return Wait((held,), replace(journal, why=held))
+    if held is not None:
+        since = moment(journal.held_since)
+        if held.id == "CSI-U02" and (since is None or (now - since).total_seconds() <= rules.patience):
+            journal = journal if since else replace(journal, held_since=stamp(now))
+            return Wait((f"{held.object}: {held.message}",), journal)
+        return Stop(
+            replace(journal, stopping=held, state="stopped", why=f"{held.object}: {held.message}", held_since="")
+        )
+    for name in _pauses(journal, batch, rules):
+        if name not in journal.confirmed:
+            why = (
+                f"before {', '.join(entry.node for entry in batch)} somebody has to look (kubewin_upgrade_pause). Run again with "
+                f"kubewin_upgrade_confirmed={name} to go on"
+            )
+            return Rest(why, replace(journal, state="resting", why=why, held_since=""))
+    if any(seen.nodes[entry.node].pods is None for entry in batch):
+        return Wait((), journal)
+    journal = replace(journal, state="open", why="", held_since="")
+    for entry in batch:
+        journal = journal.put(replace(entry.begun(now), workloads=seen.nodes[entry.node].workloads), now)
+    return decide(journal, seen, rules)
+
+
+def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules) -> str | Stopping | None:
+    """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
+    target = journal.target
+    if cluster.failing and "cluster" in rules.stop_on:
+        return Stopping(
+            "CSI-U11",
+            "ClusterVersion",
+            f"its update fails: {cluster.failing}",
+            "repair the cluster's update (oc adm upgrade), then run again",
+        )
+    if target.openshift and not at_least(cluster.openshift, target.openshift):
+        return (
+            f"OpenShift is {cluster.openshift or 'not known'} and the nodes come after {target.openshift}: start its update now, and "
+            "run this again, or let it wait longer with kubewin_upgrade_patience"
+        )
+    if journal.hook == "wmco" and not at_least(cluster.wmco, target.wmco):
+        return (
+            f"WMCO {cluster.wmco or 'of an unknown release'} runs and the nodes come with {target.wmco}: what comes before it is "
+            "proven, approve its InstallPlan now, and run this again, or let it wait longer with kubewin_upgrade_patience"
+        )
+    others = away(journal, seen)
+    for entry in batch:
+        others.pop(entry.node, None)
+    if others and "nodes" in rules.stop_on:
+        told = "; ".join(f"{name} is {why}" for name, why in others.items())
+        return Stopping(
+            "CSI-U02", f"Node {next(iter(others))}", f"{told}; no other node is taken away meanwhile",
+            "repair or uncordon it, or take nodes out of kubewin_upgrade_stop_on",
+        )  # fmt: skip
+    open_for = hours.left(rules.windows, seen.now)
+    if open_for is None:
+        return "no maintenance window is open (kubewin_upgrade_windows)"
+    if rules.windows and open_for < timedelta(seconds=rules.budget):
+        return (
+            f"the maintenance window closes in {open_for.total_seconds():.0f} s, and a node may take {rules.budget:.0f} "
+            "(kubewin_upgrade_node_timeout)"
+        )
+    return None
+
+
+def _pauses(journal: Journal, batch: list[Entry], rules: Rules) -> list[str]:
+    number = batch[0].batch
+    found = [entry.node for entry in batch if entry.node in rules.pause]
+    if number >= 1 and "canary" in rules.pause and "canary" not in journal.confirmed:
+        found.append("canary")
+    if number >= 1 and "batches" in rules.pause:
+        found.append(f"batch-{number}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """One node's next thing. decide answers with Do, Hand or Wait."""
+
+    journal: Journal
+    seen: Seen
+    rules: Rules
+    entry: Entry
+
+    def decide(self) -> Do | Hand | Wait:
+        entry, node = self.entry, self.seen.nodes.get(self.entry.node)
+        if entry.untouched and (entry.failed or (self.journal.stopping and not entry.by_itself)):
+            return self._give_back(node)
+        if entry.step == "hook":
+            return self._hand("hook")
+        if entry.step == "back":
+            return self._back(node)
+        if node is None:
+            return self._failed(
+                "CSI-U10", "the Node is gone in the middle of its upgrade", "bring it back, then run again"
+            )
+        return {
+            "close": self._close,
+            "drain": self._drain,
+            "allow": self._allow,
+            "gate": self._gate,
+            "canary": lambda _node: self._hand("canary"),
+            "open": self._open,
+            "workloads": self._workloads,
+        }[entry.step](node)
+
+    # The steps
+
+    def _close(self, node: NodeNow) -> Do | Hand | Wait:
+        mine = node.cordoned_for == self.journal.mark
+        if self.journal.hook == "wmco":
+            return self._moved("back" if self.entry.by_itself else "allow") if node.tainted else self._do("close")
+        if node.cordoned and not mine:
+            kept = replace(self.entry, kept_cordoned=True).at(
+                "drain", self.seen.now, "cordoned by somebody else, and stays so"
+            )
+            return self._put(kept).decide()
+        return self._moved("drain") if node.cordoned else self._do("close")
+
+    def _drain(self, node: NodeNow) -> Do | Hand | Wait:
+        if not node.cordoned:
+            # Somebody lifted it; pods would come back as fast as they leave.
+            return self._moved("close")
+        if node.pods is None:
+            return self._wait("its pods are looked at")
+        found = drain(node.pods, self.seen.refused, self.seen.now, delete_unowned=self.rules.delete_unowned)
+        if found.never:
+            return self._failed("CSI-U03", "; ".join(found.never), "see there, then run again")
+        if not found.left:
+            return self._moved(self._after("drain"))
+        told = "; ".join(found.blocked) or f"{len(found.left)} pods are leaving"
+        if self._late:
+            remedy = "let these pods go, or give the node more time with kubewin_upgrade_node_timeout; then run again"
+            return self._failed("CSI-U03", f"it was not empty after {self.rules.budget:.0f} s: {told}", remedy)
+        fresh = tuple(pod for pod in found.evict if pod.uid not in self.seen.refused)
+        if fresh:
+            return Do("evict", self.entry.node, self.journal, fresh)
+        return self._wait(told)
+
+    def _allow(self, node: NodeNow) -> Do | Hand | Wait:
+        if node.allowed or node.upgrading:
+            return self._moved("back")
+        return self._do("allow")
+
+    def _back(self, node: NodeNow | None) -> Do | Hand | Wait:
+        missing = self._not_back(node)
+        if missing and self._late:
+            remedy = (
+                "look at the node and at what upgrades it; run again to go on, or raise kubewin_upgrade_node_timeout"
+            )
+            return self._failed("CSI-U04", f"not back after {self.rules.budget:.0f} s: {missing}", remedy)
+        return self._wait(missing) if missing else self._moved("gate")
+
+    def _not_back(self, node: NodeNow | None) -> str:
+        target = self.journal.target
+        if node is None:
+            return "the Node is not there"
+        if self.journal.hook == "wmco":
+            if node.upgrading:
+                return "WMCO upgrades it"
+            if not at_least(node.version, target.wmco):
+                return f"WMCO has not upgraded it yet (version {node.version or 'none'}, wanted {target.wmco})" + (
+                    ", it says that the upgrade is blocked" if node.blocked else ""
+                )
+            if node.desired and node.desired != node.version:
+                return f"WMCO is changing it to {node.desired}"
+            if node.cordoned and not node.cordoned_for and not self.entry.kept_cordoned:
+                return "WMCO has not uncordoned it yet"
+        if not node.ready:
+            return f"not Ready ({node.not_ready_because or 'nothing says why'})"
+        if not at_least(node.kubelet, target.kubelet):
+            return f"its kubelet is {node.kubelet}, wanted {target.kubelet}"
+        return ""
+
+    def _gate(self, node: NodeNow) -> Do | Hand | Wait:
+        if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
+            listed = ", ".join(node.in_tree[:3])
+            return self._failed(
+                "CSI-U09", f"volumes are attached there by the in-tree code, which the upgraded node does not have: {listed}",
+                "delete the pods that use them there, wait until the attachments are gone, then run again",
+            )  # fmt: skip
+        return self._hand("gate")
+
+    def _open(self, node: NodeNow) -> Do | Hand | Wait:
+        if self.closed(node):
+            return self._do("open")
+        return self._moved("workloads")
+
+    def closed(self, node: NodeNow) -> bool:
+        """Whether something of ours keeps workloads away, or a label of WMCO would let its next upgrade begin unasked."""
+        ours = node.cordoned and node.cordoned_for == self.journal.mark
+        return ours or node.tainted or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+
+    def _workloads(self, node: NodeNow) -> Do | Hand | Wait:
+        missing = [told for one in self.entry.workloads if (told := self._not_there(one))]
+        if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
+            missing.append(f"attached by the in-tree code: {', '.join(node.in_tree[:3])}")
+        if missing and not self._late:
+            return self._wait("; ".join(missing))
+        if missing and "workloads" in self.rules.stop_on:
+            return self._failed(
+                "CSI-U08", f"not back after {self.rules.budget:.0f} s: {'; '.join(missing)}",
+                "look at these pods; when it is not the node's fault, run again, or take workloads out of kubewin_upgrade_stop_on",
+            )  # fmt: skip
+        return self._put(self.entry.at("done", self.seen.now, "; ".join(missing)))._settled()
+
+    def _not_there(self, workload: Workload) -> str:
+        now = self.seen.workloads.get(workload)
+        if now is None:
+            return f"{workload.title} was not looked at yet"
+        wanted = min(workload.ready, now.wanted)
+        if now.ready >= wanted:
+            return ""
+        return f"{workload.title} has {now.ready} of {wanted} pods Ready" + (f" ({now.why})" if now.why else "")
+
+    # What they are made of
+
+    @property
+    def _late(self) -> bool:
+        began = moment(self.entry.began)
+        return began is not None and (self.seen.now - began).total_seconds() > self.rules.budget
+
+    def _after(self, step: Step) -> Step:
+        table = TABLES[self.journal.hook]
+        return table[table.index(step) + 1]
+
+    def _put(self, entry: Entry) -> _Node:
+        return replace(self, entry=entry, journal=self.journal.put(entry, self.seen.now))
+
+    def _moved(self, step: Step) -> Do | Hand | Wait:
+        return self._put(self.entry.at(step, self.seen.now)).decide()
+
+    def _do(self, kind: Act) -> Do:
+        return Do(kind, self.entry.node, self.journal)
+
+    def _hand(self, kind: Handed) -> Hand:
+        return Hand(kind, (self.entry.node,), self.journal)
+
+    def _wait(self, why: str) -> Wait:
+        entry = replace(self.entry, why=why)
+        return Wait((f"{entry.node}: {why}",), self.journal.put(entry, self.seen.now))
+
+    def _settled(self) -> Wait:
+        return Wait((), self.journal)
+
+    def _give_back(self, node: NodeNow | None) -> Do | Hand | Wait:
+        """Nothing was done to the node yet: as it was before, it serves best."""
+        if node is not None and self.closed(node):
+            return self._do("open")
+        why = self.entry.why if self.entry.failed else "given back untouched, since another node failed"
+        return self._put(self.entry.at("waiting", self.seen.now, why))._settled()
+
+    def _failed(self, finding: str, message: str, remedy: str) -> Do | Hand | Wait:
+        failed = fail(self.journal, self.entry.node, finding, message, remedy, self.seen.now)
+        after = replace(self, entry=failed.entry(self.entry.node), journal=failed)
+        return after.decide() if after.entry.under_way else after._settled()
+
+
+def fail(journal: Journal, node: str, finding: str, message: str, remedy: str, now: datetime) -> Journal:
+    """A node failed: it is described, and nothing new begins."""
+    entry = replace(journal.entry(node), failed=finding, why=message)
+    stopping = journal.stopping or Stopping(finding, f"Node {node}", message, remedy)
+    return replace(journal.put(entry, now), stopping=stopping)

@@ -1,0 +1,85 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Going on with an upgrade until somebody else has to do something. Pure: what talks comes in.
+
+A Book keeps the journal, Eyes look, Hands change; nothing here knows a cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import handed_out
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Decision,
+    Do,
+    Hand,
+    Rules,
+    Wait,
+    decide,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
+
+_LOOK = 1.0
+
+
+class Book(Protocol):
+    """Where the journal is kept."""
+
+    def keep(self, journal: Journal) -> Journal:
+        """Write it so that it is there after a crash of anything; answers with it as it was written."""
+
+
+class Eyes(Protocol):
+    """How the cluster is looked at."""
+
+    def look(self, journal: Journal) -> Seen:
+        """Everything that the next step is decided from."""
+
+
+class Hands(Protocol):
+    """What may be done to it. Each is safe to repeat."""
+
+    def do(self, action: Do) -> None:
+        """Do it."""
+
+
+def drive(
+    journal: Journal, book: Book, eyes: Eyes, hands: Hands, rules: Rules, say: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Decision:  # fmt: skip
+    """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
+    told: tuple[str, ...] = ()
+    while True:
+        seen = eyes.look(journal)
+        decision = decide(journal, seen, rules)
+        wanted = decision.journal
+        if isinstance(decision, Hand):
+            wanted = handed_out(wanted, decision.kind, decision.nodes, seen.now)
+        for line in wanted.happened[_common(journal, wanted) :]:
+            say(line.partition(" ")[2])
+        if wanted != journal:
+            journal = book.keep(wanted)
+        if isinstance(decision, Do):
+            hands.do(decision)
+        elif isinstance(decision, Wait):
+            if decision.why != told:
+                told = decision.why
+                for line in told:
+                    say(f"waiting: {line}")
+            sleep(_LOOK)
+        else:
+            return replace(decision, journal=journal)
+
+
+def _common(old: Journal, new: Journal) -> int:
+    """How many lines of the new one are known."""
+    if not old.happened:
+        return 0
+    last = old.happened[-1]
+    return len(new.happened) - new.happened[::-1].index(last) if last in new.happened else 0

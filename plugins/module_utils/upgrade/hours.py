@@ -1,0 +1,75 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hours in which nodes may begin. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_FORM = re.compile(r"(?:(?P<days>[A-Za-z,-]+) )?(?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """From a time of day to another, which may be the next day's. days: on which it begins, Monday is 0. zone: of the times."""
+
+    days: frozenset[int]
+    opens: time
+    closes: time
+    zone: ZoneInfo
+
+    def left(self, now: datetime) -> timedelta | None:
+        """How long it stays open, None when it is not."""
+        here = now.astimezone(self.zone)
+        for back in (0, 1):
+            day = here.date() - timedelta(days=back)
+            if day.weekday() not in self.days:
+                continue
+            opens = datetime.combine(day, self.opens, self.zone)
+            last = day + timedelta(days=1) if self.closes <= self.opens else day
+            closes = datetime.combine(last, self.closes, self.zone)
+            if opens <= here < closes:
+                return closes - here
+        return None
+
+
+def read(text: str, zone: str) -> Hours:
+    """Read "22:00-04:00", "Sat,Sun 08:00-20:00" or "Mon-Fri 22:00-04:00". ValueError says what was expected."""
+    match = _FORM.match(text.strip())
+    expected = f"'{text}' is no maintenance window; expected as in 'Sat,Sun 22:00-04:00', 'Mon-Fri 20:00-23:00' or '22:00-04:00'"
+    if match is None:
+        raise ValueError(expected)
+    try:
+        found_zone = ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(
+            f"'{zone}' is no time zone that this machine knows; expected as in UTC or Europe/Berlin"
+        ) from error
+    try:
+        opens, closes = time.fromisoformat(match["from"]), time.fromisoformat(match["to"])
+        days = frozenset(number for part in (match["days"] or "mon-sun").lower().split(",") for number in _days(part))
+    except ValueError as error:
+        raise ValueError(expected) from error
+    return Hours(days, opens, closes, found_zone)
+
+
+def _days(part: str) -> list[int]:
+    first, dash, last = part.partition("-")
+    begin = _DAYS.index(first[:3]) if len(first) >= 3 else _DAYS.index("")
+    if not dash:
+        return [begin]
+    end = _DAYS.index(last[:3])
+    return [number % 7 for number in range(begin, end + 1 if end >= begin else end + 8)]
+
+
+def left(hours: Sequence[Hours], now: datetime) -> timedelta | None:
+    """How long it may go on, None when no window is open. Without any window it may always."""
+    if not hours:
+        return timedelta.max
+    return max((one for one in (window.left(now) for window in hours) if one is not None), default=None)

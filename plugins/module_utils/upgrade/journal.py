@@ -1,0 +1,219 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of an upgrade: which node stands at which step, since when and why. Written before each change. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any, Literal, get_args
+
+SCHEMA = 1
+
+Hook = Literal["none", "tasks", "wmco"]
+Step = Literal["waiting", "close", "drain", "allow", "hook", "back", "gate", "canary", "open", "workloads", "done"]
+State = Literal["open", "resting", "stopped", "finished"]
+
+# How a node goes with each hook. close: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
+TABLES: Mapping[Hook, tuple[Step, ...]] = {
+    "none": ("waiting", "close", "drain", "back", "gate", "canary", "open", "workloads", "done"),
+    "tasks": ("waiting", "close", "drain", "hook", "back", "gate", "canary", "open", "workloads", "done"),
+    "wmco": ("waiting", "close", "allow", "back", "gate", "canary", "open", "workloads", "done"),
+}
+EMPTYING: frozenset[Step] = frozenset({"close", "drain"})
+
+# The newest lines of what happened; a ConfigMap has an end.
+_KEPT = 200
+
+
+class BadJournal(ValueError):
+    """What was read is no journal, or none of this release."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Workload:
+    """A Deployment or StatefulSet that had a pod with a volume on the node, and how many of its pods were Ready in all."""
+
+    kind: str
+    namespace: str
+    name: str
+    ready: int = field(compare=False)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What nodes and cluster are to become: Kubernetes of the kubelets, OpenShift, WMCO; empty where it does not matter."""
+
+    kubelet: str = ""
+    openshift: str = ""
+    wmco: str = ""
+
+    def text(self) -> str:
+        """For people."""
+        named = (("kubelet", self.kubelet), ("OpenShift", self.openshift), ("WMCO", self.wmco))
+        return ", ".join(f"{what} {version}" for what, version in named if version)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One node.
+
+    batch: its batch, 0 is the canary's. since: when this step began. began: when the node's turn came, or came again after
+    a run was taken up; its time budget counts from there. failed: id of the finding that it failed with. why: what it waits
+    for or what became of it. kept_cordoned: somebody else's cordon that stays. by_itself: nobody asked us before it began
+    to change. kubelet, wmco: releases when the upgrade began. tries: how often the hook was handed out.
+    """
+
+    node: str
+    batch: int
+    step: Step = "waiting"
+    since: str = ""
+    began: str = ""
+    failed: str = ""
+    why: str = ""
+    kept_cordoned: bool = False
+    by_itself: bool = False
+    kubelet: str = ""
+    wmco: str = ""
+    tries: int = 0
+    workloads: tuple[Workload, ...] = ()
+
+    def at(self, step: Step, now: datetime, why: str = "") -> Entry:
+        """At that step, from now on."""
+        return replace(self, step=step, since=stamp(now), why=why)
+
+    def begun(self, now: datetime) -> Entry:
+        """Its turn has come."""
+        return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
+
+    @property
+    def untouched(self) -> bool:
+        """Whether its turn has come and nothing was changed on the node itself yet, so that it can be given back as it was."""
+        return self.step in EMPTYING or (self.step == "hook" and self.tries == 0)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something is still to be done or waited for."""
+        if self.failed:
+            # What failed later than that stays as it is, for people to look at.
+            return self.untouched
+        return self.step not in ("waiting", "done")
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Why nothing new begins: a finding, as it is told."""
+
+    id: str
+    object: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One upgrade.
+
+    name: what it is called; a finished one is not begun again. term: grows whenever a run takes it up, so that a run that
+    was taken over can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a
+    person ended, and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and
+    compared after the last node. happened: the newest events, one line each.
+    """
+
+    name: str
+    hook: Hook
+    target: Target
+    began: str
+    nodes: tuple[Entry, ...]
+    state: State = "open"
+    why: str = ""
+    term: int = 1
+    sequence: int = field(default=0, compare=False)
+    stopping: Stopping | None = None
+    held_since: str = ""
+    confirmed: Mapping[str, str] = field(default_factory=dict)
+    before: str = ""
+    ended: str = ""
+    happened: tuple[str, ...] = field(default=(), compare=False)
+
+    def entry(self, node: str) -> Entry:
+        """A node's entry; KeyError when it has none."""
+        for entry in self.nodes:
+            if entry.node == node:
+                return entry
+        raise KeyError(node)
+
+    def put(self, entry: Entry, now: datetime) -> Journal:
+        """With this entry instead of the node's former one, and a line about what changed in it."""
+        old = self.entry(entry.node)
+        changed = (old.step, old.failed, old.by_itself) != (entry.step, entry.failed, entry.by_itself)
+        happened = self.happened
+        if changed:
+            text = f"failed with {entry.failed} at {entry.step}" if entry.failed and not old.failed else entry.step
+            line = f"{stamp(now)} {entry.node}: {text}" + (f" ({entry.why})" if entry.why else "")
+            happened = (*happened, line)[-_KEPT:]
+        nodes = tuple(entry if one.node == entry.node else one for one in self.nodes)
+        return replace(self, nodes=nodes, happened=happened)
+
+    def note(self, text: str, now: datetime) -> Journal:
+        """With one more line."""
+        return replace(self, happened=(*self.happened, f"{stamp(now)} {text}")[-_KEPT:])
+
+    @property
+    def mark(self) -> str:
+        """What our cordons say of themselves, so that everybody knows whose they are."""
+        return f"upgrade {self.name}"
+
+    def as_json(self) -> str:
+        """To be stored."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, ensure_ascii=False)
+
+
+def stamp(when: datetime) -> str:
+    """A time as the journal writes it."""
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def from_json(text: str) -> Journal:
+    """Read a stored journal. BadJournal says what is wrong with it."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadJournal(f"it is no JSON ({error})") from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise BadJournal("it has no schema version")
+    if found.pop("schema") != SCHEMA:
+        raise BadJournal(f"its schema version is not {SCHEMA}, which this release reads")
+    try:
+        found["target"] = Target(**found["target"])
+        found["nodes"] = tuple(_entry(one) for one in found["nodes"])
+        found["stopping"] = Stopping(**found["stopping"]) if found["stopping"] else None
+        found["happened"] = tuple(found["happened"])
+        journal = Journal(**found)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadJournal(f"it lacks or has too much: {error}") from error
+    for value, words in ((journal.hook, Hook), (journal.state, State)):
+        if value not in get_args(words):
+            raise BadJournal(f"{value!r} is none of {', '.join(get_args(words))}")
+    return journal
+
+
+def _entry(found: dict[str, Any]) -> Entry:
+    if found.get("step") not in get_args(Step):
+        raise BadJournal(
+            f"node {found.get('node')} is at step {found.get('step')!r}; expected one of {', '.join(get_args(Step))}"
+        )
+    return Entry(**{**found, "workloads": tuple(Workload(**one) for one in found["workloads"])})
+
+
+def newest(copies: Mapping[str, Journal]) -> Journal | None:
+    """The copy that was written last, None without any. copies: by where each was found."""
+    return max(copies.values(), key=lambda one: (one.term, one.sequence), default=None)

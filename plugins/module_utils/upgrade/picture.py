@@ -1,0 +1,130 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The volumes of Windows workloads before and after an upgrade: is each still the same one? Pure."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim and its volume. source: CSI driver or in-tree plugin. backend: what stands behind it. policy: on deletion."""
+
+    claim: str
+    claim_uid: str
+    volume: str
+    volume_uid: str
+    source: str
+    backend: str
+    policy: str
+
+    @classmethod
+    def from_objects(cls, claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> Claimed:
+        """Read a PersistentVolumeClaim and its PersistentVolume."""
+        metadata, spec = claim["metadata"], (volume or {}).get("spec") or {}
+        source, backend = _source(spec)
+        return cls(
+            claim=f"{metadata['namespace']}/{metadata['name']}",
+            claim_uid=metadata["uid"],
+            volume=str((claim.get("spec") or {}).get("volumeName") or ""),
+            volume_uid=(volume or {"metadata": {"uid": ""}})["metadata"]["uid"],
+            source=source,
+            backend=backend,
+            policy=str(spec.get("persistentVolumeReclaimPolicy") or ""),
+        )
+
+
+def _source(spec: Mapping[str, Any]) -> tuple[str, str]:
+    if "csi" in spec:
+        return str(spec["csi"].get("driver")), str(spec["csi"].get("volumeHandle"))
+    for plugin in PLUGINS:
+        if plugin.field in spec:
+            told = json.dumps(
+                {key: value for key, value in spec[plugin.field].items() if key != "fsType"}, sort_keys=True
+            )
+            return plugin.plugin, told
+    return "", ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWas:
+    """A Windows node's releases."""
+
+    kubelet: str
+    wmco: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is compared. volumes: by claim, of pods on Windows nodes. nodes: by name."""
+
+    volumes: Mapping[str, Claimed]
+    nodes: Mapping[str, NodeWas]
+
+    def pack(self) -> str:
+        """Small, for a journal."""
+        told = {
+            "volumes": [asdict(one) for one in self.volumes.values()],
+            "nodes": {name: asdict(one) for name, one in self.nodes.items()},
+        }
+        return base64.b64encode(zlib.compress(json.dumps(told).encode(), 9)).decode()
+
+
+def unpack(text: str) -> Picture:
+    """Read what pack made. ValueError when it is none."""
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(text)))
+    except (zlib.error, ValueError) as error:
+        raise ValueError(f"the volumes as they were cannot be read: {error}") from error
+    volumes = [Claimed(**one) for one in found["volumes"]]
+    return Picture({one.claim: one for one in volumes}, {name: NodeWas(**one) for name, one in found["nodes"].items()})
+
+
+def compare(before: Picture, after: Picture) -> Iterator[Finding]:
+    """What is not as it was."""
+    for claim, was in sorted(before.volumes.items()):
+        now = after.volumes.get(claim)
+        name = f"PersistentVolumeClaim {claim}"
+        if now is None:
+            yield Finding(
+                "CSI-U17", "warning", name, f"it is gone; its volume was {was.volume} ({was.source}, {was.backend}, {was.policy})",
+                "when nobody deleted it on purpose, find that volume before anything else is done",
+            )  # fmt: skip
+        elif (now.claim_uid, now.volume_uid, now.source, now.backend) != (
+            was.claim_uid,
+            was.volume_uid,
+            was.source,
+            was.backend,
+        ):
+            yield Finding(
+                "CSI-U17", "blocker", name,
+                f"it is not the same volume: was {was.volume} ({was.source}, {was.backend}, {was.policy}), is {now.volume or 'none'} "
+                f"({now.source}, {now.backend})",
+                "stop the workload and find the former volume; a conversion (rebind_volumes.yml) in between is the only good reason",
+            )  # fmt: skip
+
+
+def lines(before: Picture, after: Picture) -> list[str]:
+    """For people: each node, then the volumes."""
+    told = []
+    for name, was in sorted(before.nodes.items()):
+        now = after.nodes.get(name, NodeWas("gone", ""))
+        parts = (
+            [f"kubelet {was.kubelet} -> {now.kubelet}"] if was.kubelet != now.kubelet else [f"kubelet {now.kubelet}"]
+        )
+        if was.wmco or now.wmco:
+            parts.append(f"WMCO {was.wmco} -> {now.wmco}" if was.wmco != now.wmco else f"WMCO {now.wmco}")
+        told.append(f"{name}: {', '.join(parts)}")
+    changed = {finding.object for finding in compare(before, after)}
+    same = len(before.volumes) - len(changed)
+    return [*told, f"{same} of {len(before.volumes)} volumes of Windows workloads are the same as before"]

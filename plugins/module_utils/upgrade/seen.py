@@ -1,0 +1,172 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an upgrade is decided from: the few facts of each object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import has_volume
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, moment
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
+
+# Of our own: a cordon's reason, and the taint that keeps workloads off a node that WMCO opens by itself.
+CORDONED = "kubewin.io/cordoned"
+TAINT = "kubewin.io/upgrade"
+
+# github.com/openshift/windows-machine-config-operator: pkg/metadata/metadata.go
+_WMCO = "windowsmachineconfig.openshift.io/"
+VERSION, DESIRED = f"{_WMCO}version", f"{_WMCO}desired-version"
+ALLOW, UPGRADING, BLOCKED = f"{_WMCO}allow-upgrade", f"{_WMCO}upgrading", f"{_WMCO}upgrade-blocked"
+_CSI = "kubernetes.io/csi/"
+
+
+@dataclass(frozen=True, slots=True)
+class PodNow:
+    """A pod on a node.
+
+    owner: kind and name of its controller, empty without one. mirror: its node's own, not the API's. deleting_since: when its
+    grace period ended or ends, None when it was not told to go.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    owner: tuple[str, str]
+    mirror: bool
+    finished: bool
+    deleting_since: datetime | None
+    volumes: bool
+    ready: bool
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"pod {self.namespace}/{self.name}"
+
+    @classmethod
+    def from_object(cls, pod: Mapping[str, Any]) -> PodNow:
+        """Read a core/v1 Pod."""
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        owners = [one for one in metadata.get("ownerReferences") or [] if one.get("controller")]
+        owner = (str(owners[0]["kind"]), str(owners[0]["name"])) if owners else ("", "")
+        conditions = status.get("conditions") or []
+        return cls(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            owner=owner,
+            mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
+            finished=status.get("phase") in ("Succeeded", "Failed"),
+            # The API dates the end of the grace period.
+            deleting_since=moment(metadata.get("deletionTimestamp")),
+            volumes=has_volume(pod),
+            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
+        )
+
+    def workload(self, labels: Mapping[str, str]) -> tuple[str, str] | None:
+        """Kind and name of the Deployment or StatefulSet that it is of, None for anything else."""
+        kind, name = self.owner
+        if kind == "StatefulSet":
+            return kind, name
+        suffix = "-" + labels.get("pod-template-hash", "")
+        if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+            return "Deployment", name[: -len(suffix)]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNow:
+    """A Windows Node. attached: names of volumes, as its status tells them. pods: None where they were not looked at.
+
+    tainted: by us. cordoned_for: what our annotation says. version, desired: WMCO's. allowed, upgrading, blocked: its labels.
+    """
+
+    name: str
+    ready: bool
+    not_ready_because: str
+    cordoned: bool
+    cordoned_for: str
+    tainted: bool
+    kubelet: str
+    version: str = ""
+    desired: str = ""
+    allowed: bool = False
+    upgrading: bool = False
+    blocked: bool = False
+    attached: tuple[str, ...] = ()
+    pods: tuple[PodNow, ...] | None = None
+    workloads: tuple[Workload, ...] = ()
+
+    @classmethod
+    def from_object(
+        cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] | None = None, workloads: tuple[Workload, ...] = ()
+    ) -> NodeNow:
+        """Read a core/v1 Node."""
+        facts = NodeFacts.from_object(node)
+        metadata, status = node["metadata"], node.get("status") or {}
+        notes, labels = metadata.get("annotations") or {}, facts.labels
+        return cls(
+            name=facts.name,
+            ready=facts.ready,
+            not_ready_because=facts.not_ready_because,
+            cordoned=facts.cordoned,
+            cordoned_for=str(notes.get(CORDONED, "")),
+            tainted=any(taint.key == TAINT for taint in facts.taints),
+            kubelet=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
+            version=str(notes.get(VERSION, "")),
+            desired=str(notes.get(DESIRED, "")),
+            allowed=labels.get(ALLOW) == "true",
+            upgrading=labels.get(UPGRADING) == "true",
+            blocked=labels.get(BLOCKED) == "true",
+            attached=tuple(str(one["name"]) for one in status.get("volumesAttached") or []),
+            pods=pods,
+            workloads=workloads,
+        )
+
+    @property
+    def in_tree(self) -> tuple[str, ...]:
+        """Volumes that are attached by the in-tree code."""
+        return tuple(name for name in self.attached if not name.startswith(_CSI))
+
+    @property
+    def carries_volumes(self) -> bool:
+        """Whether a workload has a volume there."""
+        return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadNow:
+    """How many pods it wants and has Ready, and why one of them is not."""
+
+    wanted: int
+    ready: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNow:
+    """openshift: the release whose update is complete. failing: what ClusterVersion says. wmco: the operator that runs."""
+
+    openshift: str = ""
+    failing: str = ""
+    wmco: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that a step is decided from.
+
+    now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
+    server refused last, by pod uid, in its words. cluster: None where it was not looked at.
+    """
+
+    now: datetime
+    nodes: Mapping[str, NodeNow]
+    workloads: Mapping[Workload, WorkloadNow] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    cluster: ClusterNow | None = None

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An upgrade's journal for people. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Entry, Journal
+
+_WORDS = {
+    "waiting": "its turn has not come",
+    "close": "is being closed for workloads",
+    "drain": "is being emptied",
+    "allow": "WMCO is being allowed to upgrade it",
+    "hook": "the platform's tasks change it",
+    "back": "is awaited back",
+    "gate": "is gated",
+    "canary": "a volume is proven on it",
+    "open": "is being opened for workloads",
+    "workloads": "its workloads are awaited",
+    "done": "is done",
+}
+
+_DOES = {
+    "close": "closed for workloads",
+    "drain": "emptied",
+    "allow": "allowed to WMCO",
+    "hook": "changed by the tasks",
+    "back": "awaited back",
+    "gate": "gated",
+    "canary": "a volume proven",
+    "open": "opened",
+    "workloads": "its workloads awaited",
+}
+
+
+def told(journal: Journal) -> str:
+    """The whole, as a text."""
+    lines = [
+        f"Upgrade {journal.name}, begun {journal.began}: {journal.state}" + (f", {journal.why}" if journal.why else ""),
+        f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.term}",
+    ]
+    if journal.ended:
+        lines.append(f"Proven and compared after the last node: {journal.ended}")
+    if journal.stopping is not None:
+        found = journal.stopping
+        lines += ["", f"{found.id} {found.object}: {found.message}", f"  -> {found.remedy}"]
+    lines.append("")
+    lines += [_line(entry) for entry in journal.nodes]
+    if journal.confirmed:
+        lines += [
+            "",
+            "Confirmed: " + ", ".join(f"{name} at {when}" for name, when in sorted(journal.confirmed.items())),
+        ]
+    return "\n".join([*lines, "", "What happened:", *(f"  {line}" for line in journal.happened)]) + "\n"
+
+
+def plan_of(journal: Journal) -> list[str]:
+    """What is to come, a line for each batch."""
+    lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
+    for number in sorted({entry.batch for entry in journal.nodes}):
+        names = ", ".join(
+            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.step})"
+            for entry in journal.nodes
+            if entry.batch == number
+        )
+        lines.append(f"{'canary' if number == 0 else f'batch {number}'}: {names}")
+    return [*lines, f"each: {', then '.join(_DOES[step] for step in TABLES[journal.hook] if step in _DOES)}"]
+
+
+def _line(entry: Entry) -> str:
+    said = f"failed at {entry.step} ({entry.failed})" if entry.failed else _WORDS[entry.step]
+    since = f" since {entry.since}" if entry.since else ""
+    notes = [entry.why] if entry.why else []
+    notes += ["it began by itself"] if entry.by_itself else []
+    notes += ["it stays cordoned, as somebody else cordoned it"] if entry.kept_cordoned else []
+    notes += [f"its tasks were run {entry.tries} times"] if entry.tries > 1 else []
+    return f"{entry.node} (batch {entry.batch}): {said}{since}" + (f"; {'; '.join(notes)}" if notes else "")

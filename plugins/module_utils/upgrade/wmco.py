@@ -1,0 +1,152 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the Windows Machine Config Operator's releases mean for volumes, and which ways from one to another there are. Pure.
+
+Source: https://github.com/openshift/windows-machine-config-operator (branches release-4.12 to release-4.14) and the scenarios
+A to E of https://github.com/openshift/enhancements, enhancements/windows-containers/csi-proxy.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import at_least
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ALLOW, TAINT, NodeNow
+
+# A, D: csi-proxy is there before and after. B, E: only after. C: only before. none: neither, nothing changes for volumes.
+Scenario = Literal["A", "B", "C", "D", "E", "none"]
+
+# The first release of each line that brings csi-proxy; later lines always do.
+_WITH_CSI_PROXY = {7: (7, 2, 0), 8: (8, 1, 0)}
+
+
+def has_csi_proxy(version: str) -> bool:
+    """Whether a release of WMCO brings csi-proxy. ValueError for a text that is no release."""
+    found = parse(version).release
+    return found[0] > 8 or found >= _WITH_CSI_PROXY.get(found[0], (99, 0, 0))
+
+
+def scenario(now: str, then: str) -> Scenario:
+    """Which way an upgrade goes."""
+    early = parse(now).release[0] <= 7 and parse(then).release[0] <= 8
+    before, after = has_csi_proxy(now), has_csi_proxy(then)
+    if before and after:
+        return "A" if early else "D"
+    if after:
+        return "B" if early else "E"
+    return "C" if before else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How to go. proof_first: whether drivers can be proven before the first node."""
+
+    scenario: Scenario
+    now: str
+    proof_first: bool
+
+
+def way(nodes: Sequence[NodeNow], target: Target) -> Way:
+    """The way for these nodes, from the lowest release among those that are not there yet. ValueError without a release."""
+    versions = [node.version for node in nodes if node.version] or [target.wmco]
+    lowest = min(versions, key=lambda text: parse(text).release)
+    found = scenario(lowest, target.wmco)
+    return Way(found, lowest, found in ("A", "D"))
+
+
+def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) -> Iterator[Finding]:
+    """Why these nodes cannot go there."""
+    if not target.wmco:
+        yield Finding(
+            "CSI-U16", "blocker", "WMCO", "kubewin_upgrade_target names no release of WMCO",
+            "give the one that comes, such as kubewin_upgrade_target=wmco=9.0.0",
+        )  # fmt: skip
+        return
+    strangers = [node.name for node in nodes if not node.version and not node.desired]
+    if strangers:
+        yield Finding(
+            "CSI-U16", "blocker", f"Node {', '.join(strangers)}", "WMCO does not manage it (it has no annotation of its release)",
+            "leave it out with kubewin_upgrade_nodes, or use another hook for it",
+        )  # fmt: skip
+        return
+    try:
+        found = way(nodes, target)
+    except ValueError as error:
+        yield Finding("CSI-U16", "blocker", "WMCO", str(error), "correct kubewin_upgrade_target")
+        return
+    now, then = parse(found.now).release, parse(target.wmco).release
+    if then < now:
+        message = f"it is {found.now} on a node and {target.wmco} is wanted; WMCO has no way back"
+        yield Finding("CSI-U16", "blocker", "WMCO", message, "correct kubewin_upgrade_target")
+    elif then[0] > now[0] + 1 and now[0] < 10:
+        message = f"from {found.now} to {target.wmco} is more than one line; each line is for one release of OpenShift"
+        yield Finding("CSI-U16", "blocker", "WMCO", message, f"upgrade to a release of line {now[0] + 1} first")
+    elif found.scenario == "C":
+        yield Finding(
+            "CSI-U12", "blocker", "WMCO",
+            f"{found.now} brings csi-proxy and {target.wmco} does not: every volume of Windows pods would be lost to them",
+            "upgrade to 8.1.0 or a later release of WMCO 8 instead",
+        )  # fmt: skip
+    elif found.scenario in ("B", "E") and then[0] == now[0]:
+        yield Finding(
+            "CSI-U13", "blocker", "WMCO",
+            f"from {found.now} to {target.wmco} only csi-proxy comes: volumes stay as they are, and there is no driver to prove yet",
+            "approve its InstallPlan and let it upgrade the nodes; then come with the upgrade to the next line",
+        )  # fmt: skip
+    elif found.scenario in ("B", "E") and not unproven_canary:
+        yield Finding(
+            "CSI-U13", "blocker", "WMCO",
+            f"{found.now} brings no csi-proxy, so nothing can be proven before {target.wmco} (scenario {found.scenario})",
+            _before(found) + "; where that cannot be, kubewin_upgrade_unproven_canary=true sends one node without volumes ahead",
+        )  # fmt: skip
+    elif found.scenario in ("B", "E") and all(
+        node.carries_volumes and not at_least(node.version, target.wmco) for node in nodes
+    ):
+        yield Finding(
+            "CSI-U14", "blocker", "all Windows nodes",
+            "each carries a workload with a volume, and the first one is upgraded before anything can be proven",
+            "add a node, or move the workloads off one (kubectl drain)",
+        )  # fmt: skip
+
+
+def _before(found: Way) -> str:
+    if found.scenario == "B":
+        return "upgrade to WMCO 7.2.0 or a later release of WMCO 7 first"
+    return (
+        "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane to OpenShift 4.14, deploy the driver "
+        "(4.13's feature states keep vSphere's Windows plugin from starting), prove it, and then come to WMCO 9"
+    )
+
+
+def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Finding]:
+    """What is worth knowing before."""
+    sticky = [node.name for node in nodes if node.allowed]
+    if sticky:
+        yield Finding(
+            "CSI-U18", "warning", f"Node {', '.join(sticky)}", f"it has the label {ALLOW}=true already, so WMCO does not wait for anybody",
+            f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade takes it off when the node is done)",
+        )  # fmt: skip
+    if running and target.wmco and parse(running).release >= parse(target.wmco).release:
+        left = [node.name for node in nodes if not at_least(node.version, target.wmco)]
+        if left:
+            yield Finding(
+                "CSI-U20", "warning", "WMCO",
+                f"{running} runs already; nodes without attached volumes ({', '.join(left)} as far as they have none) are upgraded at "
+                "once and without waiting",
+                "nothing: they are observed and proven; next time run this before the InstallPlan is approved",
+            )  # fmt: skip
+
+
+def plugin_kept_off(daemon_set: str) -> Finding:
+    """A node plugin that our taint would keep away."""
+    return Finding(
+        "CSI-U15", "blocker", f"DaemonSet {daemon_set}",
+        f"it does not tolerate {TAINT}:NoSchedule, with which a node is kept closed until its volumes are proven",
+        "add the toleration {key: " + TAINT + ", operator: Exists} to it",
+    )  # fmt: skip

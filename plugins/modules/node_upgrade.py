@@ -1,0 +1,583 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_upgrade
+short_description: Go on with an upgrade of Windows nodes until somebody else has to do something
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Takes Windows nodes one by one, or in batches after a canary, through an upgrade that somebody else makes, and keeps a
+    journal of it. It closes a node for workloads, empties it as C(kubectl drain) does, waits until it is back, opens it, and waits for
+    its workloads. In between it hands out what others do, and ends with that in RV(next). The role P(kubewin.csi.node_upgrade#role)
+    does those things and comes back with what became of them in O(results).
+  - The journal is written before each change, so that a run after a crash goes on at the right node and step. A lease keeps a
+    second run away.
+  - A node that fails is left safe. One that could not be emptied is opened again; one that was touched stays closed. Others of
+    its batch are finished or given back, and nothing new begins.
+  - It never starts an upgrade of the cluster or of a node, and it never forces a pod away.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - In check mode it returns the plan, and what would keep the first nodes from being emptied. Nothing is written.
+  diff_mode:
+    support: none
+options:
+  name:
+    description:
+      - What this upgrade is called. Under that name it is gone on with; one that is finished is not begun again.
+    type: str
+    required: true
+  hook:
+    description:
+      - How a node comes to be upgraded.
+      - With V(tasks) it is cordoned, emptied, and handed out; with V(none) it is cordoned and emptied, and somebody upgrades it
+        while this waits.
+      - With V(wmco) the Windows Machine Config Operator does it. The node gets a taint of ours, since WMCO uncordons by itself, and
+        then the label that allows its upgrade.
+    type: str
+    choices: [none, tasks, wmco]
+    default: none
+  target:
+    description: What nodes and cluster are to become. Without O(target.kubelet) and O(target.wmco) every node is taken once.
+    type: dict
+    default: {}
+    suboptions:
+      kubelet:
+        description: Release of Kubernetes that a node has when it is done, such as C(1.27).
+        type: str
+      openshift:
+        description: Release of OpenShift whose update has to be complete before the first node.
+        type: str
+      wmco:
+        description: Release of WMCO that a node has when it is done. With O(hook=wmco) it has to be given.
+        type: str
+  nodes:
+    description: Take only these Nodes, in this order. Without it all Windows nodes, those with the fewest volumes first.
+    type: list
+    elements: str
+    default: []
+  canary:
+    description: The Node to begin with.
+    type: str
+    default: ''
+  batches:
+    description: How many nodes at a time, numbers or percentages; the last one repeats. The first node always goes alone.
+    type: list
+    elements: str
+    default: ['1']
+  unproven_canary:
+    description:
+      - With O(hook=wmco) from a release of WMCO without csi-proxy, where nothing can be proven before, let one node that carries no
+        volume go ahead.
+    type: bool
+    default: false
+  pause:
+    description:
+      - Where a person has to look. V(canary) stands for after the canary, V(batches) for before each further batch, and a Node's name
+        for before that one. The run ends there in order, and goes on with O(confirmed).
+    type: list
+    elements: str
+    default: []
+  confirmed:
+    description: Pauses that a person has ended, as the run that ended there named them.
+    type: list
+    elements: str
+    default: []
+  windows:
+    description:
+      - Hours in which nodes may begin, such as C(Sat,Sun 22:00-04:00). A node that has begun is finished.
+      - No node begins when less than O(node_timeout) is left.
+    type: list
+    elements: str
+    default: []
+  time_zone:
+    description: Time zone of O(windows).
+    type: str
+    default: UTC
+  node_timeout:
+    description: Seconds that a node may take from its turn to its workloads being back.
+    type: int
+    default: 3600
+  patience:
+    description: Seconds to wait for what holds up the next batch, before the run ends in order.
+    type: int
+    default: 0
+  stop_on:
+    description:
+      - What stops the run although the node at hand is well. V(nodes) is another Windows node that is not Ready or was cordoned by
+        somebody, V(workloads) are workloads that do not come back, V(cluster) is a ClusterVersion that fails.
+    type: list
+    elements: str
+    choices: [cluster, nodes, workloads]
+    default: [cluster, nodes, workloads]
+  delete_unowned:
+    description: Evict pods that have no controller as well. They do not come back.
+    type: bool
+    default: false
+  drivers:
+    description: Drivers whose node plugins have to stay on a node while it is closed.
+    type: list
+    elements: str
+    default: []
+  namespace:
+    description: Existing namespace of the journal and the lease.
+    type: str
+    default: kubewin
+  operator_namespace:
+    description: Namespace of WMCO.
+    type: str
+    default: openshift-windows-machine-config-operator
+  output_dir:
+    description: Directory for a copy of the journal, on the machine where the module runs.
+    type: path
+  hand_timeout:
+    description: Seconds that what is handed out may take. So long the run is believed alive by others.
+    type: int
+    default: 7200
+  take_over:
+    description:
+      - The holder whom this run takes the upgrade over from, as the refusal named him. Only for one that is known to be dead; on the same
+        machine that is seen without it.
+    type: str
+    default: ''
+  term:
+    description: RV(term) of the call before, in the same run. Without it this is a run of its own, which begins or takes up.
+    type: int
+    default: 0
+  finished:
+    description: What was handed out by the call before.
+    type: str
+    choices: [hook, gate, canary]
+  results:
+    description: What became of it by Node, an empty text or why it failed.
+    type: dict
+    default: {}
+  ended:
+    description: Note that the end of a finished upgrade was proven and compared, so that it need not be done again.
+    type: bool
+    default: false
+  holder:
+    description: Whom the lease names; the action sets it.
+    type: str
+    default: ''
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file, and the module ends when it disappears.
+    type: path
+seealso:
+  - module: kubewin.csi.node_rollout
+  - module: kubewin.csi.storage_proof
+"""
+
+EXAMPLES = r"""
+- name: What would be done?
+  kubewin.csi.node_upgrade:
+    name: kubelets-1.27
+    target: {kubelet: "1.27"}
+  check_mode: true
+
+- name: Begin, or go on, until the first node is empty
+  kubewin.csi.node_upgrade:
+    name: kubelets-1.27
+    hook: tasks
+    target: {kubelet: "1.27"}
+    output_dir: /srv/upgrades
+  register: upgrade
+
+- name: Tell that the node was changed, and go on
+  kubewin.csi.node_upgrade:
+    name: kubelets-1.27
+    hook: tasks
+    target: {kubelet: "1.27"}
+    output_dir: /srv/upgrades
+    term: "{{ upgrade.term }}"
+    finished: hook
+    results: {win-1: ''}
+"""
+
+RETURN = r"""
+outcome:
+  description:
+    - V(handed) when RV(next) is to be done, V(resting) when nothing is wrong and nothing may be done now, V(finished), or V(stopped) when
+      it failed.
+    - V(planned) in check mode.
+  returned: always, once the journal was read
+  type: str
+next:
+  description: What is handed out, with C(kind), one of V(hook), V(gate), V(canary) or empty, and C(nodes).
+  returned: always, once the journal was read
+  type: dict
+  sample: {kind: gate, nodes: [win-1]}
+turns:
+  description: How often something may still be handed out, at most.
+  returned: always, once the journal was read
+  type: int
+term:
+  description: Number of this run of the upgrade, for O(term) of the next call.
+  returned: always, once the journal was read
+  type: int
+journal:
+  description: Every node's entry, with C(node), C(batch), C(step), C(since), C(failed), C(why), C(by_itself) and more.
+  returned: always, once the journal was read
+  type: list
+  elements: dict
+text:
+  description: The journal for people.
+  returned: always, once the journal was read
+  type: list
+  elements: str
+place:
+  description: Where the journal is.
+  returned: always, once the journal was read
+  type: str
+plan:
+  description: In check mode, what would be done, for people.
+  returned: in check mode
+  type: list
+  elements: str
+locked:
+  description: In check mode, which other run is at an upgrade of this cluster now; empty when none is.
+  returned: in check mode
+  type: str
+findings:
+  description: What is worth knowing, and at the end what is not as it was.
+  returned: always, once the journal was read
+  type: list
+  elements: dict
+claims:
+  description: Claims of Windows workloads when the upgrade began, as C(namespace/name).
+  returned: always, once the journal was read
+  type: list
+  elements: str
+ended:
+  description: When the end was proven and compared, an empty text before.
+  returned: always, once the journal was read
+  type: str
+report:
+  description: At the end, before and after.
+  returned: when RV(outcome=finished)
+  type: list
+  elements: str
+finding:
+  description: Id of the finding that stopped it, such as V(CSI-U03).
+  returned: when it was stopped
+  type: str
+reason:
+  description:
+    - Why the task failed, as a word that does not change. One of V(stopped), V(volumes_changed), V(refused), V(locked), V(taken_over),
+      V(journal_unreadable), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(conflict), V(invalid), V(api_error).
+  returned: failure
+  type: str
+  sample: stopped
+"""
+
+import signal
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import UpgradeLease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
+    Refused,
+    Wishes,
+    begin,
+    returned,
+    take_up,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done, Hand, Rest, Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, stamp
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import plan_of, told
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "name": {"type": "str", "required": True},
+    "hook": {"type": "str", "choices": ["none", "tasks", "wmco"], "default": "none"},
+    "target": {
+        "type": "dict",
+        "default": {},
+        "options": {"kubelet": {"type": "str"}, "openshift": {"type": "str"}, "wmco": {"type": "str"}},
+    },
+    "nodes": {"type": "list", "elements": "str", "default": []},
+    "canary": {"type": "str", "default": ""},
+    "batches": {"type": "list", "elements": "str", "default": ["1"]},
+    "unproven_canary": {"type": "bool", "default": False},
+    "pause": {"type": "list", "elements": "str", "default": []},
+    "confirmed": {"type": "list", "elements": "str", "default": []},
+    "windows": {"type": "list", "elements": "str", "default": []},
+    "time_zone": {"type": "str", "default": "UTC"},
+    "node_timeout": {"type": "int", "default": 3600},
+    "patience": {"type": "int", "default": 0},
+    "stop_on": {
+        "type": "list",
+        "elements": "str",
+        "choices": ["cluster", "nodes", "workloads"],
+        "default": ["cluster", "nodes", "workloads"],
+    },
+    "delete_unowned": {"type": "bool", "default": False},
+    "drivers": {"type": "list", "elements": "str", "default": []},
+    "namespace": {"type": "str", "default": "kubewin"},
+    "operator_namespace": {"type": "str", "default": "openshift-windows-machine-config-operator"},
+    "output_dir": {"type": "path"},
+    "hand_timeout": {"type": "int", "default": 7200},
+    "take_over": {"type": "str", "default": ""},
+    "term": {"type": "int", "default": 0},
+    "finished": {"type": "str", "choices": ["hook", "gate", "canary"]},
+    "results": {"type": "dict", "default": {}},
+    "ended": {"type": "bool", "default": False},
+    "holder": {"type": "str", "default": ""},
+    "progress_file": {"type": "path"},
+}
+
+
+class Upgrade:
+    """One call. stop: set when nobody waits for it any more."""
+
+    def __init__(self, client: Client, params: dict[str, Any], stop: threading.Event) -> None:
+        self._client, self._params, self._stop = client, params, stop
+        self.wishes, self.rules = wishes(params), rules(params)
+        folder = Path(params["output_dir"]) if params["output_dir"] else None
+        self.pages = Pages(client, params["namespace"], params["name"], folder)
+        self.lease = UpgradeLease(client, params["namespace"], params["holder"], params["take_over"])
+        self.watcher = Watcher(client, params["operator_namespace"], self._check)
+        self.say = teller(params["progress_file"])
+        self.worker = Worker(client, self.watcher, self._check, self.say)
+        self._leased = False
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise ClusterError("the run was ended from outside; the journal says where it goes on", "interrupted")
+        if self._leased:
+            self.lease.check()
+
+    def refuse(self) -> None:
+        """What would go wrong half way."""
+        params = self._params
+        if self._client.get(kinds.NAMESPACE, params["namespace"]) is None:
+            raise Refused(
+                f"Namespace {params['namespace']}, where the journal is to be kept, does not exist: kubectl create namespace "
+                f"{params['namespace']}"
+            )
+
+        def allowed(need: Need) -> bool:
+            return self._client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+
+        wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
+        lacking = missing(wanted, allowed)
+        if lacking:
+            raise ClusterError(
+                "this account may not do everything that an upgrade needs; nothing was changed. Add these rules to a role of the "
+                f"account, or bind kubewin-csi-upgrade of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(lacking)}",
+                "forbidden",
+                403,
+            )
+
+    def findings(self, seen: Seen) -> list[Finding]:
+        """What is in the way of WMCO's hook, or worth knowing."""
+        if self.wishes.hook != "wmco":
+            return []
+        chosen = [node for name, node in seen.nodes.items() if not self.wishes.nodes or name in self.wishes.nodes]
+        found = list(wmco.notes(chosen, self.watcher.wmco(), self.wishes.target))
+        for name in self.watcher.kept_off(self._params["drivers"]):
+            found.append(wmco.plugin_kept_off(name))
+        return found
+
+    def start(self, found: Journal | None, seen: Seen) -> Journal:
+        """The journal that this run goes on with; in the same run as it is."""
+        if self._params["term"]:
+            if found is None or found.term != self._params["term"]:
+                raise Refused(f"the journal of upgrade {self.wishes.name} is not that of this run any more; run again")
+            return found
+        if found is None:
+            return begin(self.wishes, seen, self.watcher.picture().pack())
+        return found if found.state == "finished" else take_up(found, self.wishes, seen, self._params["confirmed"])
+
+    def plan(self) -> dict[str, Any]:
+        """What would be done."""
+        seen = self.watcher.everything()
+        found = self.pages.read()
+        journal = found if found is not None and found.state == "finished" else None
+        if journal is None:
+            journal = (
+                begin(self.wishes, seen, self.watcher.picture().pack())
+                if found is None
+                else take_up(found, self.wishes, seen, self._params["confirmed"])
+            )
+        lines = plan_of(journal)
+        waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
+        if waiting and self.wishes.hook != "wmco":
+            for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in seen.nodes):
+                empty = drain(
+                    seen.nodes[entry.node].pods or (), {}, seen.now, delete_unowned=self._params["delete_unowned"]
+                )
+                lines += [f"{entry.node}: {why}" for why in empty.never]
+                lines += self.worker.rehearse(entry.node, empty.left)
+        findings = [one.as_dict() for one in self.findings(seen)]
+        return {**self._told(journal, "planned"), "plan": lines, "locked": self.lease.others(), "findings": findings}
+
+    def go_on(self) -> tuple[dict[str, Any], Journal]:
+        """Take up or begin, and go on."""
+        found = self.pages.read()
+        if found is not None and found.state == "finished" and not self._params["term"]:
+            if self._params["ended"] and not found.ended:
+                found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
+            return self._finished(found), found
+        self.lease.take()
+        self._leased = True
+        handed = False
+        try:
+            # Read again: only now nobody else writes it.
+            found = self.pages.read()
+            findings: list[Finding] = []
+            if self._params["term"]:
+                journal = self.start(found, Seen(self._client.now(), {}))
+                if self._params["finished"]:
+                    results = {str(node): str(why or "") for node, why in self._params["results"].items()}
+                    journal = self.pages.keep(returned(journal, self._params["finished"], results, self._client.now()))
+            else:
+                seen = self.watcher.everything()
+                findings = self.findings(seen)
+                blockers = [one.line() for one in findings if one.severity == "blocker"]
+                if blockers:
+                    raise Refused("\n".join(blockers))
+                journal = self.pages.keep(self.start(found, seen))
+            decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
+            handed = isinstance(decision, Hand)
+            return self._ended(decision, findings), decision.journal
+        finally:
+            if handed:
+                self.lease.leave(self._params["hand_timeout"])
+            else:
+                self.lease.end()
+
+    def _ended(self, decision: Decision, findings: list[Finding]) -> dict[str, Any]:
+        if isinstance(decision, Done):
+            return self._finished(decision.journal)
+        outcome = "handed" if isinstance(decision, Hand) else "resting" if isinstance(decision, Rest) else "stopped"
+        following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Hand) else None
+        return {**self._told(decision.journal, outcome, following), "findings": [one.as_dict() for one in findings]}
+
+    def _finished(self, journal: Journal) -> dict[str, Any]:
+        before = picture.unpack(journal.before)
+        after = self.watcher.picture(before.volumes)
+        return {
+            **self._told(journal, "finished"),
+            "report": picture.lines(before, after),
+            "findings": [one.as_dict() for one in picture.compare(before, after)],
+        }
+
+    def _told(self, journal: Journal, outcome: str, following: dict[str, Any] | None = None) -> dict[str, Any]:
+        left = [entry for entry in journal.nodes if entry.step != "done"]
+        batches = len(left) if journal.hook == "wmco" else len({entry.batch for entry in left})
+        return {
+            "outcome": outcome,
+            "next": following or {"kind": "", "nodes": []},
+            # A batch is handed out for its tasks, the gate and the proof in one turn; one more for what joins meanwhile.
+            "turns": batches + 1 if left else 0,
+            "term": journal.term,
+            "journal": [asdict(entry) for entry in journal.nodes],
+            "text": told(journal).splitlines(),
+            "claims": list(picture.unpack(journal.before).volumes),
+            "ended": journal.ended,
+            "place": self.pages.place,
+        }
+
+
+def wishes(params: dict[str, Any]) -> Wishes:
+    """The options, checked as far as they can be without a cluster."""
+    if NAMES.match(params["name"]) is None:
+        raise Refused(f"name is {params['name']!r}; lower-case letters, digits, - and . are expected, at most 62.")
+    for name in params["drivers"]:
+        if name not in DRIVERS:
+            raise Refused(unknown(name))
+    for name, least in (("node_timeout", 1), ("patience", 0), ("hand_timeout", 1)):
+        if params[name] < least:
+            raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
+    target = {key: str(value) for key, value in (params["target"] or {}).items() if value}
+    return Wishes(
+        name=params["name"],
+        hook=params["hook"],
+        target=Target(**target),
+        nodes=tuple(dict.fromkeys(params["nodes"])),
+        canary=params["canary"],
+        batches=tuple(params["batches"]),
+        unproven_canary=params["unproven_canary"],
+    )
+
+
+def rules(params: dict[str, Any]) -> Rules:
+    """How to go."""
+    try:
+        windows = tuple(read_hours(text, params["time_zone"]) for text in params["windows"])
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    return Rules(
+        budget=float(params["node_timeout"]),
+        patience=float(params["patience"]),
+        pause=tuple(params["pause"]),
+        windows=windows,
+        stop_on=frozenset(params["stop_on"]),
+        delete_unowned=params["delete_unowned"],
+    )
+
+
+def main() -> None:
+    """Look, refuse, go on."""
+    ansible = module(ARGUMENT_SPEC)
+    params, stop = ansible.params, threading.Event()
+    warnings: list[str] = []
+    try:
+        upgrade = Upgrade(connect(ansible), params, stop)
+        warnings = upgrade.pages.warnings
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: stop.set())
+        when_left_alone(params["progress_file"], stop.set)
+        if not params["term"]:
+            upgrade.refuse()
+        if ansible.check_mode:
+            planned = upgrade.plan()
+            ansible.exit_json(changed=planned["turns"] > 0, **planned)
+        result, journal = upgrade.go_on()
+    except Refused as error:
+        ansible.fail_json(msg=str(error), reason="refused")
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+    for text in warnings:
+        ansible.warn(text)
+    stopping = journal.stopping
+    if result["outcome"] == "stopped" and stopping is not None:
+        text = f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: {upgrade.pages.place}"
+        ansible.fail_json(msg=text, reason="stopped", finding=stopping.id, changed=True, **result)
+    blockers = [one for one in result["findings"] if one["severity"] == "blocker"]
+    if result["outcome"] == "finished" and blockers:
+        text = "\n".join(f"{one['id']} {one['object']}: {one['message']} -> {one['remedy']}" for one in blockers)
+        ansible.fail_json(msg=text, reason="volumes_changed", changed=True, **result)
+    ansible.exit_json(changed=upgrade.pages.written, **result)
+
+
+if __name__ == "__main__":
+    main()

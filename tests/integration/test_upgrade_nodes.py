@@ -1,0 +1,418 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""upgrade.yml takes nodes out of the in-tree era while their databases write, and survives whatever ends it.
+
+One lab for all, whose nodes get newer from story to story.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
+from integration.kube import VSPHERE, applied, connect, install_csi_proxy
+from integration.playbooks import ROOT, Run, family, play, read, start
+from integration.storage import NAMESPACE, make_namespace, run, storage_class
+from integration.upgrading import (
+    JOURNALS,
+    LEASE,
+    SETS,
+    Witness,
+    an_account,
+    closed,
+    databases,
+    disk,
+    journal,
+    kubelet,
+    running,
+    step,
+    told,
+    upgrade,
+    volumes,
+)
+from lab import handle
+from lab.cluster import era, openshift, vsphere
+from lab.cluster.settings import Wmco
+from lab.handle import Lab, eventually
+
+PLAYBOOK = "playbooks/upgrade.yml"
+NODES = ("win-1", "win-2", "win-3")
+BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+DATABASES = {"db-a": ("win-1", "win-2"), "db-b": ("win-2", "win-1"), "db-c": ("win-3",)}
+DRIVER = "csi.vsphere.vmware.com"
+IN_TREE = "kubernetes.io/vsphere-volume"
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[Lab]:
+    """Three nodes of WMCO 8.1 with csi-proxy, each with a database on an in-tree volume; no driver."""
+    lab = handle.start(f"upgrade-{os.getpid()}", kubelets=dict.fromkeys(NODES, openshift.kubelet("8.1.0")))
+    openshift.install(lab.api, "8.1.0")
+    for host in lab.state.hosts:
+        install_csi_proxy(lab, host.name)
+    make_namespace(lab)
+    with an_account(lab):
+        databases(lab, DATABASES, storage_class(lab, "thin", IN_TREE, {"diskformat": "thin", "fstype": "ntfs"}))
+        storage_class(lab, "fast", DRIVER)
+        yield lab
+    lab.stop()
+
+
+@pytest.fixture(scope="module")
+def ready(old: Lab) -> Lab:
+    """The driver as well, which WMCO's csi-proxy serves."""
+    openshift.admit(old.api, vsphere.NAMESPACE, VSPHERE.service_account)
+    applied(connect(old.state.kubeconfigs["admin"]), Wanted(csi_proxy_managed=False))
+    eventually(lambda: all(old.registered(node) for node in NODES), "the driver on every node")
+    return old
+
+
+def given(lab: Lab, name: str, target: dict[str, str], output: Path | None, **more: Any) -> dict[str, Any]:
+    return {
+        "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"],
+        "kubewin_drivers": ["vsphere"],
+        "kubewin_upgrade_name": name,
+        "kubewin_upgrade_target": target,
+        "kubewin_verify_namespace": "kubewin",
+        "kubewin_verify_storage_classes": {"vsphere": "fast"},
+        "kubewin_verify_step_timeout": 30,
+        "kubewin_verify_parallel": 3,
+        "kubewin_upgrade_growing": "times.txt",
+        **({"kubewin_output_dir": str(output)} if output else {}),
+        **more,
+    }
+
+
+NINE = {"openshift": "4.14", "wmco": "9.0.0"}
+
+
+def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
+    refused = play(PLAYBOOK, "localhost,", variables=given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco"))
+    assert refused.code != 0
+    (judged,) = [event["result"]["results"] for event in refused.failures]
+    blockers = {one["id"]: one["object"] for look in judged for one in look.get("blockers", [])}
+    assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
+    assert closed(old) == {}
+    assert not old.api.ok(f"{JOURNALS}/kubewin-upgrade-nine")
+    assert not old.api.ok(LEASE)
+    assert {kubelet(old, node) for node in NODES} == {openshift.kubelet("8.1.0")}
+
+
+def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_given_again(
+    ready: Lab, tmp_path: Path
+) -> None:
+    """From the proof to the comparison, killed five times on the way: this seed's instants are those of nodes under way."""
+    from_8_to_9(ready, tmp_path, kills=5, seed=581)
+
+
+@pytest.mark.torture
+def test_wmco_8_to_9_with_in_tree_volumes_as_one_command(ready: Lab, tmp_path: Path) -> None:
+    """One run, from the proof to the comparison. It waits until the InstallPlan is approved."""
+    from_8_to_9(ready, tmp_path, kills=0, seed=0)
+
+
+def from_8_to_9(lab: Lab, folder: Path, kills: int, seed: int) -> None:
+    before = volumes(lab, list(DATABASES))
+    assert all("vsphereVolume" in source for _uid, _name, _volume, source, _policy in before.values())
+    wanted = given(
+        lab, "nine", NINE, folder / "kept", kubewin_upgrade_hook="wmco", kubewin_upgrade_patience=300,
+        kubewin_upgrade_node_timeout=300,
+    )  # fmt: skip
+    with (
+        lab.settings(wmco=Wmco(poll=0.1, step=0.1)),
+        Witness(lab, list(DATABASES)) as witness,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        owner = beside.submit(meanwhile, lab, openshift.offer(lab.api, "9.0.0"))
+        done = killed_and_resumed(lab, "nine", wanted, folder, kills, seed)
+        owner.result(10)
+        for name in DATABASES:
+            running(lab, name)
+
+    assert volumes(lab, list(DATABASES)) == before
+    witness.nothing_is_missing()
+    for name in DATABASES:
+        assert (disk(lab, name) / "kept.txt").read_text(encoding="utf-8").strip() == f"{name} was here"
+    assert [witness.places(name) for name in DATABASES] == [
+        ["win-1", "win-2", "win-1"],
+        ["win-2", "win-1"],
+        ["win-3", "win-3"],
+    ]
+    for node in NODES:
+        seen = lab.api.get(f"/api/v1/nodes/{node}")
+        assert seen["metadata"]["annotations"][openshift.VERSION] == "9.0.0"
+        assert seen["metadata"]["annotations"][era.MANAGED] == "true"
+        assert openshift.ALLOW not in seen["metadata"]["labels"]
+    assert closed(lab) == {}
+    assert not lab.api.ok(LEASE)
+    assert {entry["node"]: entry["by_itself"] for entry in journal(lab, "nine")["nodes"]} == {
+        "win-1": False,
+        "win-2": False,
+        "win-3": True,
+    }
+    kept = lab.api.get(f"{JOURNALS}/kubewin-upgrade-nine")["data"]
+    for which in ("json", "txt"):
+        assert (folder / "kept" / f"upgrade-nine.{which}").read_text(encoding="utf-8") == kept[f"journal.{which}"]
+    assert "win-3 (batch 2): is done since" in kept["journal.txt"]
+    assert "Z win-1: canary" in kept["journal.txt"]
+    assert "Proven and compared after the last node: 20" in kept["journal.txt"]
+    assert "is not known" not in kept["journal.txt"]
+    assert "3 of 3 volumes of Windows workloads are the same as before" in done.screen
+    assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
+    assert "stories/db-a: nothing that was compared differs, and not everything was compared" in done.screen
+
+    again = upgrade_of(lab, name="nine", hook="wmco", target=NINE)
+    assert again.go_on()[0]["outcome"] == "finished"
+    assert not again.pages.written
+
+
+def meanwhile(lab: Lab, plan: str) -> None:
+    """What others do: the InstallPlan is approved when that is asked for; a database is stopped while WMCO has the first node.
+
+    WMCO then begins the third node by itself. The database is started again when our run has seen that.
+    """
+    eventually(lambda: told(lab, "nine", "approve its InstallPlan now"), "everything is proven", timeout=240)
+    openshift.approve(lab.api, plan)
+    before = ("", "waiting", "close", "allow")
+    eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", timeout=240)
+    lab.api.patch(f"{SETS}/db-c", {"spec": {"replicas": 0}})
+    eventually(lambda: step(lab, "nine", "win-3") not in before, "WMCO began the third node", timeout=240)
+    lab.api.patch(f"{SETS}/db-c", {"spec": {"replicas": 1}})
+
+
+@pytest.fixture
+def tasks(ready: Lab, tmp_path: Path) -> Path:
+    """The owner's own tasks for one node."""
+    path = tmp_path / "upgrade-one-node.yml"
+    words = [
+        sys.executable,
+        "-m",
+        "integration.upgrading",
+        ready.name,
+        "{{ node_upgrade_node }}",
+        "{{ wanted_kubelet }}",
+    ]
+    task = {
+        "name": "Change the machine",
+        "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},
+        "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
+        "changed_when": True,
+    }
+    path.write_text(json.dumps([task]), encoding="utf-8")
+    return path
+
+
+def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
+    """Each of these nodes has the kubelet, every node is open, the databases run, and each has what it wrote."""
+    assert {kubelet(lab, node) for node in nodes} == {f"v{version}.0"}
+    assert closed(lab) == {}
+    assert not lab.api.ok(LEASE)
+    for name in DATABASES:
+        running(lab, name)
+        code, text, errors = run(lab, f"{name}-0", "cmd", "/c", "type", "C:\\data\\kept.txt")
+        assert (code, text.strip()) == (0, f"{name} was here"), errors
+
+
+def killed(wanted: dict[str, Any], events: int, offset: float, record: Path) -> bool:
+    """A run that is killed, with all that came of it, some time after it said so much; False when it ended before."""
+    process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
+    eventually(lambda: len(read(record)) >= events or process.poll() is not None, f"{events} events", timeout=120)
+    time.sleep(offset)
+    ended = process.poll() is not None
+    for member in family(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+    screen, _nothing = process.communicate()
+    assert not ended or process.returncode == 0, screen
+    return not ended
+
+
+def nothing_is_closed_unsaid(lab: Lab, name: str) -> None:
+    """Whatever a dead run left: what we closed stands in the journal as being under way."""
+    for node, why in closed(lab).items():
+        if {f"upgrade {name}", "kubewin.io/upgrade"} & set(why):
+            assert step(lab, name, node) not in ("waiting", "done")
+
+
+def killed_and_resumed(lab: Lab, name: str, wanted: dict[str, Any], folder: Path, kills: int, seed: int) -> Run:
+    """An upgrade whose runs are killed at random until it was often enough, and the run that ends it.
+
+    An instant is how many events a run had told, and seconds after that.
+    """
+    chance = random.Random(seed)
+    for number in range(kills):
+        events, offset = chance.randrange(20, 75), chance.uniform(0, 1)
+        was = killed(wanted, events, offset, folder / f"{number}.jsonl")
+        nothing_is_closed_unsaid(lab, name)
+        print(
+            f"seed {seed}, kill {number + 1} at event {events} + {offset:.3f} s: {'killed' if was else 'it had ended'}"
+        )
+    done = play(PLAYBOOK, "localhost,", variables=wanted)
+    assert done.code == 0, done.screen
+    return done
+
+
+@pytest.mark.torture
+def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path: Path) -> None:
+    for seed in range(8):
+        version, name, folder = f"1.{29 + seed}", f"killed-{seed}", tmp_path / str(seed)
+        folder.mkdir()
+        wanted = given(
+            ready, name, {"kubelet": version}, folder / "kept", kubewin_upgrade_hook="tasks",
+            kubewin_upgrade_tasks=str(tasks), wanted_kubelet=f"v{version}.0",
+        )  # fmt: skip
+        before = volumes(ready, list(DATABASES))
+        with Witness(ready, list(DATABASES)) as witness:
+            killed_and_resumed(ready, name, wanted, folder, 5, seed)
+            well(ready, NODES, version)
+        witness.nothing_is_missing()
+        assert volumes(ready, list(DATABASES)) == before
+        assert journal(ready, name)["state"] == "finished"
+
+
+def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_gone_are_told(
+    ready: Lab, tasks: Path, tmp_path: Path
+) -> None:
+    """A play of its owner's: with the playbook's own tasks about data around the role, and somebody who deletes a file."""
+    victim = disk(ready, "db-c") / "orders.txt"
+    victim.write_text("years of orders\r\n", encoding="utf-8")
+    tasks_of = {name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml") for name in ("upgrade_data", "upgrade_lost")}
+    story = {
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "vars_files": [str(ROOT / "playbooks" / "vars" / f"{name}.yml") for name in ("inputs", "upgrade")],
+        "vars": {
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+            "node_upgrade_state": {"claims": [f"{NAMESPACE}/db-c", f"{NAMESPACE}/never"]},
+        },
+        "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
+        "tasks": [
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
+            {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
+            {"ansible.builtin.file": {"path": str(victim), "state": "absent"}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": True}},
+            {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
+        ],
+    }
+    playbook = tmp_path / "role.yml"
+    playbook.write_text(json.dumps([story]), encoding="utf-8")
+    wanted = {
+        **given(ready, "by-tasks", {}, tmp_path),
+        "node_upgrade_name": "by-tasks",
+        "node_upgrade_drivers": ["vsphere"],
+        "node_upgrade_hook": "tasks",
+        "node_upgrade_tasks": str(tasks),
+        "node_upgrade_target": {"kubelet": "1.50"},
+        "node_upgrade_nodes": ["win-1"],
+        "node_upgrade_proof_namespace": "kubewin",
+        "node_upgrade_storage_classes": {"vsphere": "fast"},
+        "wanted_kubelet": "v1.50.0",
+    }
+    done = play(str(playbook), "localhost,", variables=wanted)
+    well(ready, ["win-1"], "1.50")
+    assert step(ready, "by-tasks", "win-1") == "done"
+    assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
+
+    (refused,) = [event["result"]["msg"] for event in done.failures]
+    assert "stories/db-c: missing: orders.txt: the file of before is not there" in refused, done.screen
+    assert "times.txt" not in refused
+    before, after = [
+        event["result"]["msg"] for event in done.events if event["event"] == "ok" and "Say what" in event["task"]
+    ]
+    never = f"stories/never: not looked at: PersistentVolumeClaim {NAMESPACE}/never does not exist"
+    assert any(line.startswith(never) for line in before)
+    assert "stories/db-a: not looked at: it was not noted before the first node" in after
+
+
+def another_run_is_refused(lab: Lab) -> None:
+    """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is written."""
+    another = upgrade_of(lab, name="another", target={"kubelet": "1.27"}, holder=holder_of(os.getppid()))
+    words = f"another run is at an upgrade of this cluster: {os.uname().nodename}/.* gave its last sign of life"
+    assert re.search(words, another.plan()["locked"])
+    with pytest.raises(ClusterError, match=words):
+        another.go_on()
+    assert not lab.api.ok(f"{JOURNALS}/kubewin-upgrade-another")
+
+
+def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(ready: Lab) -> None:
+    """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well."""
+    name, node = "db-c", "win-3"
+    options = {"name": "by-hand", "target": {"kubelet": "1.60"}, "nodes": [node], "node_timeout": 120}
+    with ThreadPoolExecutor(1) as beside:
+        with never_evicted(ready, name):
+            waits = beside.submit(upgrade_of(ready, **options).go_on)
+            eventually(lambda: waits.done() or told(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named")
+        eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
+        another_run_is_refused(ready)
+        upgrade(ready, node, "v1.60.0")
+        result, _journal = waits.result(60)
+    for kind in ("gate", "canary"):
+        assert result["next"] == {"kind": kind, "nodes": [node]}
+        assert closed(ready) == {node: ["upgrade by-hand"]}
+        went_well = {"term": result["term"], "finished": kind, "results": {node: ""}}
+        result, _journal = upgrade_of(ready, **options, **went_well).go_on()
+    assert result["outcome"] == "finished"
+    assert closed(ready) == {}
+    assert not ready.api.ok(LEASE)
+
+
+@contextlib.contextmanager
+def never_evicted(lab: Lab, name: str) -> Iterator[None]:
+    """A budget of somebody who did not think of upgrades."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"{name}-stays"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}},
+    }
+    path = f"{BUDGETS}/{name}-stays"
+    lab.api.ensure(BUDGETS, body)
+    eventually(lambda: (lab.api.get(path).get("status") or {}).get("currentHealthy") == 1, "the budget counts")
+    try:
+        yield
+    finally:
+        lab.api.gone(path)
+
+
+def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready: Lab) -> None:
+    name, node = "db-c", "win-3"
+    options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
+    with never_evicted(ready, name):
+        looked = upgrade_of(ready, **options).plan()
+        stopped, journal_of = upgrade_of(ready, **options).go_on()
+    refusal = f"pod {NAMESPACE}/{name}-0 may not be evicted"
+    assert any(
+        line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in looked["plan"]
+    )
+    assert stopped["outcome"] == "stopped"
+    assert journal_of.stopping is not None
+    assert journal_of.stopping.id == "CSI-U03"
+    assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in journal_of.stopping.message
+    assert closed(ready) == {}
+    assert not ready.api.ok(LEASE)
+
+
+def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
+    """The module's work in this process, as the lab's account."""
+    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
+    params = {**defaults, "holder": holder_of(os.getpid()), **options}
+    return Upgrade(connect(lab.state.kubeconfigs["kubewin"]), params, threading.Event())

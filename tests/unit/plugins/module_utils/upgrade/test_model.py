@@ -1,0 +1,261 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole upgrades on paper, killed at every point: the next run ends them well, and meanwhile every rule holds.
+
+The rules are the model's own: no node is closed by us without the journal saying so, never more of them than were asked for, and
+no workload comes to a changed node before that was proven. The model leaves out what the API server does to requests.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Rest, Rules, Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from unit.plugins.module_utils.upgrade.model import BEGAN, Killed, World, kubelets, until_done, wmco
+
+KINDS: dict[str, Callable[[], World]] = {
+    "tasks": kubelets,
+    "none": lambda: self_upgrading(kubelets(hook="none")),
+    "batches": lambda: in_batches(kubelets(nodes=4, pods=3, batches=("1", "2"))),
+    "wmco": wmco,
+    "wmco, most by itself": lambda: wmco(nodes=4, pods=1),
+}
+
+
+def in_batches(world: World) -> World:
+    world.allowed_away = 2
+    return world
+
+
+def self_upgrading(world: World) -> World:
+    """With hook none somebody upgrades each node once it is empty."""
+    before = world._time
+
+    def time() -> None:
+        before()
+        for name, box in world.boxes.items():
+            if box.cordoned_for and not [pod for pod in world.pods if pod.node == name] and box.kubelet != "v1.27.3":
+                box.kubelet, box.changing = "v1.27.3", 3
+
+    world._time = time  # type: ignore[method-assign]  # one world's own course of things
+    return world
+
+
+def killed(world: World, number: int, *, after: bool) -> None:
+    """A run that dies at that event from now."""
+    world.killed_at = (world.events + number, after)
+    with pytest.raises(Killed):
+        world.run()
+    world.killed_at = None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_node_is_upgraded_and_proven_before_workloads_come_back(kind: str) -> None:
+    world = KINDS[kind]()
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_killed_right_before_or_after_any_event_is_ended_by_the_next(kind: str) -> None:
+    uninterrupted = KINDS[kind]()
+    uninterrupted.run()
+    for number in range(1, uninterrupted.events + 1):
+        for after in (False, True):
+            world = KINDS[kind]()
+            killed(world, number, after=after)
+            assert until_done(world) == []
+            world.converged()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_killed_again_and_again_come_to_an_end(kind: str) -> None:
+    chance = random.Random(20261121)
+    for _try in range(40):
+        world = KINDS[kind]()
+        for _kill in range(chance.randrange(2, 6)):
+            try:
+                killed(world, chance.randrange(1, 25), after=chance.random() < 0.5)
+            except pytest.fail.Exception:
+                break
+        world.killed_at = None
+        until_done(world)
+        world.converged()
+
+
+def test_a_finished_upgrade_does_nothing_more() -> None:
+    world = kubelets()
+    world.run()
+    hooked, kept = list(world.hooked), world.reopened[:]
+    assert isinstance(world.run(), Done)
+    assert world.hooked == hooked
+    assert world.reopened == kept
+
+
+def test_a_budget_that_never_allows_is_named_and_the_node_given_back() -> None:
+    world = kubelets(rules=Rules(budget=60))
+    world.stuck = {"db-0"}
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    stopping = decision.journal.stopping
+    assert stopping is not None
+    assert stopping.id == "CSI-U03"
+    assert "pod shop/db-0-1 may not be evicted: disruption budget shop/never needs 1" in stopping.message
+    # Where it runs nothing was begun, one node is done, and the other one was never touched.
+    assert [box.cordoned for box in world.boxes.values()] == [False] * 3
+    assert [(entry.node, entry.step, entry.failed) for entry in decision.journal.nodes] == [
+        ("win-3", "done", ""),
+        ("win-1", "waiting", "CSI-U03"),
+        ("win-2", "waiting", ""),
+    ]
+    world.stuck, world.refused = set(), {}
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_with_batches_a_node_that_cannot_be_emptied_gives_the_others_of_its_batch_back_and_finishes_what_was_begun() -> (
+    None
+):
+    world = in_batches(kubelets(nodes=5, pods=4, batches=("1", "2"), rules=Rules(budget=60)))
+    world.stuck = {"db-0"}
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert not any(box.cordoned for box in world.boxes.values())
+    steps = {entry.node: entry.step for entry in decision.journal.nodes}
+    assert steps == {"win-5": "done", "win-1": "waiting", "win-2": "waiting", "win-3": "waiting", "win-4": "waiting"}
+    world.stuck, world.refused = set(), {}
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+@pytest.mark.parametrize(("where", "finding"), [("hook", "CSI-U07"), ("gate", "CSI-U05")])
+def test_a_node_that_fails_after_it_was_touched_stays_closed_and_the_rest_untouched(where: str, finding: str) -> None:
+    world = kubelets()
+    if where == "hook":
+        world.failing_hooks = {"win-1": "the image is gone"}
+    else:
+        world.broken = {"win-1"}
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert decision.journal.entry("win-1").failed == finding
+    assert decision.journal.entry("win-1").step == where
+    assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
+    assert decision.journal.entry("win-2").step == "waiting"
+    assert not world.boxes["win-2"].cordoned
+    # Again, without a repair: nothing else is begun.
+    assert isinstance(world.run(), Stop)
+    assert not world.boxes["win-2"].cordoned
+    world.failing_hooks, world.broken = {}, set()
+    assert isinstance(world.run(), Done)
+    world.converged()
+    assert world.hooked.count("win-1") == (3 if where == "hook" else 1)
+
+
+def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
+    world = kubelets(hook="none", rules=Rules(budget=120))
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert decision.journal.stopping is not None
+    assert decision.journal.stopping.id == "CSI-U04"
+    assert "its kubelet is v1.26.1, wanted 1.27" in decision.journal.stopping.message
+
+
+def test_while_another_node_is_away_no_further_one_is_taken() -> None:
+    world = kubelets()
+    world.boxes["win-2"].down = True
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert decision.journal.stopping is not None
+    assert decision.journal.stopping.id == "CSI-U02"
+    assert "win-2 is not Ready (KubeletDown)" in decision.journal.stopping.message
+    assert world.hooked == []
+    world.boxes["win-2"].down = False
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_somebody_elses_cordon_stays() -> None:
+    world = kubelets()
+    world.boxes["win-3"].cordoned = True
+    assert isinstance(world.run(), Done)
+    assert world.boxes["win-3"].cordoned
+    assert not world.boxes["win-1"].cordoned
+
+
+def test_pauses_end_the_run_in_order_until_somebody_confirms() -> None:
+    world = kubelets(rules=Rules(pause=("canary", "win-2")))
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "kubewin_upgrade_confirmed=canary" in decision.why
+    assert world.hooked == ["win-3"]
+    assert isinstance(world.run(), Rest)
+    decision = world.run(("canary",))
+    assert isinstance(decision, Rest)
+    assert "kubewin_upgrade_confirmed=win-2" in decision.why
+    assert world.hooked == ["win-3", "win-1"]
+    assert isinstance(world.run(("win-2",)), Done)
+    world.converged()
+    assert set(decision.journal.confirmed) == {"canary"}
+
+
+def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
+    world = kubelets(rules=Rules(budget=60, windows=(read("20:00-20:02", "UTC"),)))
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert " s, and a node may take 60 (kubewin_upgrade_node_timeout)" in decision.why
+    assert world.hooked == ["win-3", "win-1"]
+    assert not any(box.cordoned for box in world.boxes.values())
+    world.now = BEGAN + timedelta(days=1)
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
+    world = wmco(rules=Rules(patience=30))
+    world.running = "8.1.2"
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "WMCO 8.1.2 runs" in decision.why
+    assert "approve its InstallPlan now" in decision.why
+    assert world.hooked == []
+    world.running = "9.0.0"
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
+    world = wmco(nodes=4, pods=1)
+    decision = world.run()
+    assert isinstance(decision, Done)
+    by_itself = [entry.node for entry in decision.journal.nodes if entry.by_itself]
+    assert len(by_itself) == 3
+    assert not any(box.allowed for box in world.boxes.values())
+    world.converged()
+
+
+def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
+    wishes = Wishes("wmco-9", "wmco", Target(wmco="9.0.0"), canary="win-1", unproven_canary=True)
+    world = World(wishes, operator=True)
+    for box in world.boxes.values():
+        box.version = "8.0.1"
+    world.running = "9.0.0"
+    decision = world.run()
+    assert isinstance(decision, Done)
+    # win-1 was wished for, and has a volume.
+    assert [entry.node for entry in decision.journal.nodes] == ["win-3", "win-1", "win-2"]
+    world.converged()
+
+
+def test_it_goes_on_as_it_was_begun_or_not_at_all() -> None:
+    world = kubelets(rules=Rules(pause=("canary",)))
+    world.run()
+    world.wishes = Wishes("kubelets", "none", Target(kubelet="1.28"))
+    with pytest.raises(Refused, match=r"with hook tasks and target kubelet 1\.27, and is asked for now with hook none"):
+        world.run()

@@ -1,0 +1,116 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""WMCO's releases: the ways A to E are told apart, those that lose storage are refused, and each refusal names the way round."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.wmco import blockers, has_csi_proxy, notes, scenario
+
+NINE = Target(wmco="9.0.0")
+
+
+def node(
+    name: str, version: str, *, attached: tuple[str, ...] = (), allowed: bool = False, desired: str = ""
+) -> NodeNow:
+    return NodeNow(
+        name,
+        True,
+        "",
+        False,
+        "",
+        False,
+        "v1.26.1",
+        version=version,
+        desired=desired,
+        attached=attached,
+        allowed=allowed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "there"),
+    [("7.0.1", False), ("7.2.0", True), ("8.0.1", False), ("8.1.0-803afb0", True), ("9.0.0", True), ("10.16.0", True), ("6.0.0", False)],
+)  # fmt: skip
+def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
+    assert has_csi_proxy(version) is there
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "found"),
+    [
+        ("7.2.0", "8.1.0", "A"), ("7.1.0", "8.1.0", "B"), ("7.2.1", "8.0.1", "C"), ("8.1.2", "9.0.0", "D"),
+        ("8.0.1", "9.0.0", "E"), ("7.0.0", "8.0.1", "none"), ("10.15.0", "10.16.0", "D"),
+    ],
+)  # fmt: skip
+def test_the_ways_are_told_apart(now: str, then: str, found: str) -> None:
+    assert scenario(now, then) == found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "target", "finding", "says"),
+    [
+        ([node("win-1", "7.2.0")], Target(wmco="8.0.1"), "CSI-U12", "8.1.0 or a later release of WMCO 8 instead"),
+        (
+            [node("win-1", "8.0.1")],
+            NINE,
+            "CSI-U13",
+            "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane",
+        ),
+        ([node("win-1", "7.1.0")], Target(wmco="8.1.0"), "CSI-U13", "WMCO 7.2.0"),
+        (
+            [node("win-1", "8.0.1")],
+            Target(wmco="8.1.0"),
+            "CSI-U13",
+            "approve its InstallPlan and let it upgrade the nodes",
+        ),
+        ([node("win-1", "7.2.0")], NINE, "CSI-U16", "line 8 first"),
+        ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO has no way back"),
+        ([node("win-1", "")], NINE, "CSI-U16", "WMCO does not manage it"),
+        ([node("win-1", "8.1.0")], Target(), "CSI-U16", "wmco=9.0.0"),
+        ([node("win-1", "8.1.0")], Target(wmco="nine"), "CSI-U16", "nine"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_way_round(
+    nodes: list[NodeNow], target: Target, finding: str, says: str
+) -> None:
+    (found,) = blockers(nodes, target, unproven_canary=False)
+    assert found.id == finding
+    assert says in found.line()
+
+
+def test_from_csi_proxy_to_csi_proxy_nothing_is_in_the_way() -> None:
+    assert list(blockers([node("win-1", "8.1.2"), node("win-2", "9.0.0")], NINE, unproven_canary=False)) == []
+
+
+def test_an_unproven_canary_needs_a_node_without_volumes() -> None:
+    full = node("win-1", "8.0.1", attached=("kubernetes.io/vsphere-volume/a",))
+    (found,) = blockers([full], NINE, unproven_canary=True)
+    assert found.id == "CSI-U14"
+    assert list(blockers([full, node("win-2", "8.0.1")], NINE, unproven_canary=True)) == []
+
+
+def test_a_node_that_wmco_is_reconfiguring_is_managed_though_it_tells_no_release() -> None:
+    assert list(blockers([node("win-1", "", desired="9.0.0")], NINE, unproven_canary=False)) == []
+
+
+def test_labels_of_the_last_upgrade_and_an_operator_that_runs_already_are_told() -> None:
+    found = list(notes([node("win-1", "8.1.2", allowed=True)], "9.0.0-abc", NINE))
+    assert [one.id for one in found] == ["CSI-U18", "CSI-U20"]
+    assert "windowsmachineconfig.openshift.io/allow-upgrade-" in found[0].remedy
+    assert list(notes([node("win-1", "8.1.2")], "8.1.2", NINE)) == []
+
+
+def test_every_refusal_is_told_at_once() -> None:
+    seen = Seen(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
+    with pytest.raises(Refused) as refused:
+        begin(Wishes("x", "wmco", Target(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), seen)
+    assert "Node win-9 is no Windows node of this cluster; there are win-1." in str(refused.value)
+    assert "batch size '0'" in str(refused.value)
+    assert "CSI-U12" in str(refused.value)
