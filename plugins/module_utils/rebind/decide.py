@@ -44,6 +44,16 @@ AGAIN = "Run again with the same record, or undo."
 
 def next_move(record: Record, seen: Seen) -> Move:
     """What to do now. The answer holds for this look alone: look again before the next one."""
+    claim = seen.claim
+    if claim is not None and claim.lock == record.run and claim.term != record.term:
+        if claim.term > record.term:
+            return Stop(
+                "taken_over",
+                f"PersistentVolumeClaim {record.namespace}/{record.claim} was taken over by a later run of the same record",
+                "that nobody else works on it",
+                "Let that run end.",
+            )
+        return Mark(claim.uid, claim.version, record.run, record.term, claim.held)
     return _STEPS[record.step](record, seen)
 
 
@@ -79,7 +89,8 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
     """In place the claim is never deleted by us: if it goes, somebody else decided that."""
     claim = seen.claim
-    if claim is not None and not claim.terminating and (claim.uid == record.claim_uid or record.variant == "re_claim"):
+    may_differ = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    if claim is not None and not claim.terminating and (claim.uid == record.claim_uid or may_differ):
         return None
     what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
     kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes) or "the record"
@@ -173,7 +184,7 @@ def _lock(record: Record, seen: Seen) -> Move:
             "no lock",
             "Finish or undo that run; its record carries its name.",
         )
-    return Mark(claim.uid, claim.version, record.run, hold=False)
+    return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
 
 
 def _rehearse(record: Record, seen: Seen) -> Move:
@@ -251,8 +262,10 @@ def _delete_claim(record: Record, seen: Seen) -> Move:
         return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
     if claim.volume == record.target.name and not _others(record, seen):
         return _advance(record)
-    if not seen.volumes:
-        return _volume_gone(record)
+    if claim.held:
+        return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
+    if not any(volume.name == claim.volume and volume.whose != record.target_side for volume in seen.volumes):
+        return _claim_back(record)
     return DeleteClaim(claim.uid, claim.version)
 
 
@@ -388,6 +401,8 @@ def _canary(record: Record, seen: Seen) -> Move:
         return _advance(record)
     if stop := _foreign(record, seen) or _claim_gone(record, seen):
         return stop
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
     if move := _not_retained(seen):
         return move
     if not seen.helper:
@@ -404,6 +419,8 @@ def _restore(record: Record, seen: Seen) -> Move:
         return stop
     if seen.helper:
         return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Look at its node.")
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
     for workload in seen.workloads:
         wanted = had[(workload.kind, workload.namespace, workload.name)]
@@ -429,7 +446,7 @@ def _finish(record: Record, seen: Seen) -> Move:
         stop = _volume_gone(record)
     if stop is not None:
         if claim is not None and claim.lock == record.run and claim.held:
-            return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, hold=False)
+            return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
         return stop
     assert target is not None
     assert claim is not None
@@ -438,7 +455,7 @@ def _finish(record: Record, seen: Seen) -> Move:
     if record.direction == "forward" and not seen.rested:
         return Done(until="the policy stays Retain for the time that was asked for")
     if not claim.held:
-        return Mark(claim.uid, claim.version, claim.lock, hold=True)
+        return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
     if record.direction == "forward" and target.by != record.new.driver:
         return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
     return SetPolicy(target.name, target.uid, target.version, record.policy)
@@ -450,8 +467,8 @@ def _unlock(record: Record, seen: Seen) -> Move:
         return _advance(record)
     if claim.terminating and claim.held:
         # It was deleted while the policy came back: nobody has promised its deleter that the disk is kept, and yet.
-        return _not_retained(seen) or Mark(claim.uid, claim.version, "", hold=False)
-    return Mark(claim.uid, claim.version, "", hold=False)
+        return _not_retained(seen) or Mark(claim.uid, claim.version, "", 0, hold=False)
+    return Mark(claim.uid, claim.version, "", 0, hold=False)
 
 
 def _done(_record: Record, _seen: Seen) -> Move:

@@ -27,6 +27,7 @@ class Mark:
     uid: str
     version: str
     lock: str
+    term: int
     hold: bool
 
 

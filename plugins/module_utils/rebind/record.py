@@ -55,7 +55,8 @@ class Record:
 
     run: its name, also the lock's. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
-    baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
+    term: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
+    nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
     and "new", the two volumes as they are created, and "claim". sequence: grows with every save. times: of each step.
     """
 
@@ -72,6 +73,7 @@ class Record:
     workloads: tuple[Workload, ...]
     direction: Direction = "forward"
     step: Step = "lock"
+    term: int = 1
     baseline: str = ""
     why_undone: str = ""
     sequence: int = field(default=0, compare=False)
@@ -112,6 +114,10 @@ class Record:
         Harmless wherever it is decided: what is still, or again, as it was needs nothing.
         """
         return replace(self, direction="undo", step="retain", why_undone=why)
+
+    def taken_over(self) -> Record:
+        """As a run goes on with it that did not begin it."""
+        return replace(self, term=self.term + 1)
 
     def saved(self, when: str) -> Record:
         """As it is to be written: one save later, with the time at which its step was first written."""

@@ -40,7 +40,7 @@ class VolumeSeen:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSeen:
-    """The claim. lock: the run that its annotation names. held: our own finalizer is on it."""
+    """The claim. lock, term: the run that its annotation names, and its term. held: our own finalizer is on it."""
 
     uid: str
     version: str
@@ -48,6 +48,7 @@ class ClaimSeen:
     volume: str
     terminating: bool
     lock: str
+    term: int
     held: bool
 
 

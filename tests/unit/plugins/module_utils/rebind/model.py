@@ -73,13 +73,13 @@ class PV(NamedTuple):
 
 
 class PVC(NamedTuple):
-    """The claim. volume: index of its volume, -1 for none, FRESH for a new and empty one."""
+    """The claim. volume: index of its volume, -1 for none, FRESH for a new and empty one. lock: its term, 0 for none."""
 
     uid: int
     volume: int
     phase: str
     term: bool
-    lock: bool
+    lock: int
     held: bool
 
 
@@ -134,6 +134,7 @@ class World:
     users: tuple[str, ...] = ()
     forgets: bool = False
     two_runs: bool = False
+    keep_ways: bool = False
     older_copy: bool = True
     # Our own rules, to be broken on purpose.
     decide: Callable[[Record, Seen], Move] = next_move
@@ -148,6 +149,9 @@ class Search:
     records: list[Record] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     found: dict[State, tuple[State, str] | None] = field(default_factory=dict)
+    # States in which our run says that it is done, or that it stops; and who leads where, for `never_stuck`.
+    ends: set[State] = field(default_factory=set)
+    before: dict[State, list[State]] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
     finished: int = 0
 
@@ -187,8 +191,9 @@ class Search:
                 continue
             try:
                 for name, after in self.successors(state):
-                    if name not in self.events:
-                        self.events.add(name)
+                    self.events.add(name)
+                    if self.world.keep_ways:
+                        self.before.setdefault(after, []).append(state)
                     if after not in self.found:
                         self.found[after] = (state, name)
                         waiting.append(after)
@@ -196,6 +201,17 @@ class Search:
                 raise Violation(f"{error}\n{self.story(state)}") from None
             assert len(self.found) < limit, f"more than {limit} states; the world is too large"
         return self
+
+    def stuck(self) -> State | None:
+        """A state from which nothing leads to an end, if there is one."""
+        assert self.world.keep_ways
+        good, waiting = set(self.ends), deque(self.ends)
+        while waiting:
+            for before in self.before.get(waiting.popleft(), ()):
+                if before not in good:
+                    good.add(before)
+                    waiting.append(before)
+        return next((state for state in self.found if state not in good and (state.disk or not state.asked)), None)
 
     def story(self, state: State) -> str:
         lines = []
@@ -226,7 +242,7 @@ class Search:
         first = self.record(record)
         return State(
             pvs=(old,) if world.variant == "in_place" else (old, None),
-            pvc=PVC(1, 0, "Bound", False, False, False),
+            pvc=PVC(1, 0, "Bound", False, 0, False),
             replicas=1,
             pod=Pod(RUNS, "old"),
             helper=NO_POD,
@@ -267,7 +283,7 @@ class Search:
     def workload(self, s: State) -> Iterator[tuple[str, State]]:
         if s.replicas and s.pod.state == NONE:
             if s.pvc is None:
-                yield "the set makes a claim", s._replace(pvc=PVC(2, -1, "Pending", False, False, False))
+                yield "the set makes a claim", s._replace(pvc=PVC(2, -1, "Pending", False, 0, False))
             elif not s.pvc.term:
                 yield "the set makes a pod", s._replace(pod=Pod(WAITS, ""))
         if not s.replicas and s.pod.state in (COMING, RUNS):
@@ -288,7 +304,9 @@ class Search:
         pvc = s.pvc
         if pod.state == WAITS and pvc is not None and pvc.phase == "Bound" and not pvc.term:
             if pvc.volume == FRESH:
-                if not self.deleted_by_user(s, "claim"):
+                by_a_run = s.holder == 2
+                scaled = self.world.variant == "re_claim" and (by_a_run or self.deleted_by_user(s, "scale"))
+                if not scaled and not self.deleted_by_user(s, "claim"):
                     raise Violation("the workload runs on a new and empty disk")
             elif (pv := s.pvs[pvc.volume]) is not None:
                 yield f"{which} is scheduled", s._replace(**{which: Pod(COMING, pv.side)})
@@ -409,11 +427,12 @@ class Search:
             if move.then_undo and record.direction == "forward":
                 saved = self.action(Save(record.undone("it took too long")))
                 yield f"{which} gives up waiting", s._replace(**{which: process._replace(action=saved)})
-        elif isinstance(move, Done):
+        elif isinstance(move, (Done, Stop)):
+            self.ends.add(s)
             if record.step == "done" and (s.first is None or s.second is None):
                 self.finished += 1
                 self.check_end(s, record)
-        elif not isinstance(move, Stop):
+        else:
             yield f"{which} looks", s._replace(**{which: process._replace(action=self.action(move))})
 
     def begin(self, s: State, which: str, holder: int) -> Iterator[tuple[str, State]]:
@@ -424,8 +443,9 @@ class Search:
         for copy in copies:
             if self.records[copy].step == "done":
                 continue
+            # Taking over writes this copy to both places. Terms grow with every run; here one for each will do.
+            copy = self.record(replace(self.records[copy], term=holder))
             process = Process(copy, -1, holder)
-            # Taking over writes this copy to both places.
             s = s._replace(holder=holder, saved=(copy, copy))
             yield f"{which} starts from {self.records[copy].step}", s._replace(**{which: process})
             if "undo" not in self.world.users or self.deleted_by_user(s, "undo"):
@@ -479,6 +499,7 @@ class Search:
                 volume={0: "pv", 1: "pv-csi", -1: "", FRESH: "pvc-2"}[pvc.volume],
                 terminating=pvc.term,
                 lock="r1" if pvc.lock else "",
+                term=pvc.lock,
                 held=pvc.held,
             ),
             workloads=(
@@ -529,12 +550,12 @@ class Search:
             if isinstance(action, Mark):
                 if action.hold and pvc.term:
                     return None
-                return s._replace(pvc=pvc._replace(lock=bool(action.lock), held=action.hold))
+                return s._replace(pvc=pvc._replace(lock=action.term, held=action.hold))
             if pvc.term:
                 return None
             volume = s.pvs[pvc.volume] if pvc.volume in (0, 1) else None
-            if volume is None or volume.policy != "Retain":
-                raise Violation("the claim is deleted while its volume is not there with policy Retain")
+            if pvc.volume in (-1, FRESH) or (volume is not None and volume.policy != "Retain"):
+                raise Violation("a claim is deleted whose volume has not the policy Retain")
             return s._replace(pvc=pvc._replace(term=True))
         if isinstance(action, Scale):
             if action.version != self.version(("set", s.replicas)) and self.world.preconditions:
@@ -558,7 +579,7 @@ class Search:
         if pvc is not None:
             return None
         index = 0 if action.side == "old" else 1
-        return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, True, False))
+        return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.term, False))
 
     def apply_to_volume(
         self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | FreeVolume
