@@ -22,11 +22,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     DeleteVolume,
     Done,
     DropProtection,
-    FreeVolume,
     Mark,
     Move,
     ReadData,
     Rehearse,
+    Reserve,
     Save,
     Scale,
     SetPolicy,
@@ -321,6 +321,8 @@ def _release(record: Record, seen: Seen) -> Move:
         return Wait(
             f"PersistentVolume {volume.name} is let go of: {', '.join(known)}", "Look at the driver's controller."
         )
+    if volume.phase != "Bound":
+        return Wait(f"PersistentVolume {volume.name} goes", "Look at kube-controller-manager.")
     return DropProtection(volume.name, volume.uid, volume.version)
 
 
@@ -371,12 +373,12 @@ def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
 
 
 def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
-    """The target waits for its claim: nobody else's uid is in its claimRef."""
-    if _bound(seen.claim, target) or not target.claim_uid:
-        return _advance(record)
-    if seen.claim is not None and seen.claim.uid == target.claim_uid:
-        return Wait(f"Kubernetes binds PersistentVolume {target.name}", "Look at kube-controller-manager.")
-    return FreeVolume(target.name, target.uid, target.version)
+    """The target waits for its claim, or names the one that waits for it, which may be Lost."""
+    claim = seen.claim
+    waiting = claim.uid if claim is not None and claim.volume == target.name else ""
+    if target.claim_uid != waiting:
+        return Reserve(target.name, target.uid, target.version, waiting)
+    return _advance(record)
 
 
 def _create_claim(record: Record, seen: Seen) -> Move:
@@ -387,7 +389,7 @@ def _create_claim(record: Record, seen: Seen) -> Move:
         return _volume_gone(record)
     if claim is None:
         if target.claim_uid:
-            return FreeVolume(target.name, target.uid, target.version)
+            return Reserve(target.name, target.uid, target.version, "")
         return CreateClaim(record.target_side)
     if claim.terminating or claim.volume != target.name:
         return _claim_gone(record, seen) or _claim_back(record)

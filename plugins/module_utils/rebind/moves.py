@@ -112,12 +112,13 @@ class DropProtection:
 
 
 @dataclass(frozen=True, slots=True)
-class FreeVolume:
-    """Take the uid of a claim that is no more out of a volume's claimRef, so that the next one of that name binds."""
+class Reserve:
+    """Set the uid in a volume's claimRef: an empty one for the next claim of that name, or that of a claim that is Lost."""
 
     name: str
     uid: str
     version: str
+    claim_uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,6 @@ class Done:
 
 Action = Union[
     Save, Mark, Rehearse, SetPolicy, SetProvisioner, Scale, StartHelper, ReadData, StopHelper, DeleteClaim, DeleteVolume,
-    DropProtection, FreeVolume, CreateVolume, CreateClaim,
+    DropProtection, Reserve, CreateVolume, CreateClaim,
 ]  # fmt: skip
 Move = Union[Action, Wait, Stop, Done]

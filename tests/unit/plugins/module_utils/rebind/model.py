@@ -29,11 +29,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     DeleteVolume,
     Done,
     DropProtection,
-    FreeVolume,
     Mark,
     Move,
     ReadData,
     Rehearse,
+    Reserve,
     Save,
     Scale,
     SetPolicy,
@@ -133,6 +133,7 @@ class World:
     policy: str = "Delete"
     users: tuple[str, ...] = ()
     forgets: bool = False
+    attaches: bool = True
     two_runs: bool = False
     keep_ways: bool = False
     older_copy: bool = True
@@ -225,7 +226,16 @@ class Search:
     def start(self) -> State:
         world = self.world
         policy = world.policy
-        old = PV("o0", "old", policy, "Bound", False, PV_PROTECTION | EA | (EP if policy == "Delete" else 0), 1, "i")
+        old = PV(
+            "o0",
+            "old",
+            policy,
+            "Bound",
+            False,
+            PV_PROTECTION | (EA if world.attaches else 0) | (EP if policy == "Delete" else 0),
+            1,
+            "i",
+        )
         record = Record(
             run="r1",
             variant=world.variant,
@@ -235,7 +245,7 @@ class Search:
             old=Volume("pv", "o0", DRIVER, "path"),
             new=Volume("pv" if world.variant == "in_place" else "pv-csi", "", DRIVER, "fcd"),
             policy=policy,
-            attaches=True,
+            attaches=world.attaches,
             forgets=world.forgets,
             workloads=(Workload("StatefulSet", "shop", "db", "s", 1),),
         )
@@ -246,7 +256,7 @@ class Search:
             replicas=1,
             pod=Pod(RUNS, "old"),
             helper=NO_POD,
-            attached=(True, False),
+            attached=(world.attaches, False),
             disk=True,
             registered=world.forgets,
             unregister=False,
@@ -310,9 +320,14 @@ class Search:
                     raise Violation("the workload runs on a new and empty disk")
             elif (pv := s.pvs[pvc.volume]) is not None:
                 yield f"{which} is scheduled", s._replace(**{which: Pod(COMING, pv.side)})
+        if pod.state == COMING and not any(pv is not None and pv.side == pod.side for pv in s.pvs):
+            yield f"{which} waits for another volume", s._replace(**{which: Pod(WAITS, "")})
         if pod.state == COMING:
             for index, pv in enumerate(s.pvs):
-                if pv is None or pv.side != pod.side or (pv.term and not pv.fins & EA):
+                if pv is None or pv.side != pod.side or (pv.term and not pv.fins & EA and self.world.attaches):
+                    continue
+                if not self.world.attaches:
+                    yield f"{which} runs", s._replace(**{which: Pod(RUNS, pod.side)})
                     continue
                 attached = (True, s.attached[1]) if pod.side == "old" else (s.attached[0], True)
                 if all(attached):
@@ -330,6 +345,9 @@ class Search:
             phase, claim = pv.phase, pv.claim
             if claim and (pvc is None or pvc.uid != claim):
                 phase = "Released"
+            elif not claim and pvc is not None and pvc.volume == index and pvc.phase == "Lost":
+                # A claim that is Lost comes back only to a volume that names its uid.
+                phase = "Available"
             elif pvc is not None and pvc.volume in (index, -1) and not (pvc.volume == -1 and pv.term):
                 # A claimRef names the claim, so nobody else's claim can come in between.
                 phase, claim = "Bound", pvc.uid
@@ -370,8 +388,9 @@ class Search:
         """Objects that are to go and that nothing keeps are gone."""
         for index, pv in enumerate(s.pvs):
             if pv is not None and pv.term and not pv.fins:
-                if s.attached[0 if pv.side == "old" else 1]:
-                    raise Violation(f"{pv.side} goes while its disk is attached")
+                runs = any(pod.state == RUNS and pod.side == pv.side for pod in (s.pod, s.helper))
+                if s.attached[0 if pv.side == "old" else 1] or runs:
+                    raise Violation(f"{pv.side} goes while it is in use")
                 s = s._replace(pvs=(*s.pvs[:index], None, *s.pvs[index + 1 :]))
                 if pv.side == "old" and self.world.forgets:
                     s = s._replace(unregister=True)
@@ -468,7 +487,7 @@ class Search:
         return self._moves[key]
 
     def seen(self, s: State) -> Seen:
-        uses = [f"pod db ({s.pod.state})"] if s.pod.state in (COMING, RUNS, ENDS) else []
+        uses = [f"pod db ({s.pod.state})"] if s.pod.state != NONE else []
         if s.helper.state == NONE:
             uses += [f"{side} is attached" for side, is_so in zip(("old", "new"), s.attached, strict=True) if is_so]
         helper: dict[str, Helper] = {NONE: "", WAITS: "starting", COMING: "starting", RUNS: "running", ENDS: "stopping"}
@@ -541,7 +560,7 @@ class Search:
 
     def apply(self, s: State, record: Record, action: Action) -> State | None:
         """The state after a write; None when the server refuses it."""
-        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection, FreeVolume)):
+        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection, Reserve)):
             return self.apply_to_volume(s, record, action)
         pvc = s.pvc
         if isinstance(action, (Mark, DeleteClaim)):
@@ -582,7 +601,7 @@ class Search:
         return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.term, False))
 
     def apply_to_volume(
-        self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | FreeVolume
+        self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | Reserve
     ) -> State | None:
         index = 0 if action.name == "pv" else 1
         pv = s.pvs[index]
@@ -592,8 +611,8 @@ class Search:
             pv = pv._replace(policy=action.policy)
         elif isinstance(action, SetProvisioner):
             pv = pv._replace(by="n")
-        elif isinstance(action, FreeVolume):
-            pv = pv._replace(claim=0)
+        elif isinstance(action, Reserve):
+            pv = pv._replace(claim=int(action.claim_uid or 0))
         elif isinstance(action, DeleteVolume):
             if pv.policy != "Retain":
                 raise Violation(f"{pv.side} is deleted while its policy is {pv.policy}")
@@ -626,4 +645,3 @@ class Search:
             raise Violation(f"it ends {record.direction} with {s}")
         if standing[0].policy != record.policy:
             raise Violation(f"it ends with policy {standing[0].policy}")
-
