@@ -256,8 +256,8 @@ def _delete_claim(record: Record, seen: Seen) -> Move:
     claim = seen.claim
     if claim is None:
         return _advance(record)
-    if move := _not_retained(seen) or _quiet(seen):
-        return move
+    if first := _not_retained(seen) or _quiet(seen):
+        return first
     if claim.terminating:
         return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
     if claim.volume == record.target.name and not _others(record, seen):
@@ -405,12 +405,10 @@ def _canary(record: Record, seen: Seen) -> Move:
         return stop
     if not _exchanged(record, seen):
         return _volume_gone(record)
-    if move := _not_retained(seen):
+    if move := _not_retained(seen) or (_helper(seen) if seen.helper else _quiet(seen)):
         return move
     if not seen.helper:
-        return _quiet(seen) or StartHelper()
-    if move := _helper(seen):
-        return move
+        return StartHelper()
     if seen.helper_path:
         return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Look at the node.")
     return ReadData(compare=True)

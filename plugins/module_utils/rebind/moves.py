@@ -8,7 +8,6 @@ the server when the object is another one by then or was changed: the next look 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Side
 
@@ -162,8 +161,8 @@ class Done:
     until: str = ""
 
 
-Action = Union[
-    Save, Mark, Rehearse, SetPolicy, SetProvisioner, Scale, StartHelper, ReadData, StopHelper, DeleteClaim, DeleteVolume,
-    DropProtection, Reserve, CreateVolume, CreateClaim,
-]  # fmt: skip
-Move = Union[Action, Wait, Stop, Done]
+Action = (
+    Save | Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim
+    | DeleteVolume | DropProtection | Reserve | CreateVolume | CreateClaim
+)  # fmt: skip
+Move = Action | Wait | Stop | Done

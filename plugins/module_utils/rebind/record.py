@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 SCHEMA = 1
 
@@ -156,7 +156,7 @@ def _read(found: dict[str, Any]) -> Record:
     for name in ("run", "namespace", "claim", "claim_uid", "policy"):
         if not isinstance(found.get(name), str) or not found[name]:
             raise BadRecord(f"its {name} is {found.get(name)!r}; expected a text")
-    return cast(Record, Record(**found))
+    return Record(**found)
 
 
 def newest(records: Mapping[str, Record]) -> Record:
