@@ -273,6 +273,14 @@ class Search:
         yield from self.users(state)
         yield from self.ours(state)
 
+    @staticmethod
+    def put(s: State, which: str, process: Process | None) -> State:
+        return s._replace(first=process) if which == "first" else s._replace(second=process)
+
+    @staticmethod
+    def put_pod(s: State, which: str, pod: Pod) -> State:
+        return s._replace(pod=pod) if which == "pod" else s._replace(helper=pod)
+
     # Everybody else
 
     def controllers(self, s: State) -> Iterator[tuple[str, State]]:
@@ -282,9 +290,9 @@ class Search:
             if pv is not None:
                 yield from self.volume(s, index, pv)
         pvc = s.pvc
-        if pvc is not None and pvc.term and not pvc.held:
-            if s.pod.state in (NONE, WAITS) and s.helper.state in (NONE, WAITS):
-                yield "the claim goes", s._replace(pvc=None)
+        used = any(pod.state not in (NONE, WAITS) for pod in (s.pod, s.helper))
+        if pvc is not None and pvc.term and not pvc.held and not used:
+            yield "the claim goes", s._replace(pvc=None)
         if s.unregister:
             if any(pv is not None and pv.side == "new" for pv in s.pvs):
                 raise Violation("the syncer unregisters the disk of the new volume")
@@ -319,23 +327,23 @@ class Search:
                 if not scaled and not self.deleted_by_user(s, "claim"):
                     raise Violation("the workload runs on a new and empty disk")
             elif (pv := s.pvs[pvc.volume]) is not None:
-                yield f"{which} is scheduled", s._replace(**{which: Pod(COMING, pv.side)})
+                yield f"{which} is scheduled", self.put_pod(s, which, Pod(COMING, pv.side))
         if pod.state == COMING and not any(pv is not None and pv.side == pod.side for pv in s.pvs):
-            yield f"{which} waits for another volume", s._replace(**{which: Pod(WAITS, "")})
+            yield f"{which} waits for another volume", self.put_pod(s, which, Pod(WAITS, ""))
         if pod.state == COMING:
             for index, pv in enumerate(s.pvs):
                 if pv is None or pv.side != pod.side or (pv.term and not pv.fins & EA and self.world.attaches):
                     continue
                 if not self.world.attaches:
-                    yield f"{which} runs", s._replace(**{which: Pod(RUNS, pod.side)})
+                    yield f"{which} runs", self.put_pod(s, which, Pod(RUNS, pod.side))
                     continue
                 attached = (True, s.attached[1]) if pod.side == "old" else (s.attached[0], True)
                 if all(attached):
                     raise Violation("the disk is attached by both handles")
                 pvs = (*s.pvs[:index], pv._replace(fins=pv.fins | EA), *s.pvs[index + 1 :])
-                yield f"{which} runs", s._replace(pvs=pvs, attached=attached, **{which: Pod(RUNS, pod.side)})
+                yield f"{which} runs", self.put_pod(s._replace(pvs=pvs, attached=attached), which, Pod(RUNS, pod.side))
         if pod.state == ENDS:
-            yield f"{which} is gone", s._replace(**{which: NO_POD})
+            yield f"{which} is gone", self.put_pod(s, which, NO_POD)
 
     def binding(self, s: State) -> Iterator[tuple[str, State]]:
         pvc = s.pvc
@@ -439,34 +447,34 @@ class Search:
         if process.action >= 0:
             action = self.actions[process.action]
             yield f"{which}: {type(action).__name__} at {record.step}", self.send(s, which, process, action)
-            yield f"{which} is killed", s._replace(**{which: None})
+            yield f"{which} is killed", self.put(s, which, None)
             return
         move = self.move(s, process)
         if isinstance(move, Wait):
             if move.then_undo and record.direction == "forward":
                 saved = self.action(Save(record.undone("it took too long")))
-                yield f"{which} gives up waiting", s._replace(**{which: process._replace(action=saved)})
+                yield f"{which} gives up waiting", self.put(s, which, process._replace(action=saved))
         elif isinstance(move, (Done, Stop)):
             self.ends.add(s)
             if record.step == "done" and (s.first is None or s.second is None):
                 self.finished += 1
                 self.check_end(s, record)
         else:
-            yield f"{which} looks", s._replace(**{which: process._replace(action=self.action(move))})
+            yield f"{which} looks", self.put(s, which, process._replace(action=self.action(move)))
 
     def begin(self, s: State, which: str, holder: int) -> Iterator[tuple[str, State]]:
         # One run is started again after its death only; a second one may take over from a first that lives.
         if s.holder != holder and holder == 1:
             return
         copies = set(s.saved) if self.world.older_copy else {s.saved[0]}
-        for copy in copies:
-            if self.records[copy].step == "done":
+        for number in copies:
+            if self.records[number].step == "done":
                 continue
             # Taking over writes this copy to both places. Terms grow with every run; here one for each will do.
-            copy = self.record(replace(self.records[copy], term=holder))
+            copy = self.record(replace(self.records[number], term=holder))
             process = Process(copy, -1, holder)
             s = s._replace(holder=holder, saved=(copy, copy))
-            yield f"{which} starts from {self.records[copy].step}", s._replace(**{which: process})
+            yield f"{which} starts from {self.records[copy].step}", self.put(s, which, process)
             if "undo" not in self.world.users or self.deleted_by_user(s, "undo"):
                 continue
             bit = self.world.users.index("undo")
@@ -474,7 +482,7 @@ class Search:
                 undone = self.action(Save(self.records[copy].undone("a user asked for it")))
                 yield (
                     f"{which} is told to undo at {self.records[copy].step}",
-                    s._replace(spent=s.spent | 1 << bit, **{which: process._replace(action=undone)}),
+                    self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=undone)),
                 )
 
     def deleted_by_user(self, s: State, name: str) -> bool:
@@ -543,20 +551,20 @@ class Search:
         again = process._replace(action=-1)
         if isinstance(action, Save):
             if s.holder != process.holder:
-                return s._replace(**{which: None})
+                return self.put(s, which, None)
             number = self.record(action.record)
-            return s._replace(saved=(number, s.saved[0]), **{which: Process(number, -1, process.holder)})
+            return self.put(s._replace(saved=(number, s.saved[0])), which, Process(number, -1, process.holder))
         if isinstance(action, Rehearse):
-            return s._replace(**{which: process._replace(action=self.action(Save(record.following())))})
+            return self.put(s, which, process._replace(action=self.action(Save(record.following()))))
         if isinstance(action, ReadData):
             if s.helper.state != RUNS:
-                return s._replace(**{which: again})
+                return self.put(s, which, again)
             if not s.disk:
-                return s._replace(**{which: None})
+                return self.put(s, which, None)
             saved = record.following() if action.compare else replace(record, baseline="data")
-            return s._replace(**{which: process._replace(action=self.action(Save(saved)))})
+            return self.put(s, which, process._replace(action=self.action(Save(saved))))
         changed = self.apply(s, record, action)
-        return self.swept((changed or s)._replace(**{which: again}))
+        return self.swept(self.put(changed or s, which, again))
 
     def apply(self, s: State, record: Record, action: Action) -> State | None:
         """The state after a write; None when the server refuses it."""

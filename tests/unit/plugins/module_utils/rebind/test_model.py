@@ -32,7 +32,7 @@ from dataclasses import replace
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import decide
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.decide import next_move
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import CreateVolume, DropProtection, Move
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import CreateVolume, DropProtection, Move, Wait
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import Seen
 from unit.plugins.module_utils.rebind.model import Search, Violation, World
@@ -176,7 +176,7 @@ def test_without_the_claims_uid_it_stays_lost() -> None:
 def test_without_taking_the_protection_off_it_never_ends() -> None:
     def patient(record: Record, seen: Seen) -> Move:
         move = next_move(record, seen)
-        return decide.Wait("it goes", "") if isinstance(move, DropProtection) else move
+        return Wait("it goes", "") if isinstance(move, DropProtection) else move
 
     assert search("in_place", decide=patient, keep_ways=True).stuck() is not None
 
