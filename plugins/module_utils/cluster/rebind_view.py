@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -96,10 +96,9 @@ def controller_trouble(client: Client, driver: Driver) -> str:
 class View:
     """Looks of one conversion."""
 
-    def __init__(self, client: Client, record: Record, rested: bool) -> None:
+    def __init__(self, client: Client, rested: Callable[[Record], bool]) -> None:
         self._client = client
         self._rested = rested
-        self._driver = next((one for one in DRIVERS.values() if one.name == record.new.driver), None)
 
     def look(self, record: Record) -> Seen:
         """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
@@ -122,7 +121,7 @@ class View:
             helper_path=self._path(record, node) if step == "canary" and helper == "running" else "",
             registered=registered,
             syncer=syncer,
-            rested=self._rested,
+            rested=self._rested(record),
             claim=self._claim(record),
             volumes=tuple(self._volumes(record)),
         )
@@ -235,7 +234,8 @@ class View:
         path = record.objects["volume_path"]
         found = self._client.list(kinds.VSPHERE_MIGRATION).items
         registered = any((one.get("spec") or {}).get("volumepath") == path for one in found)
-        trouble = controller_trouble(self._client, self._driver) if self._driver is not None else ""
+        driver = next((one for one in DRIVERS.values() if one.name == record.new.driver), None)
+        trouble = controller_trouble(self._client, driver) if driver is not None else ""
         return registered, trouble if registered else ""
 
     def _workload(self, one: Workload, *, count: bool) -> WorkloadSeen:
