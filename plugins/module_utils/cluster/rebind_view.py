@@ -49,6 +49,9 @@ def facts(client: Client, wishes: Wishes) -> Facts:
     for kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET):
         # Items of a list do not carry their kind.
         sets += [{**item, "kind": kind.kind} for item in client.list(kind, wishes.namespace).items]
+    attaches = True
+    if plugin is not None and (found := client.get(kinds.CSI_DRIVER, plugin.driver)) is not None:
+        attaches = bool(found["spec"].get("attachRequired", True))
     return Facts(
         claim=claim,
         volume=volume,
@@ -61,6 +64,7 @@ def facts(client: Client, wishes: Wishes) -> Facts:
         nodes=[(node, csi_nodes.get(node["metadata"]["name"])) for node in nodes],
         migrations=_if_served(client, kinds.VSPHERE_MIGRATION, None) if "vsphereVolume" in volume["spec"] else None,
         unhealthy=controller_trouble(client, driver) if driver is not None else "",
+        attaches=attaches,
         driver=driver,
     )
 

@@ -84,14 +84,14 @@ class Outcome:
 
 
 class Rebinder:
-    """One run. stamp: the time, for the record; rested: whether the policy may be given back now."""
+    """One run. rested: whether the policy may be given back now. check: raises when this run may write no more."""
 
     def __init__(
-        self, client: Client, records: Records, limits: Limits, say: Callable[[str], None], stamp: Callable[[], str],
-        *, rested: Callable[[Record], bool],
+        self, client: Client, records: Records, limits: Limits, say: Callable[[str], None],
+        *, rested: Callable[[Record], bool], check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._client, self._records, self._limits = client, records, limits
-        self._say, self._stamp, self._rested = say, stamp, rested
+        self._say, self._rested, self._check = say, rested, check
         self._done: list[str] = []
         self._scaled: dict[str, int] = {}
         self.record: Record | None = None
@@ -131,7 +131,8 @@ class Rebinder:
         raise Stopped(f"{text} {explain.standing(record)}", "timeout")
 
     def _save(self, record: Record) -> Record:
-        return self._records.write(record, self._stamp())
+        self._check()
+        return self._records.write(record, self._client.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     # One action
 
@@ -159,6 +160,7 @@ class Rebinder:
 
     def _send(self, record: Record, action: Action) -> Record:
         """Do it; answers with the record that follows from it."""
+        self._check()
         if isinstance(action, Rehearse):
             return self._rehearse(record)
         if isinstance(action, ReadData):

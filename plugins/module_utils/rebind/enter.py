@@ -51,7 +51,7 @@ class Facts:
 
     pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
     Nodes with their CSINode. migrations: CnsVSphereVolumeMigrations, None where the kind does not exist. unhealthy: why
-    the driver's controller is not, empty when it is. driver: of the catalog, None for one that it has not.
+    the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments. driver: of the catalog, None for one that it has not.
     """
 
     claim: Object | None
@@ -65,6 +65,7 @@ class Facts:
     nodes: Sequence[tuple[Object, Object | None]] = ()
     migrations: Sequence[Object] | None = None
     unhealthy: str = ""
+    attaches: bool = True
     driver: Driver | None = None
 
 
