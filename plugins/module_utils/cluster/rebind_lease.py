@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 import threading
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -16,6 +20,37 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 
+def myself() -> str:
+    """Who holds a lease: machine, its boot and process table, process and its start; no other process is ever called so."""
+    return f"{socket.gethostname()}/{_table()}/{os.getpid()}-{_began(os.getpid())}"
+
+
+def is_dead(holder: str) -> bool:
+    """Whether a holder of this machine is known to have ended; of others nothing is known."""
+    dummy, table, process = ([*holder.split("/"), "", ""])[:3]
+    pid, dummy, began = process.partition("-")
+    return table == _table() and pid.isdigit() and _began(int(pid)) != began
+
+
+def _table() -> str:
+    """This boot of this machine, and the process table that this process sees."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot[:13]}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return "unknown-" + secrets.token_hex(4)
+
+
+def _began(pid: int) -> str:
+    """When a process began, in ticks since the boot; empty when it is not there."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # The name in parentheses may hold anything; what follows is numbers.
+    return stat.rpartition(")")[2].split()[19]
+
+
 class Lease:
     """Held from begin to end. seconds: without a sign of life for so long, this run may be taken for dead.
 
@@ -23,8 +58,8 @@ class Lease:
     first of its successor.
     """
 
-    def __init__(self, client: Client, namespace: str, run: str, holder: str, seconds: int) -> None:
-        self._client, self._namespace, self._holder, self._seconds = client, namespace, holder, seconds
+    def __init__(self, client: Client, namespace: str, run: str, seconds: int) -> None:
+        self._client, self._namespace, self._holder, self._seconds = client, namespace, myself(), seconds
         self._name, self._run = objects.record_name(run), run
         self._version = ""
         self._stop = threading.Event()
@@ -57,7 +92,7 @@ class Lease:
         spec = live.get("spec") or {}
         renewed = moment(spec.get("renewTime"))
         holder = str(spec.get("holderIdentity", ""))
-        if renewed is None or not holder or holder == self._holder:
+        if renewed is None or not holder or holder == self._holder or is_dead(holder):
             return
         ends = renewed + timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
         now = self._client.now()

@@ -80,7 +80,6 @@ class Outcome:
 
     record: Record
     until: str
-    actions: tuple[str, ...]
 
 
 class Rebinder:
@@ -107,7 +106,7 @@ class Rebinder:
         while True:
             move: Move = next_move(record, view.look(record))
             if isinstance(move, Done):
-                return Outcome(record, move.until, tuple(self._done))
+                return Outcome(record, move.until)
             if isinstance(move, Stop):
                 raise Stopped(explain.stopped(record, move), move.reason)
             if not isinstance(move, Wait):
@@ -175,6 +174,11 @@ class Rebinder:
             assert not isinstance(action, Save)
             self._volume(record, action)
         return record
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What this run has changed, in words."""
+        return tuple(self._done)
 
     def _note(self, text: str) -> None:
         self._done.append(text)
