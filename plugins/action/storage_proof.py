@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import threading
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report
 
 display = Display()
@@ -26,41 +24,9 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = dict(self._task.args)
-        path, follower, ended = None, None, threading.Event()
-        # Only a module on this machine can write to a file of ours.
-        if getattr(self._connection, "transport", "") == "local" and not self._task.check_mode:
-            handle, path = tempfile.mkstemp(prefix="kubewin-proof-")
-            os.close(handle)
-            arguments["progress_file"] = path
-            follower = threading.Thread(target=_follow, args=(path, ended), daemon=True)
-            follower.start()
-        try:
-            result.update(
-                self._execute_module(
-                    module_name="kubewin.csi.storage_proof", module_args=arguments, task_vars=task_vars
-                )
-            )
-        finally:
-            # Also when this task was interrupted or its time is over: the module sees it and cleans up.
-            ended.set()
-            if follower is not None and path is not None:
-                follower.join()
-                os.unlink(path)
-        result.pop("invocation", None)
+        result.update(run_module(self, "kubewin.csi.storage_proof", task_vars))
         if result.get("proofs"):
             result["report"] = report(result)
             display.display("")
             display.display(result["report"])
         return result
-
-
-def _follow(path: str, ended: threading.Event) -> None:
-    """Show each line that is added to the file."""
-    with open(path, encoding="utf-8") as lines:
-        while True:
-            last = ended.wait(0.3)
-            for line in lines:
-                display.display(f"  {line.rstrip()}")
-            if last:
-                return

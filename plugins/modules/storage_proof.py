@@ -203,12 +203,9 @@ reason:
 
 import os
 import secrets
-import select
 import signal
 import socket
-import threading
 import time
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
@@ -216,6 +213,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
@@ -327,42 +325,18 @@ def deaf() -> None:
 
 
 def watch_over(progress: str | None) -> None:
-    """End this process when nobody waits for it any more: Ansible's own processes do not take modules along."""
-    poll = select.poll()
-    poll.register(1, 0)
-
-    def follow() -> None:
-        while True:
-            gone = any(event & (select.POLLERR | select.POLLHUP) for _descriptor, event in poll.poll(0))
-            if gone or (progress is not None and not os.path.exists(progress)):
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
-            time.sleep(0.5)
+    """End this process when nobody waits for it any more."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
     def end(_number: int, _frame: Any) -> NoReturn:
-        deaf()
+        # Once is enough: what follows is taking everything away.
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
         raise Interrupted
 
-    for number in SIGNALS:
+    for number in numbers:
         signal.signal(number, end)
-    threading.Thread(target=follow, daemon=True).start()
-
-
-def teller(progress: str | None) -> Callable[[str], None]:
-    """Adds lines to the file that the action shows, without ever making one."""
-    lock = threading.Lock()
-
-    def say(text: str) -> None:
-        if progress is None:
-            return
-        with lock:
-            try:
-                with open(os.open(progress, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8") as file:
-                    file.write(text.replace("\n", " ") + "\n")
-            except FileNotFoundError:
-                return
-
-    return say
+    when_left_alone(progress, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 
 def main() -> None:

@@ -123,6 +123,9 @@ options:
     description: Seconds that one wait may take, such as detaching, or that reading the data may take.
     type: int
     default: 600
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file, and the run stops when it disappears.
+    type: path
 seealso:
   - name: Converting volumes
     description: The guide, with both tables of steps.
@@ -207,18 +210,20 @@ reason:
       V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(not_quiet), V(data_differs),
       V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
       V(record_unwritable), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
-      V(conflict), V(invalid), V(exec_failed), V(api_error).
+      V(interrupted), V(conflict), V(invalid), V(exec_failed), V(api_error).
   returned: failure
   type: str
   sample: refused
 """
 
+import signal
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
@@ -245,6 +250,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "parallel": {"type": "int", "default": 4},
     "step_timeout": {"type": "int", "default": 600},
+    "progress_file": {"type": "path"},
 }
 
 
@@ -351,7 +357,12 @@ def main() -> None:
         client = connect(ansible)
         refuse(client, asked, params)
         Records(places(client, params))
-        runs = Runs(client, asked, lambda: places(client, params), params["record_namespace"], ansible.log)
+        runs = Runs(
+            client, asked, lambda: places(client, params), params["record_namespace"], teller(params["progress_file"])
+        )
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: runs.stop())
+        when_left_alone(params["progress_file"], runs.stop)
         results = runs.prepare()
         for warning in runs.warnings:
             ansible.warn(warning)

@@ -83,8 +83,13 @@ class Runs:
     ) -> None:  # fmt: skip
         self._client, self._order, self._places = client, order, places
         self._lease_namespace, self._say = lease_namespace, say
-        self._failed = threading.Event()
+        self._failed, self._stopped = threading.Event(), threading.Event()
         self.warnings: list[str] = []
+
+    def stop(self) -> None:
+        """Stop every conversion before its next change; each goes on from there when it is run again."""
+        self._stopped.set()
+        self._failed.set()
 
     def prepare(self) -> list[Result]:
         """Look at every claim; nothing is changed."""
@@ -139,9 +144,13 @@ class Runs:
         lease = Lease(self._client, self._lease_namespace, planned.run, self._order.lease)
         lease.begin()
         records = Records(self._places())
-        rebinder = Rebinder(
-            self._client, records, self._order.limits, self._say, rested=self._rested, check=lease.check
-        )
+
+        def check() -> None:
+            lease.check()
+            if self._stopped.is_set():
+                raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
+
+        rebinder = Rebinder(self._client, records, self._order.limits, self._say, rested=self._rested, check=check)
         try:
             # Only now nobody else writes it: what was found before may be old.
             found = records.find(planned.namespace, planned.claim)

@@ -104,6 +104,7 @@ class Rebinder:
         view = View(self._client, self._rested)
         waiting, since, pause = "", time.monotonic(), _FIRST
         while True:
+            self._check()
             move: Move = next_move(record, view.look(record))
             if isinstance(move, Done):
                 return Outcome(record, move.until)

@@ -1,0 +1,45 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module's side of its progress: lines for whoever waits, and whether anybody still does."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+
+
+def teller(progress: str | None) -> Callable[[str], None]:
+    """Adds lines to the file that the action shows, without ever making one."""
+    lock = threading.Lock()
+
+    def say(text: str) -> None:
+        if progress is None:
+            return
+        with lock:
+            try:
+                with open(os.open(progress, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8") as file:
+                    file.write(text.replace("\n", " ") + "\n")
+            except FileNotFoundError:
+                return
+
+    return say
+
+
+def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
+    """Call `then` once nobody waits for this process any more: Ansible's own processes do not take modules along."""
+    poll = select.poll()
+    poll.register(1, 0)
+
+    def follow() -> None:
+        while True:
+            gone = any(event & (select.POLLERR | select.POLLHUP) for _descriptor, event in poll.poll(0))
+            if gone or (progress is not None and not os.path.exists(progress)):
+                then()
+                return
+            time.sleep(0.5)
+
+    threading.Thread(target=follow, daemon=True).start()
