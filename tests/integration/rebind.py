@@ -1,0 +1,326 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In-tree volumes with workloads on them, conversions in processes of their own, and deaths of these at chosen requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
+from integration.kube import connect
+from lab.cluster import in_tree
+from lab.cluster.api import Object
+from lab.handle import Lab, eventually
+
+NAMESPACE = "shop"
+CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+CLASS = "thin"
+RECORDS = "kubewin"
+KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
+FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One workload with one in-tree volume."""
+
+    name: str
+    kind: str = "vsphere"
+    policy: str = "Delete"
+    stateful: bool = True
+
+    @property
+    def claim(self) -> str:
+        return f"data-{self.name}-0"
+
+    @property
+    def volume(self) -> str:
+        return f"pvc-{self.name}"
+
+    @property
+    def workload(self) -> str:
+        return f"/apis/apps/v1/namespaces/{NAMESPACE}/{'statefulsets' if self.stateful else 'deployments'}/{self.name}"
+
+    def source(self) -> Object:
+        """The in-tree part of the volume's spec."""
+        sources: dict[str, Object] = {
+            "vsphere": {"vsphereVolume": {"volumePath": f"[datastore1] kubevols/{self.volume}.vmdk", "fsType": "ntfs"}},
+            "aws_ebs": {"awsElasticBlockStore": {"volumeID": f"aws://zone-a/vol-{self._hex}", "fsType": "ntfs"}},
+            "azure_disk": {
+                "azureDisk": {
+                    "diskName": self.volume,
+                    "diskURI": f"/subscriptions/lab/resourceGroups/lab/providers/Microsoft.Compute/disks/{self.volume}",
+                    "kind": "Managed",
+                    "cachingMode": "ReadOnly",
+                    "fsType": "ntfs",
+                }
+            },
+            "azure_file": {
+                "azureFile": {
+                    "secretName": "azure-storage-account-lab-secret",
+                    "secretNamespace": NAMESPACE,
+                    "shareName": self.volume,
+                }
+            },
+            "gce_pd": {"gcePersistentDisk": {"pdName": self.volume, "fsType": "ntfs"}},
+        }
+        return sources[self.kind]
+
+    @property
+    def _hex(self) -> str:
+        return self.name.encode().hex()[:17]
+
+
+def prepare(lab: Lab) -> None:
+    """The namespace, the class, and nodes that are past the migration of every plugin."""
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": CLASS}}
+    lab.api.ensure("/apis/storage.k8s.io/v1/storageclasses", {**body, "provisioner": "kubernetes.io/vsphere-volume"})
+    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+
+
+def plant(lab: Lab, story: Story) -> None:
+    """An in-tree volume with data, its claim, and a workload that uses it; returns when that runs."""
+    driver = DRIVERS[story.kind]
+    volume: Object = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": story.volume,
+            "labels": {"topology.kubernetes.io/zone": "zone-a"} if story.kind == "gce_pd" else {"tier": "data"},
+            "annotations": {"pv.kubernetes.io/provisioned-by": driver.in_tree},
+        },
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": story.policy,
+            "storageClassName": CLASS,
+            "claimRef": {"namespace": NAMESPACE, "name": story.claim},
+            **story.source(),
+        },
+    }
+    folder = disk(lab, {**volume, "spec": {**volume["spec"], "claimRef": {"namespace": NAMESPACE}}})
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    lab.api.post(VOLUMES, volume)
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": story.claim, "labels": {"app": story.name}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": CLASS,
+            "volumeName": story.volume,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    lab.api.post(CLAIMS, claim)
+    lab.api.post(story.workload.rpartition("/")[0], _workload(story))
+    runs(lab, story)
+    if story.policy == "Delete":
+        held = "external-provisioner.volume.kubernetes.io/finalizer"
+        eventually(lambda: held in lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"], "the finalizer")
+
+
+def _workload(story: Story) -> Object:
+    labels = {"app": story.name}
+    pod: Object = {
+        "os": {"name": "windows"},
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 1,
+        "containers": [
+            {
+                "name": "app",
+                "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+                "volumeMounts": [{"name": "data", "mountPath": "C:\\data"}],
+            }
+        ],
+    }
+    spec: Object = {"replicas": 1, "selector": {"matchLabels": labels}}
+    if story.stateful:
+        template = {"accessModes": ["ReadWriteOnce"], "storageClassName": CLASS}
+        size = {"resources": {"requests": {"storage": "1Gi"}}}
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": {**template, **size}}]
+    else:
+        pod["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": story.claim}}]
+    spec["template"] = {"metadata": {"labels": labels}, "spec": pod}
+    kind = "StatefulSet" if story.stateful else "Deployment"
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": story.name}, "spec": spec}
+
+
+def runs(lab: Lab, story: Story) -> None:
+    def ready() -> bool:
+        return bool((lab.api.get(story.workload).get("status") or {}).get("readyReplicas"))
+
+    eventually(ready, f"{story.name} runs")
+
+
+def disk(lab: Lab, volume: Object) -> Path:
+    """The directory behind a volume."""
+    found = in_tree.served_by(volume)
+    assert found is not None
+    return lab.state.paths.volumes / found[0] / in_tree.disk(*found).replace("/", "%2F").replace("#", "%23")
+
+
+def remove(lab: Lab, story: Story) -> None:
+    """Take everything of a story away, also half of it."""
+    lab.api.gone(story.workload)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    eventually(lambda: not lab.api.items(f"{pods}?labelSelector=app={story.name}"), "its pods are gone")
+    for path in (f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+        if lab.api.ok(path):
+            lab.api.patch(path, {"metadata": {"finalizers": None}})
+            lab.api.gone(path)
+            eventually(lambda path=path: not lab.api.ok(path), f"{path} is gone")  # type: ignore[misc]  # bound now
+
+
+# Conversions
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a story's volume is converted. folder: of the records."""
+
+    story: Story
+    folder: Path
+    kubeconfig: str
+    variant: Variant = "in_place"
+    undo: bool = False
+    step: float = 30
+    project: str = "lab"
+    managed: bool = False
+    retain_for: int = 0
+
+
+class Deadly:
+    """A client's requests, each of which may be the last thing that this process does."""
+
+    def __init__(self, inner: Any, meet: Callable[[int, str, str], None]) -> None:
+        self._inner, self._meet = inner, meet
+        self._count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        self._count += 1
+        number, what = self._count, f"{method} {place(path)}"
+        self._meet(number, what, "before")
+        answer = self._inner.request(method, path, body=body, **params)
+        self._meet(number, what, "answered")
+        return answer
+
+
+def place(path: str) -> str:
+    """A request's path without names that differ from story to story."""
+    return re.sub(r"(shop|kubewin|kube-system|vmware-system-csi)/([a-z]+)/[^/?]+", r"\1/\2/*", path)
+
+
+def convert(conversion: Conversion, meet: Callable[[int, str, str], None] | None = None) -> dict[str, Any]:
+    """Run one in this process; answers with its result."""
+    client = connect(conversion.kubeconfig)
+    if meet is not None:
+        client._dynamic = Deadly(client._dynamic, meet)
+    wishes = Wishes(
+        namespace=NAMESPACE, claim=conversion.story.claim, variant=conversion.variant, project=conversion.project,
+        managed=conversion.managed,
+    )  # fmt: skip
+    tolerations = ({"operator": "Exists"},)
+    limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
+    order = Order((wishes,), conversion.undo, limits, conversion.retain_for, 1, 60)
+
+    def places() -> list[Place]:
+        return [Folder(str(conversion.folder)), Space(client, RECORDS)]
+
+    made = Runs(client, order, places, RECORDS, lambda text: print(f"    {text}", flush=True))
+    results = made.prepare()
+    if results[0].status == "to_do":
+        made.run(results)
+    return results[0].as_dict()
+
+
+@dataclass(slots=True)
+class End:
+    """How a process ended: its result, or None when it was killed; where it stood then."""
+
+    result: dict[str, Any] | None
+    died: str = ""
+
+
+def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] | None = None) -> End:
+    """Run one in a process of its own, which kills itself at the first request for which `decide` says so."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        code = 1
+        try:
+
+            def meet(number: int, what: str, when: str) -> None:
+                if decide is not None and decide(number, what, when):
+                    os.write(writing, f"died {number} {when} {what}\n".encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            result = convert(conversion, meet)
+            os.write(writing, b"result " + json.dumps(result).encode() + b"\n")
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as told:
+        text = told.read()
+    dummy, status = os.waitpid(pid, 0)
+    if text.startswith("result "):
+        return End(json.loads(text.removeprefix("result ")))
+    if not os.WIFSIGNALED(status):
+        raise AssertionError(f"the conversion ended with {status} without a word: {text}")
+    return End(None, text.strip().removeprefix("died "))
+
+
+def shape(lab: Lab, story: Story) -> dict[str, Any]:
+    """A story's objects without what differs from one time to the next."""
+    found: dict[str, Any] = {}
+    for name, path in (("claim", f"{CLAIMS}/{story.claim}"), ("volume", f"{VOLUMES}/{story.volume}")):
+        live = lab.api.get(path)
+        metadata, spec = live["metadata"], live["spec"]
+        spec.get("claimRef", {}).pop("resourceVersion", None)
+        annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if "rebind" not in key}
+        text = json.dumps(
+            {
+                "labels": metadata.get("labels"),
+                "annotations": annotations,
+                "finalizers": sorted(metadata.get("finalizers") or []),
+                "spec": spec,
+                "phase": live["status"]["phase"],
+            },
+            sort_keys=True,
+        )
+        uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+        vmdk = f"[datastore1] kubevols/{story.volume}.vmdk"
+        text = text.replace(uid, "UID").replace(in_tree.fcd(vmdk), "DISK").replace(story.name, "STORY")
+        found[name] = json.loads(text)
+    live = lab.api.get(story.workload)
+    found["replicas"] = live["spec"]["replicas"]
+    return found
