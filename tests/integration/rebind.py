@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +84,12 @@ class Story:
         }
         return sources[self.kind]
 
+    def disk(self, lab: Lab) -> Path:
+        """The directory behind the volume, whichever object describes it."""
+        return disk(
+            lab, {"metadata": {"name": self.volume}, "spec": {"claimRef": {"namespace": NAMESPACE}, **self.source()}}
+        )
+
     @property
     def _hex(self) -> str:
         return self.name.encode().hex()[:17]
@@ -115,7 +123,7 @@ def plant(lab: Lab, story: Story) -> None:
             **story.source(),
         },
     }
-    folder = disk(lab, {**volume, "spec": {**volume["spec"], "claimRef": {"namespace": NAMESPACE}}})
+    folder = story.disk(lab)
     for name, content in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -297,6 +305,47 @@ def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] |
     if not os.WIFSIGNALED(status):
         raise AssertionError(f"the conversion ended with {status} without a word: {text}")
     return End(None, text.strip().removeprefix("died "))
+
+
+def random_instant(dice: random.Random) -> tuple[str, Callable[[int, str, str], bool]]:
+    """An event number and an offset in ms, as text to be printed, and a decision to die then."""
+    event, offset = dice.randint(1, 70), dice.randint(0, 30)
+
+    def decide(number: int, _what: str, when: str) -> bool:
+        if number == event and when == "before":
+            threading.Timer(offset / 1000, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return False
+
+    return f"{event}+{offset}ms", decide
+
+
+class Boundaries:
+    """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
+
+    A request that only reads is met before it alone: after it nothing is different.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.met: set[str] = set()
+
+    def decide(self, _number: int, what: str, when: str) -> bool:
+        if what.startswith("GET") and when == "answered":
+            return False
+        return self._key(what, when) not in self.met
+
+    def note(self, died: str) -> None:
+        dummy, when, what = died.split(" ", 2)
+        self.met.add(self._key(what, when))
+
+    def _key(self, what: str, when: str) -> str:
+        return f"{self._step()} {when} {what}"
+
+    def _step(self) -> str:
+        """Of the record, which nobody writes while this looks."""
+        for path in self._folder.glob("kubewin-rebind-*.json"):
+            return str(json.loads(path.read_text(encoding="utf-8"))["step"])
+        return "none"
 
 
 def shape(lab: Lab, story: Story) -> dict[str, Any]:

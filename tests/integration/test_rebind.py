@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,22 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import applied, connect, install_csi_proxy, label
-from integration.rebind import CLAIMS, FILES, VOLUMES, Conversion, Story, convert, disk, plant, prepare, remove, runs
+from integration.rebind import (
+    CLAIMS,
+    FILES,
+    VOLUMES,
+    Boundaries,
+    Conversion,
+    Story,
+    convert,
+    in_process,
+    plant,
+    prepare,
+    random_instant,
+    remove,
+    runs,
+    shape,
+)  # fmt: skip
 from lab import handle
 from lab.cluster import access, in_tree
 from lab.cluster.api import kubeconfig
@@ -76,7 +94,7 @@ def conversion(lab: Lab, story: Story, folder: Path, **how: Any) -> Conversion:
 
 def untouched(lab: Lab, story: Story) -> None:
     """Every byte is where it was."""
-    folder = disk(lab, lab.api.get(f"{VOLUMES}/{story.volume}"))
+    folder = story.disk(lab)
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert found == FILES
 
@@ -104,4 +122,120 @@ def test_a_vsphere_volume_becomes_native_in_place(ready: Lab, tmp_path: Path) ->
     converted(ready, story, uid)
     volume = ready.api.get(f"{VOLUMES}/{story.volume}")
     assert volume["spec"]["csi"]["volumeHandle"] == in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+    remove(ready, story)
+
+
+def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
+    """What the objects of a story like this are when nothing happened meanwhile."""
+    plant(lab, story)
+    assert convert(conversion(lab, story, folder))["status"] == "converted"
+    found = shape(lab, story)
+    remove(lab, story)
+    return found
+
+
+def test_killed_at_every_request_it_goes_on(ready: Lab, tmp_path: Path) -> None:
+    expected = uninterrupted(ready, tmp_path / "expected", Story("calm"))
+    story, folder = Story("killed"), tmp_path / "records"
+    plant(ready, story)
+    uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    boundaries = Boundaries(folder)
+    deaths = 0
+    while (end := in_process(conversion(ready, story, folder), boundaries.decide)).result is None:
+        deaths += 1
+        boundaries.note(end.died)
+        untouched(ready, story)
+    # The last death may come when everything was done; then there is a native volume, and nothing more to do.
+    assert end.result["status"] in ("converted", "native"), end.result
+    converted(ready, story, uid)
+    assert shape(ready, story) == expected
+    assert deaths > 80
+    print(f"{deaths} kills at request boundaries: 0 lost")
+    remove(ready, story)
+
+
+def step_of(folder: Path) -> str:
+    """At which step the record in a folder stands; empty without one."""
+    for path in folder.glob("kubewin-rebind-*.json"):
+        return str(json.loads(path.read_text(encoding="utf-8"))["step"])
+    return ""
+
+
+def until_converted(lab: Lab, story: Story, folder: Path, **how: Any) -> None:
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] in ("converted", "native"), result
+    converted(lab, story, uid)
+
+
+def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) -> int:
+    """Kill runs of one conversion after another at random instants until so many were killed, or one was not."""
+    dice = random.Random(seed)
+    for killed in range(count):
+        told, decide = random_instant(dice)
+        end = in_process(conversion(lab, story, folder), decide)
+        untouched(lab, story)
+        if end.result is not None:
+            assert end.result["status"] in ("converted", "native"), (seed, told, end.result)
+            return killed
+    return count
+
+
+def random_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    killed = 0
+    while killed < count:
+        number = seed + killed
+        story = Story(f"random-{number}")
+        plant(lab, story)
+        killed += kill_at_random(lab, story, folder / story.name, number, count - killed)
+        until_converted(lab, story, folder / story.name)
+        remove(lab, story)
+    print(f"{killed} kills at random instants, seed {seed}: 0 lost")
+
+
+def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    """Kill the API server just before a request of a conversion, again and again; it is back half a second later."""
+    dice = random.Random(seed)
+    story = Story("no-api")
+    plant(lab, story)
+    events = sorted(dice.sample(range(20, 250), count))
+    met: list[int] = []
+
+    def meet(number: int, _what: str, when: str) -> None:
+        if when == "before" and number == events[min(len(met), count - 1)] and len(met) < count:
+            met.append(number)
+            lab.call("stop", name="apiserver")
+            threading.Timer(0.5, lambda: lab.call("start", name="apiserver")).start()
+
+    result = convert(conversion(lab, story, folder), meet)
+    assert result["status"] == "converted", (seed, events, result)
+    assert met == events
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+    print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
+
+
+def test_killed_at_random_instants_it_goes_on(ready: Lab, tmp_path: Path) -> None:
+    random_kills(ready, tmp_path, seed=20261121, count=20)
+
+
+def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
+    api_kills(ready, tmp_path, seed=20261121, count=3)
+
+
+@pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "canary", "finish"])
+def test_undone_the_volume_is_what_it_was(ready: Lab, tmp_path: Path, step: str) -> None:
+    story = Story(f"back-{step.replace('_', '-')}")
+    plant(ready, story)
+    before = shape(ready, story)
+    uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    end = in_process(conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == step)
+    assert end.result is None
+    result = convert(conversion(ready, story, tmp_path, undo=True))
+    assert result["status"] == "undone", result
+    assert ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+    # The attacher's finalizer and the event of the last attachment come when they come.
+    eventually(lambda: shape(ready, story) == before, "everything as it was")
+    untouched(ready, story)
     remove(ready, story)

@@ -320,13 +320,14 @@ class Rebinder:
             body: dict[str, Any] = {"metadata": _bound_to(action)}
             if isinstance(action, SetPolicy):
                 body["spec"] = {"persistentVolumeReclaimPolicy": action.policy}
-                self._note(f"PersistentVolume {action.name}: policy {action.policy}")
             elif isinstance(action, SetProvisioner):
                 body["metadata"]["annotations"] = {objects.PROVISIONED_BY: action.driver}
             else:
                 # The version that Kubernetes notes there is of the claim that is no more.
                 body["spec"] = {"claimRef": {"uid": action.claim_uid or None, "resourceVersion": None}}
             self._client.patch(kind, action.name, None, body, FIELD_MANAGER)
+            if isinstance(action, SetPolicy):
+                self._note(f"PersistentVolume {action.name}: policy {action.policy}")
 
 
 def _bound_to(action: Mark | Scale | SetPolicy | SetProvisioner | Reserve) -> dict[str, Any]:
