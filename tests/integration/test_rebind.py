@@ -10,6 +10,8 @@ import os
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import applied, connect, install_csi_proxy, label
+from integration.playbooks import play
 from integration.rebind import (
     CLAIMS,
     FILES,
+    NAMESPACE,
     VOLUMES,
     Boundaries,
     Conversion,
@@ -36,11 +40,12 @@ from integration.rebind import (
 )  # fmt: skip
 from lab import handle
 from lab.cluster import access, in_tree
-from lab.cluster.api import kubeconfig
+from lab.cluster.api import ApiError, kubeconfig
 from lab.handle import Lab, eventually
 
 NODES = ("win-1", "win-2")
 ACCOUNT = "converter"
+PLAYBOOK = "playbooks/rebind_volumes.yml"
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +66,11 @@ def deploy(lab: Lab, *keys: str) -> None:
     admin = connect(lab.state.kubeconfigs["admin"])
     for key in keys:
         applied(admin, Wanted(create_cluster_objects=True), driver=DRIVERS[key])
-        eventually(
-            lambda key=key: all(lab.registered(node, DRIVERS[key].name) for node in NODES),  # type: ignore[misc]  # bound now
-            f"{key} on every node",
-        )
+        eventually(partial(_on_every_node, lab, DRIVERS[key].name), f"{key} on every node")
+
+
+def _on_every_node(lab: Lab, driver: str) -> bool:
+    return all(lab.registered(node, driver) for node in NODES)
 
 
 def account(lab: Lab) -> None:
@@ -224,7 +230,15 @@ def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
     api_kills(ready, tmp_path, seed=20261121, count=3)
 
 
-@pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "canary", "finish"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "release",
+        "canary",
+        "finish",
+        *(pytest.param(step, marks=pytest.mark.torture) for step in ("quiesce", "delete_volume", "create_volume")),
+    ],
+)
 def test_undone_the_volume_is_what_it_was(ready: Lab, tmp_path: Path, step: str) -> None:
     story = Story(f"back-{step.replace('_', '-')}")
     plant(ready, story)
@@ -238,4 +252,253 @@ def test_undone_the_volume_is_what_it_was(ready: Lab, tmp_path: Path, step: str)
     # The attacher's finalizer and the event of the last attachment come when they come.
     eventually(lambda: shape(ready, story) == before, "everything as it was")
     untouched(ready, story)
+    remove(ready, story)
+
+
+def test_the_playbook_converts_two_workloads_at_once_and_does_nothing_more_afterwards(
+    ready: Lab, tmp_path: Path
+) -> None:
+    stories = [Story("web", stateful=False), Story("queue", policy="Retain")]
+    for story in stories:
+        plant(ready, story)
+    uids = [ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
+    given = {
+        "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
+        "kubewin_kubeconfig": str(_kubeconfig(ready)),
+        "kubewin_output_dir": str(tmp_path),
+        "kubewin_rebind_retain_for": 0,
+        "kubewin_rebind_tolerations": [{"operator": "Exists"}],
+    }
+    look = play(PLAYBOOK, "localhost,", "--check", variables=given)
+    assert look.code == 0, look.screen
+    assert look.changed == []
+    assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
+    assert "know: it is Lost for some seconds" in look.screen
+    assert list(tmp_path.iterdir()) == []
+    run = play(PLAYBOOK, "localhost,", variables=given)
+    assert run.code == 0, run.screen
+    for story, uid in zip(stories, uids, strict=True):
+        converted(ready, story, uid)
+        assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in run.screen
+    assert f"{NAMESPACE}/data-web-0: waiting until" in run.screen
+    again = play(PLAYBOOK, "localhost,", variables=given)
+    assert again.code == 0, again.screen
+    assert again.changed == []
+    assert "already is a native volume of csi.vsphere.vmware.com" in again.screen
+    for story in stories:
+        remove(ready, story)
+
+
+def test_the_playbook_converts_nothing_that_was_not_named(ready: Lab) -> None:
+    run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(_kubeconfig(ready))})
+    assert run.code != 0
+    assert "nothing is converted that was not named" in run.screen
+
+
+def test_re_claim_makes_the_claim_anew_for_another_volume(ready: Lab, tmp_path: Path) -> None:
+    story = Story("anew")
+    plant(ready, story)
+    before = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    result = convert(conversion(ready, story, tmp_path, variant="re_claim"))
+    assert result["status"] == "converted", result
+    claim = ready.api.get(f"{CLAIMS}/{story.claim}")
+    assert claim["metadata"]["uid"] != before
+    assert claim["spec"]["volumeName"] == f"{story.volume}-csi"
+    volume = ready.api.get(f"{VOLUMES}/{story.volume}-csi")
+    assert (volume["status"]["phase"], volume["spec"]["persistentVolumeReclaimPolicy"]) == ("Bound", "Delete")
+    assert not ready.api.ok(f"{VOLUMES}/{story.volume}")
+    runs(ready, story)
+    untouched(ready, story)
+    remove(ready, story)
+
+
+def test_a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(ready: Lab, tmp_path: Path) -> None:
+    """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
+    story = Story("early")
+    plant(ready, story)
+    with ready.settings(syncer_down=True):
+        end = in_process(
+            conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "forget"
+        )
+        assert end.result is None
+        record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
+        volume = record["objects"]["new"]
+        volume["spec"]["claimRef"]["uid"] = record["claim_uid"]
+        ready.api.post(VOLUMES, volume)
+        eventually(lambda: ready.api.get(f"{CLAIMS}/{story.claim}")["status"]["phase"] == "Bound", "bound again")
+    registered = ready.state.paths.volumes.with_name("cns") / in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+    eventually(lambda: not registered.exists(), "the disk of the volume that is in use is out of the register")
+    untouched(ready, story)
+    remove(ready, story)
+
+
+def test_what_the_blog_does_destroys_the_disk(ready: Lab) -> None:
+    """Delete the claim, then the pod, and "it will be provisioned again": this is why that is never done here."""
+    story = Story("blog")
+    plant(ready, story)
+    assert (story.disk(ready) / "orders.db").exists()
+    ready.api.delete(f"{CLAIMS}/{story.claim}")
+    ready.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{story.name}-0")
+    eventually(lambda: not story.disk(ready).exists(), "the disk is gone")
+    remove(ready, story)
+
+
+# Faults
+
+
+def refused(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] in ("failed", "refused"), result
+    untouched(lab, story)
+    return result
+
+
+def test_a_server_that_will_refuse_the_new_volume_is_found_before_anything_changes(ready: Lab, tmp_path: Path) -> None:
+    story = Story("policy")
+    plant(ready, story)
+    uid = ready.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["uid"]
+    with denied(ready):
+        result = refused(ready, story, tmp_path)
+    assert result["reason"] == "admission_refused"
+    assert "no native volumes here" in result["msg"]
+    live = ready.api.get(f"{VOLUMES}/{story.volume}")
+    assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
+    assert ready.api.get(story.workload)["spec"]["replicas"] == 1
+    until_converted(ready, story, tmp_path)
+    remove(ready, story)
+
+
+def test_a_server_that_refuses_the_new_volume_after_the_old_one_is_gone_gets_the_old_one_back(
+    ready: Lab, tmp_path: Path
+) -> None:
+    story = Story("late")
+    plant(ready, story)
+    before = shape(ready, story)
+    end = in_process(
+        conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "create_volume"
+    )
+    assert end.result is None
+    with denied(ready):
+        result = convert(conversion(ready, story, tmp_path))
+    assert result["status"] == "undone", result
+    assert "the new volume was refused" in result["msg"]
+    eventually(lambda: shape(ready, story) == before, "everything as it was")
+    untouched(ready, story)
+    until_converted(ready, story, tmp_path)
+    remove(ready, story)
+
+
+@contextmanager
+def denied(lab: Lab) -> Iterator[None]:
+    """A policy of the cluster against native volumes, for the length of a block."""
+    base = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["persistentvolumes"]}
+    validation = {"expression": "!has(object.spec.csi)", "message": "no native volumes here"}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-csi"},
+        "spec": {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}, "validations": [validation]},
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-csi"},
+        "spec": {"policyName": "no-csi", "validationActions": ["Deny"]},
+    }
+    lab.api.ensure(f"{base}/validatingadmissionpolicies", policy)
+    lab.api.ensure(f"{base}/validatingadmissionpolicybindings", binding)
+    probe = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x", "volumeHandle": "x"}},
+    }  # fmt: skip
+
+    def in_force() -> bool:
+        try:
+            lab.api.post(f"{VOLUMES}?dryRun=All", probe)
+        except ApiError as error:
+            return "no native volumes here" in str(error)
+        return False
+
+    eventually(in_force, "the policy is in force")
+    try:
+        yield
+    finally:
+        lab.api.gone(f"{base}/validatingadmissionpolicybindings/no-csi")
+        lab.api.gone(f"{base}/validatingadmissionpolicies/no-csi")
+        eventually(lambda: not in_force(), "the policy is gone")
+
+
+def test_somebody_who_puts_replicas_back_is_named(ready: Lab, tmp_path: Path) -> None:
+    story = Story("gitops")
+    plant(ready, story)
+    ends = threading.Event()
+
+    def put_back() -> None:
+        while not ends.wait(0.05):
+            if ready.api.get(story.workload)["spec"]["replicas"] == 0:
+                ready.api.patch(story.workload, {"spec": {"replicas": 1}})
+
+    keeper = threading.Thread(target=put_back)
+    keeper.start()
+    try:
+        result = refused(ready, story, tmp_path)
+    finally:
+        ends.set()
+        keeper.join()
+    assert result["reason"] == "not_quiet"
+    assert "StatefulSet shop/gitops was scaled to 0 3 times, and somebody puts its replicas back" in result["msg"]
+    until_converted(ready, story, tmp_path)
+    remove(ready, story)
+
+
+def test_a_finalizer_that_nobody_knows_stops_it_until_it_is_gone(ready: Lab, tmp_path: Path) -> None:
+    story = Story("finalizer")
+    plant(ready, story)
+    path = f"{VOLUMES}/{story.volume}"
+    present = ready.api.get(path)["metadata"]["finalizers"]
+    ready.api.patch(path, {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
+    result = refused(ready, story, tmp_path)
+    assert result["reason"] == "unknown_finalizer"
+    assert "is kept by backup.example.com/protect" in result["msg"]
+    ready.api.patch(path, {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
+    until_converted(ready, story, tmp_path)
+    remove(ready, story)
+
+
+def test_a_second_run_is_kept_away_while_the_first_lives(ready: Lab, tmp_path: Path) -> None:
+    story = Story("second")
+    plant(ready, story)
+    end = in_process(conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "canary")
+    assert end.result is None
+    (lease,) = [
+        one
+        for one in ready.api.items("/apis/coordination.k8s.io/v1/namespaces/kubewin/leases")
+        if one["metadata"]["name"] in [path.stem for path in tmp_path.iterdir()]
+    ]
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{lease['metadata']['name']}"
+    # As if the one who holds it were on another machine, where nobody can look whether it lives.
+    ready.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1"}})
+    result = refused(ready, story, tmp_path)
+    assert result["reason"] == "locked"
+    assert "is at work: elsewhere/1-1/1-1 gave a sign of life" in result["msg"]
+    ready.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    until_converted(ready, story, tmp_path)
+    remove(ready, story)
+
+
+@pytest.mark.parametrize("lost", ["file", "cluster"])
+def test_either_copy_of_the_record_is_enough(ready: Lab, tmp_path: Path, lost: str) -> None:
+    story = Story(f"one-{lost}")
+    plant(ready, story)
+    end = in_process(
+        conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "create_volume"
+    )
+    assert end.result is None
+    (file,) = tmp_path.iterdir()
+    if lost == "file":
+        file.unlink()
+    else:
+        ready.api.gone(f"/api/v1/namespaces/kubewin/configmaps/{file.stem}")
+    until_converted(ready, story, tmp_path)
     remove(ready, story)

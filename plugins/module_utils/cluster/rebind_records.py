@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -155,6 +156,8 @@ class Records:
                 "configuration",
             )
         self._places = tuple(places)
+        # By run: a claim that is converted again has the name of its last run.
+        self._sequences: dict[str, int] = {}
         self.warnings: list[str] = []
 
     def find(self, namespace: str, claim: str) -> Record | None:
@@ -171,6 +174,7 @@ class Records:
                 except BadRecord as error:
                     bad[where] = str(error)
                     continue
+                self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
                 if (record.namespace, record.claim) == (namespace, claim):
                     copies[where] = record
         by_run: dict[str, dict[str, Record]] = {}
@@ -196,7 +200,9 @@ class Records:
 
     def write(self, record: Record, when: str) -> Record:
         """Write to both places; answers with the record as it stands there."""
-        saved = record.saved(when)
+        sequence = max(record.sequence, self._sequences.get(record.run, 0))
+        saved = replace(record, sequence=sequence).saved(when)
+        self._sequences[record.run] = saved.sequence
         for place in self._places:
             place.write(saved)
         return saved

@@ -110,7 +110,9 @@ class View:
         helper, node = self._helper(record)
         uses: tuple[str, ...] = ()
         if step in ("quiesce", "baseline", "delete_claim", "delete_volume", "release", "canary"):
-            uses = tuple(self._uses(record, node if helper else ""))
+            helper_node = node if helper else ""
+            # All nodes are many, and tell nothing new while somebody is seen anyway.
+            uses = tuple(self._uses(record, helper_node)) or tuple(self._told_by_nodes(record, helper_node))
         twins: tuple[str, ...] = ()
         if step == "create_volume":
             twins = tuple(self._twins(record))
@@ -198,6 +200,9 @@ class View:
             named = one["metadata"]["name"] in {attachment(record.new.driver, handle, node) for handle in handles}
             if (ours or named) and node != helper_node:
                 yield f"VolumeAttachment {one['metadata']['name']} attaches it to {node}"
+
+    def _told_by_nodes(self, record: Record, helper_node: str) -> Iterator[str]:
+        """Nodes that have the volume, as their kubelets and the attach controller say; also those that are not Ready."""
         names = set(record.objects["on_node"])
         for item in self._client.list(kinds.NODE).items:
             status, node = item.get("status") or {}, item["metadata"]["name"]

@@ -121,7 +121,7 @@ class Rebinder:
                 self.record = record = self._late(record, move)
                 waiting = ""
             time.sleep(pause)
-            pause = min(pause * 1.5, _LAST)
+            pause = min(pause * 1.3, _LAST)
 
     def _late(self, record: Record, move: Wait) -> Record:
         text = f"waited {self._limits.step:.0f} s until {move.what}, and it has not happened. {move.remedy}"
