@@ -223,6 +223,7 @@ class Conversion:
     project: str = "lab"
     managed: bool = False
     retain_for: int = 0
+    storage_class: str = ""
 
 
 class Deadly:
@@ -256,7 +257,7 @@ def convert(conversion: Conversion, meet: Callable[[int, str, str], None] | None
         client._dynamic = Deadly(client._dynamic, meet)
     wishes = Wishes(
         namespace=NAMESPACE, claim=conversion.story.claim, variant=conversion.variant, project=conversion.project,
-        managed=conversion.managed,
+        managed=conversion.managed, storage_class=conversion.storage_class,
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)

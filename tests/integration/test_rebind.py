@@ -17,13 +17,16 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
 from integration.kube import applied, connect, install_csi_proxy, label
 from integration.playbooks import play
 from integration.rebind import (
     CLAIMS,
     FILES,
+    KINDS,
     NAMESPACE,
     VOLUMES,
     Boundaries,
@@ -71,6 +74,22 @@ def deploy(lab: Lab, *keys: str) -> None:
 
 def _on_every_node(lab: Lab, driver: str) -> bool:
     return all(lab.registered(node, driver) for node in NODES)
+
+
+def controller(lab: Lab, driver: Driver) -> None:
+    """A Deployment by the name of a driver's controller; its work is the lab's own."""
+    name, namespace = driver.controller.deployments[0], driver.controller.namespaces[0]
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    labels = {"app": name}
+    pod = {"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "controller:v1"}]}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    lab.api.ensure(path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec})
+    eventually(partial(_has_pods, lab, f"{path}/{name}"), f"{name} runs")
+
+
+def _has_pods(lab: Lab, path: str) -> bool:
+    return bool((lab.api.get(path).get("status") or {}).get("readyReplicas"))
 
 
 def account(lab: Lab) -> None:
@@ -140,19 +159,25 @@ def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
     return found
 
 
+def killed_everywhere(lab: Lab, story: Story, folder: Path, **how: Any) -> int:
+    """Convert with a death at every boundary of every request; answers with how many that were."""
+    boundaries = Boundaries(folder)
+    deaths = 0
+    while (end := in_process(conversion(lab, story, folder, **how), boundaries.decide)).result is None:
+        deaths += 1
+        boundaries.note(end.died)
+        untouched(lab, story)
+    # The last death may come when everything was done; then there is a native volume, and nothing more to do.
+    assert end.result["status"] in ("converted", "native"), end.result
+    return deaths
+
+
 def test_killed_at_every_request_it_goes_on(ready: Lab, tmp_path: Path) -> None:
     expected = uninterrupted(ready, tmp_path / "expected", Story("calm"))
     story, folder = Story("killed"), tmp_path / "records"
     plant(ready, story)
     uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    boundaries = Boundaries(folder)
-    deaths = 0
-    while (end := in_process(conversion(ready, story, folder), boundaries.decide)).result is None:
-        deaths += 1
-        boundaries.note(end.died)
-        untouched(ready, story)
-    # The last death may come when everything was done; then there is a native volume, and nothing more to do.
-    assert end.result["status"] in ("converted", "native"), end.result
+    deaths = killed_everywhere(ready, story, folder)
     converted(ready, story, uid)
     assert shape(ready, story) == expected
     assert deaths > 80
@@ -502,3 +527,67 @@ def test_either_copy_of_the_record_is_enough(ready: Lab, tmp_path: Path, lost: s
         ready.api.gone(f"/api/v1/namespaces/kubewin/configmaps/{file.stem}")
     until_converted(ready, story, tmp_path)
     remove(ready, story)
+
+
+# All of it, longer
+
+
+@pytest.fixture(scope="module")
+def every_driver(ready: Lab) -> Lab:
+    """The same lab with the other drivers, and something that looks like their controllers."""
+    for key in KINDS[1:]:
+        deploy(ready, key)
+        controller(ready, DRIVERS[key])
+    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "native"}}
+    ready.api.ensure("/apis/storage.k8s.io/v1/storageclasses", {**body, "provisioner": "csi.example.com"})
+    return ready
+
+
+VARIANTS = [
+    pytest.param(Story(f"{kind}-{policy}-{'set' if stateful else 'web'}".lower().replace("_", "-"), kind, policy, stateful), variant)
+    for kind in KINDS
+    for policy in ("Delete", "Retain")
+    for stateful in (True, False)
+    for variant in ("in_place", "re_claim")
+]  # fmt: skip
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize(("story", "variant"), VARIANTS)
+def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, variant: Variant) -> None:
+    lab = every_driver
+    plant(lab, story)
+    how = {"storage_class": "native"} if variant == "re_claim" else {}
+    result = convert(conversion(lab, story, tmp_path, variant=variant, **how))
+    assert result["status"] == "converted", result
+    volume = lab.api.get(f"{VOLUMES}/{result['volume']}")
+    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
+    assert volume["spec"]["csi"]["driver"] == DRIVERS[story.kind].name
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == story.policy
+    assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == how.get("storage_class", "thin")
+    assert claim["status"]["phase"] == volume["status"]["phase"] == "Bound"
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", ["in_place", "re_claim"])
+def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, kind: str, variant: Variant) -> None:
+    story = Story(f"killed-{kind}-{variant}".replace("_", "-"), kind)
+    plant(every_driver, story)
+    deaths = killed_everywhere(every_driver, story, tmp_path, variant=variant)
+    print(f"{kind} {variant}: {deaths} kills at request boundaries: 0 lost")
+    remove(every_driver, story)
+
+
+@pytest.mark.torture
+def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
+    random_kills(ready, tmp_path, seed=1, count=1000)
+
+
+@pytest.mark.torture
+def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
+    for seed in range(10):
+        api_kills(ready, tmp_path / str(seed), seed, count=5)

@@ -69,11 +69,12 @@ class Lease:
     def begin(self) -> None:
         """Take it. ClusterError locked when another run lives."""
         live = self._client.get(kinds.LEASE, self._name, self._namespace)
+        if live is not None:
+            self._refuse(live)
         try:
             if live is None:
                 made = self._client.create(kinds.LEASE, self._definition(), dry_run=False)
             else:
-                self._refuse(live)
                 self._version = live["metadata"]["resourceVersion"]
                 made = self._patch()
         except ClusterError as error:
