@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_lease import Lease
@@ -112,11 +111,7 @@ class Runs:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
-        try:
-            record = begin(seen, entry, wishes)
-        except Untranslatable as error:
-            finding = Finding("CSI-R03", "blocker", name, str(error), error.remedy)
-            return Result(name, "refused", findings=(*entry.findings, finding))
+        record = begin(seen, entry, wishes)
         return Result(name, "to_do", record, entry.findings, plan=explain.steps(record))
 
     def run(self, results: Sequence[Result]) -> None:

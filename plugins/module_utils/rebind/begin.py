@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import R
 
 
 def begin(facts: Facts, entry: Entry, wishes: Wishes) -> Record:
-    """The record of a volume that may be converted. Untranslatable when its place cannot be said in the driver's words."""
+    """The record of a volume that may be converted."""
     claim, volume, found = facts.claim, facts.volume, entry.translated
     assert claim is not None
     assert volume is not None

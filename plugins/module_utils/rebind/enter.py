@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     Translated,
     Untranslatable,
+    affinity,
     plugin_of,
     translate,
 )
@@ -132,6 +133,8 @@ def enter(facts: Facts, wishes: Wishes) -> Entry:
         findings += _twins(facts, volume, translated, handle)
     nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
     able = [node for node in nodes if reachable(node, volume)]
+    if translated is not None:
+        findings += _places(volume, translated, able)
     findings += _path(facts, plugin, able) if plugin is not None else ()
     findings += _at_rest(facts, wishes, claim, volume)
     workloads, problems = _workloads(facts, wishes, claim)
@@ -197,6 +200,30 @@ def _same_disk(other: Object, volume: Object, name: str) -> bool:
     keys = ("volumePath", "volumeID", "diskURI", "pdName")
     mine, its = volume["spec"][name], other["spec"][name]
     return any(key in mine and mine[key] == its.get(key) for key in keys)
+
+
+def _places(volume: Object, translated: Translated, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+    """The new volume is bound by the driver's own keys: wherever the old one can go, it has to be able to go."""
+    name = f"PersistentVolume {volume['metadata']['name']}"
+    try:
+        place = affinity(volume, translated)
+    except Untranslatable as error:
+        yield _block("CSI-R03", name, str(error), error.remedy)
+        return
+    new = {"spec": {"nodeAffinity": place}} if place else {"spec": {}}
+    lost = [node.name for node in nodes if not reachable(node, new)]
+    if lost:
+        keys = ", ".join(
+            f"{entry['key']} {entry['operator']} {entry.get('values', [])}"
+            for term in ((place or {}).get("required") or {}).get("nodeSelectorTerms", [])
+            for entry in term.get("matchExpressions", [])
+        )
+        yield _block(
+            "CSI-R20",
+            name,
+            f"{', '.join(lost)} can have it now, and could not have the native volume; expected labels {keys}",
+            "The driver's registration sets them; run enable_csi.yml for these nodes, whose gate says why they are not there.",
+        )
 
 
 def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[Finding]:

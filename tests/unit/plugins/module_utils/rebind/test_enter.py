@@ -93,6 +93,20 @@ def test_refused(number: str, found: Facts, words: str) -> None:
     assert " -> " in lines[number]
 
 
+def test_a_node_without_the_drivers_topology_could_not_have_the_new_volume() -> None:
+    found = volume()
+    found["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
+    lines = blocks(facts(volume=found))
+    assert list(lines) == ["CSI-R20"]
+    assert (
+        "win-1 can have it now, and could not have the native volume; expected labels topology.csi.vmware.com/zone"
+        in lines["CSI-R20"]
+    )
+    labelled, csi_node = node()
+    labelled["metadata"]["labels"]["topology.csi.vmware.com/zone"] = "a"
+    assert not blocks(facts(volume=found, nodes=[(labelled, csi_node)]))
+
+
 def test_a_name_that_is_taken_is_refused_in_re_claim() -> None:
     taken = {"metadata": {"name": "pv-1-csi"}, "spec": {}}
     assert list(blocks(facts(volumes=[volume(), taken]), RECLAIM)) == ["CSI-R19"]
