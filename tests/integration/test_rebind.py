@@ -232,14 +232,20 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
     plant(lab, story)
     events = sorted(dice.sample(range(20, 250), count))
     met: list[int] = []
+    starts: list[threading.Timer] = []
 
     def meet(number: int, _what: str, when: str) -> None:
-        if when == "before" and number == events[min(len(met), count - 1)] and len(met) < count:
+        if when == "before" and len(met) < count and number == events[len(met)]:
             met.append(number)
+            for earlier in starts:
+                earlier.join()
             lab.call("stop", name="apiserver")
-            threading.Timer(0.5, lambda: lab.call("start", name="apiserver")).start()
+            starts.append(threading.Timer(0.5, lambda: lab.call("start", name="apiserver")))
+            starts[-1].start()
 
     result = convert(conversion(lab, story, folder), meet)
+    for start in starts:
+        start.join()
     assert result["status"] == "converted", (seed, events, result)
     assert met == events
     runs(lab, story)
