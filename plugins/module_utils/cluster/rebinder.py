@@ -65,7 +65,6 @@ class Limits:
     """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
 
     image: of the helper pod, empty for the one of the node's build. tolerations: of the helper besides those for Windows.
-    nodes: on which it may run, those of the volume.
     """
 
     step: float

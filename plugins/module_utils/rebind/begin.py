@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import R
 
 def begin(facts: Facts, entry: Entry, wishes: Wishes) -> Record:
     """The record of a volume that may be converted."""
-    claim, volume, found = facts.claim, facts.volume, entry.translated
+    claim, volume, found = facts.claim, facts.volume, entry.as_csi
     assert claim is not None
     assert volume is not None
     assert found is not None

@@ -92,7 +92,7 @@ class Entry:
     """What came of it. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
 
     findings: tuple[Finding, ...]
-    translated: Translated | None = None
+    as_csi: Translated | None = None
     handle: str = ""
     workloads: tuple[Workload, ...] = ()
     nodes: tuple[str, ...] = field(default=())
