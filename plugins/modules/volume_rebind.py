@@ -21,7 +21,7 @@ description:
     anywhere goes on when it is run again, from either copy, or goes back with O(state=undone).
   - Every deletion and every change is bound to the object and the version that was seen. Nothing is deleted whose policy is
     not C(Retain). What is not as expected stops the run, with the disk untouched.
-  - A volume is refused when anything speaks against it; see the findings C(CSI-R01) and following.
+  - A volume is refused when anything speaks against it; see the findings C(CSI-B01) and following.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes

@@ -73,7 +73,7 @@ class Lease:
             self._refuse(live)
         try:
             if live is None:
-                made = self._client.create(kinds.LEASE, self._definition(), dry_run=False)
+                made = self._client.create_new(kinds.LEASE, self._definition(), dry_run=False)
             else:
                 self._version = live["metadata"]["resourceVersion"]
                 made = self._patch()
@@ -152,7 +152,7 @@ class Lease:
         try:
             live = self._client.get(kinds.LEASE, self._name, self._namespace)
             if live is None:
-                live = self._client.create(kinds.LEASE, self._definition(), dry_run=False)
+                live = self._client.create_new(kinds.LEASE, self._definition(), dry_run=False)
         except ClusterError:
             return False
         self._version = live["metadata"]["resourceVersion"]

@@ -110,7 +110,7 @@ class Space:
                     }
                     made = self._client.patch(kinds.CONFIG_MAP, name, self._namespace, body, FIELD_MANAGER)
                 else:
-                    made = self._client.create(kinds.CONFIG_MAP, definition, dry_run=False)
+                    made = self._client.create_new(kinds.CONFIG_MAP, definition, dry_run=False)
             except ClusterError as error:
                 if error.status == 404 and name in self._versions:
                     del self._versions[name]

@@ -107,7 +107,7 @@ class Runs:
             return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
         seen = facts(self._client, wishes)
         entry = enter(seen, wishes)
-        if [finding.id for finding in entry.findings] == ["CSI-R02"]:
+        if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
@@ -128,14 +128,13 @@ class Runs:
                 result.status, result.message = "not_run", "another conversion failed before this one was begun"
                 continue
             try:
-                self._one(result)
+                if result.record is not None:
+                    self._one(result, result.record)
             except ClusterError as error:
                 self._failed.set()
                 result.status, result.message, result.reason = "failed", str(error), error.reason
 
-    def _one(self, result: Result) -> None:
-        planned = result.record
-        assert planned is not None
+    def _one(self, result: Result, planned: Record) -> None:
         lease = Lease(self._client, self._lease_namespace, planned.run, self._order.lease)
         lease.begin()
         records = Records(self._places())

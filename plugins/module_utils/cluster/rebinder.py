@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     Action,
     CreateClaim,
     CreateVolume,
+    Deed,
     DeleteClaim,
     DeleteVolume,
     Done,
@@ -157,7 +158,7 @@ class Rebinder:
             raise Stopped(f"{error} {explain.standing(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
-    def _send(self, record: Record, action: Action) -> Record:
+    def _send(self, record: Record, action: Deed) -> Record:
         """Do it; answers with the record that follows from it."""
         self._check()
         if isinstance(action, Rehearse):
@@ -171,7 +172,6 @@ class Rebinder:
         elif isinstance(action, Scale):
             self._scale(record, action)
         else:
-            assert not isinstance(action, Save)
             self._volume(record, action)
         return record
 
@@ -187,7 +187,7 @@ class Rebinder:
     def _rehearse(self, record: Record) -> Record:
         for side in ("new", "old"):
             try:
-                self._client.create(kinds.PERSISTENT_VOLUME, objects.scratch(record, side), dry_run=True)
+                self._client.create_new(kinds.PERSISTENT_VOLUME, objects.scratch(record, side), dry_run=True)
             except ClusterError as error:
                 if isinstance(error, Unreachable):
                     raise
@@ -233,7 +233,7 @@ class Rebinder:
         if isinstance(action, StartHelper):
             node, image = self._place(record)
             tolerations = node.tolerations(self._limits.tolerations)
-            self._client.create(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
+            self._client.create_new(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
             return
         live = self._client.get(kinds.POD, name, record.namespace)
         if live is not None:
@@ -265,7 +265,7 @@ class Rebinder:
         namespace, name = record.namespace, record.claim
         kind = kinds.PERSISTENT_VOLUME_CLAIM
         if isinstance(action, CreateClaim):
-            self._client.create(kind, objects.claim_to_create(record, action.side), dry_run=False)
+            self._client.create_new(kind, objects.claim_to_create(record, action.side), dry_run=False)
             self._note(f"created PersistentVolumeClaim {namespace}/{name}")
         elif isinstance(action, DeleteClaim):
             self._client.delete(
@@ -306,7 +306,7 @@ class Rebinder:
         kind = kinds.PERSISTENT_VOLUME
         if isinstance(action, CreateVolume):
             side: Side = action.side
-            self._client.create(kind, objects.to_create(record, side, action.claim_uid), dry_run=False)
+            self._client.create_new(kind, objects.to_create(record, side, action.claim_uid), dry_run=False)
             self._note(f"created PersistentVolume {record.target.name} ({side})")
         elif isinstance(action, DeleteVolume):
             self._client.delete(

@@ -16,9 +16,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import R
 def begin(facts: Facts, entry: Entry, wishes: Wishes) -> Record:
     """The record of a volume that may be converted."""
     claim, volume, found = facts.claim, facts.volume, entry.as_csi
-    assert claim is not None
-    assert volume is not None
-    assert found is not None
+    if claim is None or volume is None or found is None:
+        raise ValueError("a volume that is refused has no record")
     name = volume["metadata"]["name"]
     new_name = name if wishes.variant == "in_place" else (wishes.volume_name or f"{name}-csi")
     storage_class = str(claim["spec"].get("storageClassName") or "")

@@ -172,9 +172,9 @@ def _nothing_to_exchange(record: Record, seen: Seen) -> bool:
 
 def _lock(record: Record, seen: Seen) -> Move:
     claim = seen.claim
-    if gone := _claim_gone(record, seen):
-        return gone
-    assert claim is not None
+    gone = _claim_gone(record, seen)
+    if claim is None or gone:
+        return gone or _volume_gone(record)
     if claim.lock == record.run:
         return _advance(record)
     if claim.lock:
@@ -442,14 +442,10 @@ def _finish(record: Record, seen: Seen) -> Move:
         return _advance(record)
     stop = _foreign(record, seen) or _claim_gone(record, seen)
     target, claim = _target(record, seen), seen.claim
-    if stop is None and not _exchanged(record, seen):
-        stop = _volume_gone(record)
-    if stop is not None:
+    if stop is not None or target is None or claim is None or not _exchanged(record, seen):
         if claim is not None and claim.lock == record.run and claim.held:
             return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
-        return stop
-    assert target is not None
-    assert claim is not None
+        return stop or _volume_gone(record)
     if target.policy == record.policy and (record.direction == "undo" or target.by == record.new.driver):
         return _advance(record)
     if record.direction == "forward" and not seen.rested:

@@ -108,28 +108,28 @@ def enter(facts: Facts, wishes: Wishes) -> Entry:
     where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
-        return Entry((_block("CSI-R01", where, "it does not exist", "Check namespace and name."),))
+        return Entry((_block("CSI-B01", where, "it does not exist", "Check namespace and name."),))
     if volume is None or not _bound(claim, volume):
         found = (claim.get("status") or {}).get("phase", "Pending")
         text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} does not name it back; expected Bound on both sides"
-        return Entry((_block("CSI-R01", where, text, "Repair the binding first."),))
+        return Entry((_block("CSI-B01", where, text, "Repair the binding first."),))
     plugin = plugin_of(volume)
     if plugin is None and "csi" in volume["spec"]:
         text = f"PersistentVolume {volume['metadata']['name']} already is a native volume of {volume['spec']['csi']['driver']}"
-        return Entry((_block("CSI-R02", where, text, "Nothing is to be done."),))
+        return Entry((_block("CSI-B02", where, text, "Nothing is to be done."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
         translated = translate(volume, wishes.project)
         handle = wishes.handle or translated.handle
     except Untranslatable as error:
-        findings.append(_block("CSI-R03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
+        findings.append(_block("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
     if translated is not None:
         if translated.volume_path:
             handle, problems = _registered(facts, translated, handle)
             findings += problems
         notes = [f"{note}" for note in translated.notes]
-        findings += [_note("CSI-R30", f"PersistentVolume {volume['metadata']['name']}", note) for note in notes]
+        findings += [_note("CSI-B30", f"PersistentVolume {volume['metadata']['name']}", note) for note in notes]
         findings += _twins(facts, volume, translated, handle)
     nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
     able = [node for node in nodes if reachable(node, volume)]
@@ -175,7 +175,7 @@ def _registered(facts: Facts, translated: Translated, handle: str) -> tuple[str,
         "Let a pod use the volume once on a node with migration, and see that the driver's syncer runs; the driver "
         "registers the disk then. More than one vCenter is not supported by migration."
     )
-    return "", [_block("CSI-R04", path, f"{seen} names it; expected one, which tells the disk's id", remedy)]
+    return "", [_block("CSI-B04", path, f"{seen} names it; expected one, which tells the disk's id", remedy)]
 
 
 def _twins(facts: Facts, volume: Object, translated: Translated, handle: str) -> Iterator[Finding]:
@@ -189,7 +189,7 @@ def _twins(facts: Facts, volume: Object, translated: Translated, handle: str) ->
         same_field = field_name in other["spec"] and _same_disk(other, volume, field_name)
         if name != volume["metadata"]["name"] and (same_csi or same_field):
             yield _block(
-                "CSI-R05",
+                "CSI-B05",
                 f"PersistentVolume {name}",
                 f"it has the same disk as {volume['metadata']['name']} ({handle or translated.migrated})",
                 "Two volumes with one disk cannot be told apart. Remove the one that is not used, with policy Retain.",
@@ -208,7 +208,7 @@ def _places(volume: Object, translated: Translated, nodes: Sequence[ProofNode]) 
     try:
         place = affinity(volume, translated)
     except Untranslatable as error:
-        yield _block("CSI-R03", name, str(error), error.remedy)
+        yield _block("CSI-B03", name, str(error), error.remedy)
         return
     new = {"spec": {"nodeAffinity": place}} if place else {"spec": {}}
     lost = [node.name for node in nodes if not reachable(node, new)]
@@ -219,7 +219,7 @@ def _places(volume: Object, translated: Translated, nodes: Sequence[ProofNode]) 
             for entry in term.get("matchExpressions", [])
         )
         yield _block(
-            "CSI-R20",
+            "CSI-B20",
             name,
             f"{', '.join(lost)} can have it now, and could not have the native volume; expected labels {keys}",
             "The driver's registration sets them; run enable_csi.yml for these nodes, whose gate says why they are not there.",
@@ -230,7 +230,7 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     """Whether every Windows node that can have the volume already takes it through the driver."""
     if not nodes:
         text = "no Windows node can have the volume (kubernetes.io/os=windows, and the volume's node affinity)"
-        yield _block("CSI-R06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
+        yield _block("CSI-B06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
     told = {node["metadata"]["name"]: (node, csi) for node, csi in facts.nodes}
     for node in nodes:
         raw, csi_node = told[node.name]
@@ -243,14 +243,14 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
                 f"its kubelet {kubelet or 'of unknown version'} takes {plugin.plugin} itself; expected {plugin.driver}"
             )
             yield _block(
-                "CSI-R07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
+                "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
             )
         if plugin.driver not in node.drivers:
             text = f"{plugin.driver} is not in its CSINode"
-            yield _block("CSI-R08", f"Node {node.name}", text, "Run enable_csi.yml, whose gate says why.")
+            yield _block("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml, whose gate says why.")
     if facts.unhealthy:
         remedy = "Repair it; the old volume is let go of by it, and the new one served."
-        yield _block("CSI-R09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
+        yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
 
 
 def _version(text: str) -> Version | None:
@@ -264,30 +264,30 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
     where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
-            yield _block("CSI-R10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
+            yield _block("CSI-B10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
     status = claim.get("status") or {}
     conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
     asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     has = (status.get("capacity") or {}).get("storage")
     if conditions or (asked and has and asked != has):
         found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, {has} there"
-        yield _block("CSI-R11", where, f"it is being resized: {found}", "Wait for it to end.")
+        yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for it to end.")
     for snapshot in facts.snapshots:
         if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != wishes.claim:
             continue
         if not (snapshot.get("status") or {}).get("readyToUse"):
             name = snapshot["metadata"]["name"]
             text = f"VolumeSnapshot {name} of it is not ready"
-            yield _block("CSI-R12", where, text, "Wait for it, or delete it.")
+            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
     for other in facts.claims:
         source = other["spec"].get("dataSource") or other["spec"].get("dataSourceRef") or {}
         pending = (other.get("status") or {}).get("phase") != "Bound"
         if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == wishes.claim and pending:
             text = f"PersistentVolumeClaim {other['metadata']['name']} is being cloned from it"
-            yield _block("CSI-R12", where, text, "Wait for it, or delete it.")
+            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
     run, dummy = locked_by(claim)
     if run:
-        yield _block("CSI-R13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
+        yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
 
 
 def _workloads(facts: Facts, wishes: Wishes, claim: Object) -> tuple[tuple[Workload, ...], list[Finding]]:
@@ -302,7 +302,7 @@ def _workloads(facts: Facts, wishes: Wishes, claim: Object) -> tuple[tuple[Workl
         if owner is None:
             owners = pod["metadata"].get("ownerReferences") or []
             kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
-            number, text = ("CSI-R15", f"it belongs to {kinds}") if kinds else ("CSI-R14", "nobody makes it again")
+            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "nobody makes it again")
             remedy = "End it first: only Deployments and StatefulSets can be stopped and started here."
             problems.append(_block(number, name, f"{text}, and it uses the claim", remedy))
         else:
@@ -366,7 +366,7 @@ def _retention(one: Object) -> Iterator[Finding]:
             f"kubectl -n {one['metadata']['namespace']} patch statefulset {one['metadata']['name']} --type=merge -p "
             '\'{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Retain"}}}\''
         )
-        yield _block("CSI-R16", name, f"{text}: scaling it to 0 would delete the claim", command)
+        yield _block("CSI-B16", name, f"{text}: scaling it to 0 would delete the claim", command)
 
 
 def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
@@ -378,7 +378,7 @@ def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
             and wishes.claim.startswith(f"{made['metadata']['name']}-")
         ):
             yield _note(
-                "CSI-R31",
+                "CSI-B31",
                 f"StatefulSet {one['metadata']['namespace']}/{one['metadata']['name']}",
                 f"its template {made['metadata']['name']} keeps StorageClass {name}, so further replicas get volumes of that",
                 "Afterwards: kubectl delete statefulset --cascade=orphan, and create it with the new class.",
@@ -403,7 +403,7 @@ def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterat
         )
         for keeper in _keepers(thing):
             yield _block(
-                "CSI-R17",
+                "CSI-B17",
                 name,
                 f"{keeper} keeps it and would put replicas or objects back while the volume is exchanged",
                 "Pause it there for this namespace, then say so with allow_managed (kubewin_rebind_allow_managed).",
@@ -424,15 +424,15 @@ def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -
     where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
     if wanted and facts.storage_class is None:
         text = f"StorageClass {wanted} does not exist; expanding the volume later reads it"
-        yield _block("CSI-R18", where, text, "Create it, or choose re_claim with another class.")
+        yield _block("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if wishes.variant == "re_claim":
         name = wishes.volume_name or f"{volume['metadata']['name']}-csi"
         if any(other["metadata"]["name"] == name for other in facts.volumes):
-            yield _block("CSI-R19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
-        yield _note("CSI-R32", where, "it is deleted and made anew; whoever watches its uid sees another one")
+            yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
+        yield _note("CSI-B32", where, "it is deleted and made anew; whoever watches its uid sees another one")
     else:
         yield _note(
-            "CSI-R33",
+            "CSI-B33",
             where,
             "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
             "and tools such as Argo CD show it. Nothing is",

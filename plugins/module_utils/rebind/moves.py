@@ -161,8 +161,10 @@ class Done:
     until: str = ""
 
 
-Action = (
-    Save | Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim
+# What changes something in the cluster, or reads data.
+Deed = (
+    Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim
     | DeleteVolume | DropProtection | Reserve | CreateVolume | CreateClaim
 )  # fmt: skip
+Action = Save | Deed
 Move = Action | Wait | Stop | Done

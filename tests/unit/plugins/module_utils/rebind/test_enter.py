@@ -32,7 +32,7 @@ def test_a_migrated_volume_enters_with_its_workload_and_its_disks_id() -> None:
     assert entry.handle == "fcd-1"
     assert entry.workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 2),)
     assert entry.nodes == ("win-1",)
-    assert [finding.id for finding in entry.findings] == ["CSI-R33"]
+    assert [finding.id for finding in entry.findings] == ["CSI-B33"]
 
 
 def _claim(**changes: Any) -> dict[str, Any]:
@@ -63,27 +63,27 @@ CLONE = {
 @pytest.mark.parametrize(
     ("number", "found", "words"),
     [
-        ("CSI-R01", facts(claim=None), "does not exist"),
-        ("CSI-R01", facts(claim=_claim(status={"phase": "Lost"})), "it is Lost"),
-        ("CSI-R03", facts(volume=volume({"cephfs": {}})), "expected one of awsElasticBlockStore"),
-        ("CSI-R03", facts(volume=volume(volumeMode="Block")), "raw block device"),
-        ("CSI-R04", facts(migrations=[]), "no CnsVSphereVolumeMigration names it"),
-        ("CSI-R05", facts(volumes=[volume(), TWIN]), "pv-2: it has the same disk as pv-1 (fcd-1)"),
-        ("CSI-R06", facts(nodes=[]), "no Windows node can have the volume"),
-        ("CSI-R07", facts(nodes=[node(), node("win-2", "v1.27.4")]), "Node win-2: its kubelet v1.27.4 takes"),
-        ("CSI-R08", facts(nodes=[node(), node("win-2", drivers=())]), "Node win-2: csi.vsphere.vmware.com is not in its CSINode"),
-        ("CSI-R09", facts(unhealthy="Deployment x/y has no ready pod"), "has no ready pod"),
-        ("CSI-R10", facts(claim=_claim(metadata={"deletionTimestamp": "now"})), "it is being deleted"),
-        ("CSI-R11", facts(claim=_claim(status={"conditions": [{"type": "Resizing"}]})), "being resized: conditions Resizing"),
-        ("CSI-R11", facts(claim=_claim(status={"capacity": {"storage": "4Gi"}})), "5Gi requested, 4Gi there"),
-        ("CSI-R12", facts(snapshots=[PENDING_SNAPSHOT]), "VolumeSnapshot s1 of it is not ready"),
-        ("CSI-R12", facts(claims=[claim(), CLONE]), "PersistentVolumeClaim copy is being cloned from it"),
-        ("CSI-R13", facts(claim=claim(annotations={"kubewin.io/rebind": "abc/1"})), "locked by run abc"),
-        ("CSI-R14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nobody makes it again"),
-        ("CSI-R15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
-        ("CSI-R16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
-        ("CSI-R17", facts(claim=claim(**ARGO)), "Argo CD keeps it"),
-        ("CSI-R18", facts(storage_class=None), "StorageClass thin does not exist"),
+        ("CSI-B01", facts(claim=None), "does not exist"),
+        ("CSI-B01", facts(claim=_claim(status={"phase": "Lost"})), "it is Lost"),
+        ("CSI-B03", facts(volume=volume({"cephfs": {}})), "expected one of awsElasticBlockStore"),
+        ("CSI-B03", facts(volume=volume(volumeMode="Block")), "raw block device"),
+        ("CSI-B04", facts(migrations=[]), "no CnsVSphereVolumeMigration names it"),
+        ("CSI-B05", facts(volumes=[volume(), TWIN]), "pv-2: it has the same disk as pv-1 (fcd-1)"),
+        ("CSI-B06", facts(nodes=[]), "no Windows node can have the volume"),
+        ("CSI-B07", facts(nodes=[node(), node("win-2", "v1.27.4")]), "Node win-2: its kubelet v1.27.4 takes"),
+        ("CSI-B08", facts(nodes=[node(), node("win-2", drivers=())]), "Node win-2: csi.vsphere.vmware.com is not in its CSINode"),
+        ("CSI-B09", facts(unhealthy="Deployment x/y has no ready pod"), "has no ready pod"),
+        ("CSI-B10", facts(claim=_claim(metadata={"deletionTimestamp": "now"})), "it is being deleted"),
+        ("CSI-B11", facts(claim=_claim(status={"conditions": [{"type": "Resizing"}]})), "being resized: conditions Resizing"),
+        ("CSI-B11", facts(claim=_claim(status={"capacity": {"storage": "4Gi"}})), "5Gi requested, 4Gi there"),
+        ("CSI-B12", facts(snapshots=[PENDING_SNAPSHOT]), "VolumeSnapshot s1 of it is not ready"),
+        ("CSI-B12", facts(claims=[claim(), CLONE]), "PersistentVolumeClaim copy is being cloned from it"),
+        ("CSI-B13", facts(claim=claim(annotations={"kubewin.io/rebind": "abc/1"})), "locked by run abc"),
+        ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nobody makes it again"),
+        ("CSI-B15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
+        ("CSI-B16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
+        ("CSI-B17", facts(claim=claim(**ARGO)), "Argo CD keeps it"),
+        ("CSI-B18", facts(storage_class=None), "StorageClass thin does not exist"),
     ],
 )  # fmt: skip
 def test_refused(number: str, found: Facts, words: str) -> None:
@@ -97,10 +97,10 @@ def test_a_node_without_the_drivers_topology_could_not_have_the_new_volume() -> 
     found = volume()
     found["metadata"]["labels"] = {"topology.kubernetes.io/zone": "a"}
     lines = blocks(facts(volume=found))
-    assert list(lines) == ["CSI-R20"]
+    assert list(lines) == ["CSI-B20"]
     assert (
         "win-1 can have it now, and could not have the native volume; expected labels topology.csi.vmware.com/zone"
-        in lines["CSI-R20"]
+        in lines["CSI-B20"]
     )
     labelled, csi_node = node()
     labelled["metadata"]["labels"]["topology.csi.vmware.com/zone"] = "a"
@@ -109,14 +109,14 @@ def test_a_node_without_the_drivers_topology_could_not_have_the_new_volume() -> 
 
 def test_a_name_that_is_taken_is_refused_in_re_claim() -> None:
     taken = {"metadata": {"name": "pv-1-csi"}, "spec": {}}
-    assert list(blocks(facts(volumes=[volume(), taken]), RECLAIM)) == ["CSI-R19"]
+    assert list(blocks(facts(volumes=[volume(), taken]), RECLAIM)) == ["CSI-B19"]
 
 
 def test_a_native_volume_needs_nothing() -> None:
     native = volume({"csi": {"driver": CSI, "volumeHandle": "fcd-1"}})
     del native["spec"]["csi"]["driver"]
     native["spec"]["csi"]["driver"] = CSI
-    assert [one.id for one in judged(facts(volume=native)).findings] == ["CSI-R02"]
+    assert [one.id for one in judged(facts(volume=native)).findings] == ["CSI-B02"]
 
 
 def test_what_argo_keeps_is_converted_when_that_is_asked_for() -> None:
@@ -152,11 +152,11 @@ def test_a_set_at_zero_replicas_still_owns_its_claims() -> None:
 
 
 def test_further_replicas_would_keep_the_old_class() -> None:
-    notes = [one for one in judged(facts(), RECLAIM).findings if one.id == "CSI-R31"]
+    notes = [one for one in judged(facts(), RECLAIM).findings if one.id == "CSI-B31"]
     assert "its template data keeps StorageClass thin" in notes[0].message
 
 
 def test_everything_in_the_way_is_named_at_once() -> None:
     spoiled = facts(nodes=[node("win-2", "v1.27.4", ())], storage_class=None, migrations=[])
-    assert set(blocks(spoiled)) == {"CSI-R04", "CSI-R07", "CSI-R08", "CSI-R18"}
-    assert PATH in blocks(spoiled)["CSI-R04"]
+    assert set(blocks(spoiled)) == {"CSI-B04", "CSI-B07", "CSI-B08", "CSI-B18"}
+    assert PATH in blocks(spoiled)["CSI-B04"]
