@@ -8,6 +8,7 @@ the server when the object is another one by then or was changed: the next look 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Side
 
@@ -162,9 +163,9 @@ class Done:
 
 
 # What changes something in the cluster, or reads data.
-Deed = (
-    Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim
-    | DeleteVolume | DropProtection | Reserve | CreateVolume | CreateClaim
-)  # fmt: skip
-Action = Save | Deed
-Move = Action | Wait | Stop | Done
+Deed: TypeAlias = (
+    "Mark | Rehearse | SetPolicy | SetProvisioner | Scale | StartHelper | ReadData | StopHelper | DeleteClaim"
+    " | DeleteVolume | DropProtection | Reserve | CreateVolume | CreateClaim"
+)
+Action: TypeAlias = "Save | Deed"
+Move: TypeAlias = "Action | Wait | Stop | Done"
