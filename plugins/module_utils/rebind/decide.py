@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import seen as facts
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     CreateClaim,
@@ -76,14 +77,33 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
             )
     claim = seen.claim
     if claim is not None and record.reached("rehearse") and record.step != "unlock" and claim.lock != record.run:
-        whose = f"is locked by run {claim.lock}" if claim.lock else "carries no lock any more"
-        return Stop(
-            "claim_changed",
-            f"PersistentVolumeClaim {record.namespace}/{record.claim} {whose} (uid {claim.uid})",
-            f"the lock of run {record.run}",
-            f"Somebody made it anew or took the lock. The data is on {record.old.handle}, which nothing deletes. {AGAIN}",
-        )
+        return _others_claim(record, claim)
     return None
+
+
+def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
+    """A claim that is not this run's is never deleted by it: only its owner knows what it is worth."""
+    name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
+    lock = (
+        f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record.run, record.term)}"
+    )
+    delete = f"kubectl {bare} delete pvc {record.claim}"
+    if claim.lock or claim.uid == record.claim_uid:
+        whose = f"is locked by run {claim.lock}" if claim.lock else "carries no lock any more"
+        found, remedy = f"{name} {whose} (uid {claim.uid})", f"Find out who did that; to go on with it: {lock}."
+    elif claim.volume == record.target.name:
+        found = (
+            f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has the converted volume {claim.volume}"
+        )
+        remedy = f"The data is there. To keep this claim: {lock}. Or end what uses it, and {delete}."
+    elif claim.volume:
+        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has another volume, {claim.volume}"
+        remedy = f"Save what was written to that one; then end what uses the claim, and {delete}."
+    else:
+        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has no volume"
+        remedy = f"Nothing was written to it: {delete}."
+    kept = f"The data is on {record.old.handle}, which nothing deletes."
+    return Stop("claim_changed", found, f"the lock of run {record.run}", f"{remedy} {kept} {AGAIN}")
 
 
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
@@ -248,60 +268,31 @@ def _helper(seen: Seen) -> Move | None:
     return _quiet(replace(seen, helper=""))
 
 
-def _delete_claim(record: Record, seen: Seen) -> Move:
-    if _nothing_to_exchange(record, seen) or _exchanged(record, seen):
-        return _advance(record)
-    if stop := _foreign(record, seen):
-        return stop
-    claim = seen.claim
-    if claim is None:
-        return _advance(record)
-    if first := _not_retained(seen) or _quiet(seen):
-        return first
-    if claim.terminating:
-        return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
-    if claim.volume == record.target.name and not _others(record, seen):
-        return _advance(record)
-    if claim.held:
-        return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
-    if not any(volume.name == claim.volume and volume.whose != record.target_side for volume in seen.volumes):
-        return _claim_back(record)
-    return DeleteClaim(claim.uid, claim.version)
-
-
 def _delete_volume(record: Record, seen: Seen) -> Move:
     others = _others(record, seen)
     if not others or all(volume.terminating for volume in others):
         return _advance(record)
     if stop := _foreign(record, seen):
         return stop
-    if record.variant == "re_claim":
-        if seen.claim is not None and seen.claim.volume != record.target.name:
-            return _claim_back(record)
-    elif record.direction == "forward" and (stop := _claim_gone(record, seen)):
+    if record.direction == "forward" and (stop := _claim_gone(record, seen)):
         return stop
     if move := _not_retained(seen) or _quiet(seen):
         return move
+    if record.variant == "re_claim":
+        # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
+        if seen.claim is None:
+            return CreateClaim(record.target_side)
+        if seen.claim.terminating:
+            return _going(record, seen.claim)
     volume = next(volume for volume in others if not volume.terminating)
-    if record.variant == "re_claim" and volume.phase == "Bound":
-        return Wait(f"Kubernetes releases PersistentVolume {volume.name}", "Look at kube-controller-manager.")
     return DeleteVolume(volume.name, volume.uid, volume.version)
-
-
-def _claim_back(record: Record) -> Stop:
-    return Stop(
-        "claim_changed",
-        f"PersistentVolumeClaim {record.namespace}/{record.claim} is there again",
-        "no claim of that name while the volumes are exchanged",
-        f"Somebody made it anew, such as the workload's controller. Delete it if it holds nothing. {AGAIN}",
-    )
 
 
 def _release(record: Record, seen: Seen) -> Move:
     leaving = [volume for volume in seen.volumes if volume.terminating]
     if not leaving:
         return _advance(record) if not _others(record, seen) else Save(record.at("delete_volume"))
-    if move := _quiet(seen):
+    if move := _not_retained(seen) or _quiet(seen):
         return move
     volume = leaving[0]
     others = [name for name in volume.finalizers if name != facts.PROTECTION]
@@ -378,7 +369,35 @@ def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
     waiting = claim.uid if claim is not None and claim.volume == target.name else ""
     if target.claim_uid != waiting:
         return Reserve(target.name, target.uid, target.version, waiting)
-    return _advance(record)
+    if not waiting and target.phase != "Available":
+        # Only one that the volume controller knows is found for a claim that names none.
+        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Look at kube-controller-manager.")
+    return _not_retained(seen) or _advance(record)
+
+
+def _delete_claim(record: Record, seen: Seen) -> Move:
+    """The claim of the volume that is gone. Whoever makes one of its name from now on gets the disk that waits for it."""
+    if stop := _foreign(record, seen):
+        return stop
+    claim, target = seen.claim, _target(record, seen)
+    if target is None or _others(record, seen):
+        return Save(record.at("create_volume"))
+    if claim is None or claim.volume == target.name:
+        return _advance(record)
+    if target.claim_uid or target.phase != "Available":
+        return Save(record.at("create_volume"))
+    if first := _not_retained(seen) or _quiet(seen):
+        return first
+    if claim.terminating or claim.held:
+        return _going(record, claim)
+    return DeleteClaim(claim.uid, claim.version)
+
+
+def _going(record: Record, claim: ClaimSeen) -> Move:
+    """What lets a claim go that is to."""
+    if claim.held:
+        return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
+    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
 
 
 def _create_claim(record: Record, seen: Seen) -> Move:
@@ -391,8 +410,10 @@ def _create_claim(record: Record, seen: Seen) -> Move:
         if target.claim_uid:
             return Reserve(target.name, target.uid, target.version, "")
         return CreateClaim(record.target_side)
-    if claim.terminating or claim.volume != target.name:
-        return _claim_gone(record, seen) or _claim_back(record)
+    if gone := _claim_gone(record, seen):
+        return gone
+    if claim.volume != target.name:
+        return Save(record.at("delete_claim"))
     if not _bound(claim, target):
         return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Look at kube-controller-manager.")
     return _advance(record)
@@ -477,11 +498,11 @@ _STEPS: dict[Step, Callable[[Record, Seen], Move]] = {
     "retain": _retain,
     "quiesce": _quiesce,
     "baseline": _baseline,
-    "delete_claim": _delete_claim,
     "delete_volume": _delete_volume,
     "release": _release,
     "forget": _forget,
     "create_volume": _create_volume,
+    "delete_claim": _delete_claim,
     "create_claim": _create_claim,
     "canary": _canary,
     "restore": _restore,

@@ -430,10 +430,9 @@ def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -
         if any(other["metadata"]["name"] == name for other in facts.volumes):
             yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
         yield _note("CSI-B32", where, "it is deleted and made anew; whoever watches its uid sees another one")
-    else:
-        yield _note(
-            "CSI-B33",
-            where,
-            "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
-            "and tools such as Argo CD show it. Nothing is",
-        )
+    yield _note(
+        "CSI-B33",
+        where,
+        "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
+        "and tools such as Argo CD show it. Nothing is",
+    )

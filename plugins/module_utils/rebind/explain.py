@@ -28,7 +28,7 @@ def _text(record: Record, step: Step) -> str:
         "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
         "quiesce": f"scale to 0: {workloads}; wait until nobody has the volume, on any node",
         "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",
-        "delete_claim": f"delete {claim}, whose volume is Retain",
+        "delete_claim": f"delete {claim}, whose volume is gone; from now on PersistentVolume {target.name} waits for a claim of that name",
         "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
         "release": "wait until attacher and provisioner let go of it, then take kubernetes.io/pv-protection off",
         "forget": "wait until the driver's syncer has taken the disk out of its register"
@@ -36,7 +36,7 @@ def _text(record: Record, step: Step) -> str:
         else "",
         "create_volume": f"create PersistentVolume {target.name} "
         + (f"({target.driver}, {target.handle}, Retain)" if not back else "as it was (Retain)")
-        + f", bound to {claim}",
+        + (f", bound to {claim}" if record.variant == "in_place" else f", offered to a claim named {record.claim}"),
         "create_claim": f"create {claim} again, for PersistentVolume {target.name}",
         "canary": "" if back else "attach it through the new handle to a helper pod, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",

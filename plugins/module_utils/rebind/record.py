@@ -16,11 +16,12 @@ Variant = Literal["in_place", "re_claim"]
 Direction = Literal["forward", "undo"]
 Side = Literal["old", "new"]
 Step = Literal[
-    "lock", "rehearse", "retain", "quiesce", "baseline", "delete_claim", "delete_volume", "release", "forget",
-    "create_volume", "create_claim", "canary", "restore", "finish", "unlock", "done",
+    "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
+    "delete_claim", "create_claim", "canary", "restore", "finish", "unlock", "done",
 ]  # fmt: skip
 STEPS: tuple[Step, ...] = get_args(Step)
-# In place the claim is never deleted; what creates one belongs to the other variant.
+# In place the claim is never deleted. In the other variant it goes only when its volume is gone and the new one waits for
+# the next claim of that name: so no volume is ever Released, which is the state in which a policy Delete takes effect.
 _OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
 
 
@@ -111,9 +112,10 @@ class Record:
     def undone(self, why: str) -> Record:
         """On the way back: from here on the old volume is the target, and the first step makes sure of Retain.
 
-        Harmless wherever it is decided: what is still, or again, as it was needs nothing.
+        Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
+        is nothing to go back from.
         """
-        return replace(self, direction="undo", step="retain", why_undone=why)
+        return replace(self, direction="undo", step="unlock" if self.step == "lock" else "retain", why_undone=why)
 
     def taken_over(self) -> Record:
         """As a run goes on with it that did not begin it."""

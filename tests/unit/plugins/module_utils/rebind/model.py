@@ -8,8 +8,9 @@ our own (decide on what was just seen; send it, when the world may have moved on
 visited once, breadth first, so that the first bad one comes with a shortest story.
 
 What is in it: the volume controller (binding, Lost, Released), both protections, external-provisioner (its finalizer, and
-the deletion of the disk behind a released volume with policy Delete), external-attacher, the driver's syncer of vSphere,
-the workload's controller, scheduler and kubelet. Controllers act late: each on its own event, in any order, after any delay.
+the deletion of the disk behind a released volume with policy Delete, whoever made the volume), external-attacher, the
+driver's syncer of vSphere, the workload's controller, scheduler and kubelet. Controllers act late: each on its own event,
+in any order, after any delay.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class PV(NamedTuple):
 
 
 class PVC(NamedTuple):
-    """The claim. volume: index of its volume, -1 for none, FRESH for a new and empty one. lock: its term, 0 for none."""
+    """The claim. uid: 1 from the beginning, 2 the set's, 3 and 4 ours, 5 somebody's.
+
+    volume: index of its volume, -1 for none, FRESH for one with another disk. lock: its term, 0 for none.
+    """
 
     uid: int
     volume: int
@@ -321,12 +325,7 @@ class Search:
     def pod(self, s: State, which: str, pod: Pod) -> Iterator[tuple[str, State]]:
         pvc = s.pvc
         if pod.state == WAITS and pvc is not None and pvc.phase == "Bound" and not pvc.term:
-            if pvc.volume == FRESH:
-                by_a_run = s.holder == 2
-                scaled = self.world.variant == "re_claim" and (by_a_run or self.deleted_by_user(s, "scale"))
-                if not scaled and not self.deleted_by_user(s, "claim"):
-                    raise Violation("the workload runs on a new and empty disk")
-            elif (pv := s.pvs[pvc.volume]) is not None:
+            if pvc.volume != FRESH and (pv := s.pvs[pvc.volume]) is not None:
                 yield f"{which} is scheduled", self.put_pod(s, which, Pod(COMING, pv.side))
         if pod.state == COMING and not any(pv is not None and pv.side == pod.side for pv in s.pvs):
             yield f"{which} waits for another volume", self.put_pod(s, which, Pod(WAITS, ""))
@@ -371,9 +370,12 @@ class Search:
         pvc = s.pvc
         if pvc is not None and pvc.volume not in (-1, FRESH):
             pv = s.pvs[pvc.volume]
-            if (pv is None or pv.claim not in (0, pvc.uid)) and pvc.phase != "Lost":
+            if (pv is None or pv.claim not in (0, pvc.uid)) and pvc.phase == "Bound":
                 yield "the claim is Lost", s._replace(pvc=pvc._replace(phase="Lost"))
-        if pvc is not None and pvc.volume == -1 and not any(pv is not None and not pv.claim for pv in s.pvs):
+        offered = any(pv is not None and not pv.claim and pv.phase == "Available" for pv in s.pvs)
+        if pvc is not None and pvc.volume == -1 and not offered:
+            if not any(self.spent_by(s, user) for user in ("claim", "volume")):
+                raise Violation("the claim gets a new and empty disk")
             yield "a new disk is made", s._replace(pvc=pvc._replace(volume=FRESH, phase="Bound"))
 
     def volume(self, s: State, index: int, pv: PV) -> Iterator[tuple[str, State]]:
@@ -384,10 +386,12 @@ class Search:
             yield f"{pv.side} is not protected any more", into(pv._replace(fins=pv.fins & ~PV_PROTECTION))
         if pv.policy == "Retain" and pv.fins & EP:
             yield f"the provisioner lets go of {pv.side}", into(pv._replace(fins=pv.fins & ~EP))
-        if pv.policy == "Delete" and pv.by and not pv.fins & EP and not pv.term:
+        # It takes a native volume of its driver for its own, whoever made that.
+        owned = bool(pv.by) or pv.side == "new"
+        if pv.policy == "Delete" and owned and not pv.fins & EP and not pv.term:
             yield f"the provisioner holds {pv.side}", into(pv._replace(fins=pv.fins | EP))
         unused = not s.attached[0 if pv.side == "old" else 1]
-        if pv.policy == "Delete" and pv.by and pv.phase == "Released" and unused and (not pv.term or pv.fins & EP):
+        if pv.policy == "Delete" and owned and pv.phase == "Released" and unused and (not pv.term or pv.fins & EP):
             if not s.asked:
                 raise Violation(f"the provisioner deletes the disk behind {pv.side}")
             yield "the disk is deleted", into(pv._replace(term=True, fins=pv.fins & ~EP))._replace(disk=False)
@@ -429,7 +433,16 @@ class Search:
                 for index, pv in enumerate(s.pvs):
                     if pv is not None and pv.policy == "Retain":
                         pvs = (*s.pvs[:index], pv._replace(policy="Delete"), *s.pvs[index + 1 :])
-                        yield f"somebody sets {pv.side} to Delete", s._replace(spent=spent, pvs=pvs)
+                        # With the claim deleted by a user as well, this says what is to become of the disk.
+                        asked = s.asked or self.spent_by(s, "claim")
+                        yield f"somebody sets {pv.side} to Delete", s._replace(spent=spent, asked=asked, pvs=pvs)
+            if name in ("empty", "other") and s.pvc is None:
+                made = PVC(5, -1, "Pending", False, 0, False)
+                if name == "other":
+                    made = made._replace(volume=FRESH, phase="Bound")
+                yield f"somebody makes a claim ({name})", s._replace(spent=spent, pvc=made)
+            if name == "keep" and s.pvc is not None and s.pvc.uid in (2, 5) and s.pvc.volume in (0, 1):
+                yield "a user keeps that claim", s._replace(spent=spent, pvc=s.pvc._replace(lock=1))
 
     # Our own runs
 
@@ -475,7 +488,7 @@ class Search:
             process = Process(copy, -1, holder)
             s = s._replace(holder=holder, saved=(copy, copy))
             yield f"{which} starts from {self.records[copy].step}", self.put(s, which, process)
-            if "undo" not in self.world.users or self.deleted_by_user(s, "undo"):
+            if "undo" not in self.world.users or self.spent_by(s, "undo"):
                 continue
             bit = self.world.users.index("undo")
             if self.records[copy].direction == "forward":
@@ -485,7 +498,7 @@ class Search:
                     self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=undone)),
                 )
 
-    def deleted_by_user(self, s: State, name: str) -> bool:
+    def spent_by(self, s: State, name: str) -> bool:
         return name in self.world.users and bool(s.spent & 1 << self.world.users.index(name))
 
     def move(self, s: State, process: Process) -> Move:
@@ -577,11 +590,14 @@ class Search:
             if isinstance(action, Mark):
                 if action.hold and pvc.term:
                     return None
+                if pvc.uid in (2, 5) and not pvc.lock:
+                    raise Violation("somebody else's claim is taken")
                 return s._replace(pvc=pvc._replace(lock=action.term, held=action.hold))
             if pvc.term:
                 return None
-            volume = s.pvs[pvc.volume] if pvc.volume in (0, 1) else None
-            if pvc.volume in (-1, FRESH) or (volume is not None and volume.policy != "Retain"):
+            if pvc.uid in (2, 5) and not pvc.lock:
+                raise Violation("somebody else's claim is deleted")
+            if any(pv is not None and pv.claim == pvc.uid and pv.policy != "Retain" for pv in s.pvs):
                 raise Violation("a claim is deleted whose volume has not the policy Retain")
             return s._replace(pvc=pvc._replace(term=True))
         if isinstance(action, Scale):

@@ -144,6 +144,11 @@ def test_the_steps_of_both_tables_are_told_in_order() -> None:
     assert told == [step for step in record().steps if step != "done"]
     assert "delete_claim" not in told
     assert "delete_claim" in [entry["step"] for entry in explain.steps(record(RECLAIM))]
-    back = {entry["step"]: entry["description"] for entry in explain.steps(record().undone("asked"))}
+    back = {entry["step"]: entry["description"] for entry in explain.steps(record().following().undone("asked"))}
     assert "baseline" not in back
     assert back["create_volume"].startswith("create PersistentVolume pv-1 as it was (Retain)")
+
+
+def test_before_there_is_a_lock_there_is_nothing_to_go_back_from() -> None:
+    assert record().undone("asked").step == "unlock"
+    assert record().following().undone("asked").step == "retain"
