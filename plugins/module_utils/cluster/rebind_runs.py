@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,7 +112,7 @@ class Runs:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
-        record = begin(seen, entry, wishes)
+        record = begin(seen, entry, wishes, secrets.token_hex(4))
         return Result(name, "to_do", record, entry.findings, plan=explain.steps(record))
 
     def run(self, results: Sequence[Result]) -> None:

@@ -277,7 +277,7 @@ class Rebinder:
             present = [
                 one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD
             ]
-            value = objects.lock(action.lock, action.term) if action.lock else None
+            value = f"{action.lock}/{action.term}" if action.lock else None
             metadata = {
                 **_bound_to(action),
                 "annotations": {objects.LOCK: value},

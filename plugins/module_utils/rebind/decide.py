@@ -46,7 +46,7 @@ AGAIN = "Run again with the same record, or undo."
 def next_move(record: Record, seen: Seen) -> Move:
     """What to do now. The answer holds for this look alone: look again before the next one."""
     claim = seen.claim
-    if claim is not None and claim.lock == record.run and claim.term != record.term:
+    if claim is not None and claim.lock == record.lock and claim.term != record.term:
         if claim.term > record.term:
             return Stop(
                 "taken_over",
@@ -54,7 +54,7 @@ def next_move(record: Record, seen: Seen) -> Move:
                 "that nobody else works on it",
                 "Let that run end.",
             )
-        return Mark(claim.uid, claim.version, record.run, record.term, claim.held)
+        return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
     return _STEPS[record.step](record, seen)
 
 
@@ -76,7 +76,7 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
                 f"Find out who made it. When it is not needed, delete it (its policy is {volume.policy}). {AGAIN}",
             )
     claim = seen.claim
-    if claim is not None and record.reached("rehearse") and record.step != "unlock" and claim.lock != record.run:
+    if claim is not None and record.reached("rehearse") and record.step != "unlock" and claim.lock != record.lock:
         return _others_claim(record, claim)
     return None
 
@@ -85,7 +85,7 @@ def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
     """A claim that is not this run's is never deleted by it: only its owner knows what it is worth."""
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
     lock = (
-        f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record.run, record.term)}"
+        f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record)}"
     )
     delete = f"kubectl {bare} delete pvc {record.claim}"
     if claim.lock or claim.uid == record.claim_uid:
@@ -103,7 +103,7 @@ def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
         found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has no volume"
         remedy = f"Nothing was written to it: {delete}."
     kept = f"The data is on {record.old.handle}, which nothing deletes."
-    return Stop("claim_changed", found, f"the lock of run {record.run}", f"{remedy} {kept} {AGAIN}")
+    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {kept} {AGAIN}")
 
 
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
@@ -192,19 +192,19 @@ def _nothing_to_exchange(record: Record, seen: Seen) -> bool:
 
 def _lock(record: Record, seen: Seen) -> Move:
     claim = seen.claim
-    gone = _claim_gone(record, seen)
+    gone = _still_there(record, seen)
     if claim is None or gone:
         return gone or _volume_gone(record)
-    if claim.lock == record.run:
+    if claim.lock == record.lock:
         return _advance(record)
     if claim.lock:
         return Stop(
             "locked",
             f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
             "no lock",
-            "Finish or undo that run; its record carries its name.",
+            "Finish or undo that run; then undo this one, which has begun nothing.",
         )
-    return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
+    return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
 
 
 def _rehearse(record: Record, seen: Seen) -> Move:
@@ -396,7 +396,7 @@ def _delete_claim(record: Record, seen: Seen) -> Move:
 def _going(record: Record, claim: ClaimSeen) -> Move:
     """What lets a claim go that is to."""
     if claim.held:
-        return Mark(claim.uid, claim.version, record.run, record.term, hold=False)
+        return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
     return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
 
 
@@ -464,7 +464,7 @@ def _finish(record: Record, seen: Seen) -> Move:
     stop = _foreign(record, seen) or _claim_gone(record, seen)
     target, claim = _target(record, seen), seen.claim
     if stop is not None or target is None or claim is None or not _exchanged(record, seen):
-        if claim is not None and claim.lock == record.run and claim.held:
+        if claim is not None and claim.lock == record.lock and claim.held:
             return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
         return stop or _volume_gone(record)
     if target.policy == record.policy and (record.direction == "undo" or target.by == record.new.driver):
@@ -480,7 +480,7 @@ def _finish(record: Record, seen: Seen) -> Move:
 
 def _unlock(record: Record, seen: Seen) -> Move:
     claim = seen.claim
-    if claim is None or claim.lock != record.run:
+    if claim is None or claim.lock != record.lock:
         return _advance(record)
     if claim.terminating and claim.held:
         # It was deleted while the policy came back: nobody has promised its deleter that the disk is kept, and yet.

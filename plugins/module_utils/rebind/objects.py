@@ -141,13 +141,13 @@ def scratch(record: Record, side: Side) -> dict[str, Any]:
 def claim_to_create(record: Record, side: Side) -> dict[str, Any]:
     """A side's claim, locked."""
     made: dict[str, Any] = copy.deepcopy(record.objects[f"{side}_claim"])
-    made["metadata"].setdefault("annotations", {})[LOCK] = lock(record.run, record.term)
+    made["metadata"].setdefault("annotations", {})[LOCK] = lock(record)
     return made
 
 
-def lock(run: str, term: int) -> str:
+def lock(record: Record) -> str:
     """The lock's text on a claim."""
-    return f"{run}/{term}"
+    return f"{record.lock}/{record.term}"
 
 
 def locked_by(thing: Mapping[str, Any]) -> tuple[str, str]:

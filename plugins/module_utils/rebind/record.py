@@ -54,7 +54,8 @@ class Workload:
 class Record:
     """One conversion.
 
-    run: its name, also the lock's. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
+    run: its name, the same for every record of a claim. key: what tells it from another one, begun by somebody who keeps his
+    records elsewhere. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
     term: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
     nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
@@ -62,6 +63,7 @@ class Record:
     """
 
     run: str
+    key: str
     variant: Variant
     namespace: str
     claim: str
@@ -80,6 +82,11 @@ class Record:
     sequence: int = field(default=0, compare=False)
     times: Mapping[str, str] = field(default_factory=dict, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def lock(self) -> str:
+        """By what the claim names it."""
+        return f"{self.run}.{self.key}"
 
     @property
     def target(self) -> Volume:
@@ -155,7 +162,7 @@ def _read(found: dict[str, Any]) -> Record:
             raise BadRecord(f"its {name} is {found.get(name)!r}; expected one of {', '.join(get_args(words))}")
     found["old"], found["new"] = Volume(**found["old"]), Volume(**found["new"])
     found["workloads"] = tuple(Workload(**one) for one in found["workloads"])
-    for name in ("run", "namespace", "claim", "claim_uid", "policy"):
+    for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
         if not isinstance(found.get(name), str) or not found[name]:
             raise BadRecord(f"its {name} is {found.get(name)!r}; expected a text")
     return Record(**found)

@@ -242,6 +242,7 @@ class Search:
         )
         record = Record(
             run="r1",
+            key="k",
             variant=world.variant,
             namespace="shop",
             claim="data",
@@ -538,7 +539,7 @@ class Search:
                 phase=pvc.phase,
                 volume={0: "pv", 1: "pv-csi", -1: "", FRESH: "pvc-2"}[pvc.volume],
                 terminating=pvc.term,
-                lock="r1" if pvc.lock else "",
+                lock="r1.k" if pvc.lock else "",
                 term=pvc.lock,
                 held=pvc.held,
             ),

@@ -28,7 +28,7 @@ RECLAIM = Wishes("shop", "data-db-0", variant="re_claim", storage_class="fast", 
 
 def record(wishes: Wishes = IN_PLACE) -> Record:
     found = facts()
-    return begin(found, enter(found, wishes), wishes)
+    return begin(found, enter(found, wishes), wishes, "k1")
 
 
 def test_it_comes_back_as_it_was_written() -> None:
@@ -48,6 +48,7 @@ def test_it_comes_back_as_it_was_written() -> None:
         ({"schema": 2}, "its schema version is 2"),
         ({"step": "sideways"}, "its step is 'sideways'; expected one of lock"),
         ({"run": ""}, "its run is ''"),
+        ({"key": ""}, "its key is ''"),
         ({"surprise": 1}, "it lacks or has too much"),
         ({"old": {"name": "x"}}, "it lacks or has too much"),
     ],
@@ -115,7 +116,7 @@ def test_in_re_claim_both_claims_can_be_made() -> None:
     new, old = objects.claim_to_create(found, "new"), objects.claim_to_create(found, "old")
     assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("db-native", "fast")
     assert (old["spec"]["volumeName"], old["spec"]["storageClassName"]) == ("pv-1", "thin")
-    assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/rebind": f"{found.run}/1"}
+    assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/rebind": f"{found.run}.k1/1"}
     assert found.objects["new"]["metadata"]["name"] == "db-native"
 
 
