@@ -13,8 +13,9 @@ import re
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -113,7 +114,10 @@ def plant(lab: Lab, story: Story) -> None:
         "kind": "PersistentVolume",
         "metadata": {
             "name": story.volume,
-            "labels": {"topology.kubernetes.io/zone": "zone-a"} if story.kind == "gce_pd" else {"tier": "data"},
+            "labels": {
+                "app": story.name,
+                **({"topology.kubernetes.io/zone": "zone-a"} if story.kind == "gce_pd" else {"tier": "data"}),
+            },
             "annotations": {"pv.kubernetes.io/provisioned-by": driver.in_tree},
         },
         "spec": {
@@ -212,11 +216,12 @@ def _absent(lab: Lab, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How a story's volume is converted. folder: of the records."""
+    """How a story's volume is converted. folder: of the records, besides those in the namespace `records`."""
 
     story: Story
     folder: Path
     kubeconfig: str
+    records: str = RECORDS
     variant: Variant = "in_place"
     undo: bool = False
     step: float = 30
@@ -224,6 +229,59 @@ class Conversion:
     managed: bool = False
     retain_for: int = 0
     storage_class: str = ""
+
+
+class AtOnce:
+    """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
+
+    def __init__(self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int) -> None:
+        self._left, self._tell, self._folder, self._width = list(names), tell, folder, width
+        self._running: dict[int, str] = {}
+        self._codes: dict[str, int] = {}
+
+    def result(self, name: str) -> None:
+        """Wait until that one has ended, and print what it said. AssertionError when it failed."""
+        ends = time.monotonic() + 300
+        while name not in self._codes:
+            assert time.monotonic() < ends, f"{name} did not end; now there are {sorted(self._running.values())}"
+            while self._left and len(self._running) < self._width:
+                self._start(self._left.pop(0))
+            for pid in list(self._running):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    self._codes[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
+            time.sleep(0.05)
+        said = (self._folder / name).read_text(encoding="utf-8")
+        print(said, end="")
+        assert self._codes[name] == 0, said[-3000:]
+
+    def end(self) -> None:
+        """Nobody waits for the others any more."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def _start(self, name: str) -> None:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            self._running[pid] = name
+            return
+        code = 1
+        try:
+            descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(descriptor, 1)
+            os.dup2(descriptor, 2)
+            # What captures the output of tests has put its own files there.
+            sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115  # until the process ends
+            sys.stderr = sys.stdout
+            self._tell(name)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
 
 
 class Deadly:
@@ -250,8 +308,12 @@ def place(path: str) -> str:
     return re.sub(r"(shop|kubewin|kube-system|vmware-system-csi)/([a-z]+)/[^/?]+", r"\1/\2/*", path)
 
 
-def convert(conversion: Conversion, meet: Callable[[int, str, str], None] | None = None) -> dict[str, Any]:
-    """Run one in this process; answers with its result."""
+def convert(
+    conversion: Conversion,
+    meet: Callable[[int, str, str], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> dict[str, Any]:
+    """Run one in this process; answers with its result. meanwhile: done when everything was looked at, before the first change."""
     client = connect(conversion.kubeconfig)
     if meet is not None:
         client._dynamic = Deadly(client._dynamic, meet)
@@ -264,13 +326,15 @@ def convert(conversion: Conversion, meet: Callable[[int, str, str], None] | None
     order = Order((wishes,), conversion.undo, limits, conversion.retain_for, 1, 60)
 
     def places() -> list[Place]:
-        return [Folder(str(conversion.folder)), Space(client, RECORDS)]
+        return [Folder(str(conversion.folder)), Space(client, conversion.records)]
 
-    made = Runs(client, order, places, RECORDS, lambda text: print(f"    {text}", flush=True))
+    made = Runs(client, order, places, conversion.records, lambda text: print(f"    {text}", flush=True))
     results = made.prepare()
+    if meanwhile is not None:
+        meanwhile()
     if results[0].status == "to_do":
         made.run(results)
-    return results[0].as_dict()
+    return {**results[0].as_dict(), "warnings": made.warnings}
 
 
 @dataclass(slots=True)

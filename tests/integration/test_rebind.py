@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import CannotKeep
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
 from integration.kube import applied, connect, install_csi_proxy, label
@@ -29,6 +32,7 @@ from integration.rebind import (
     KINDS,
     NAMESPACE,
     VOLUMES,
+    AtOnce,
     Boundaries,
     Conversion,
     Story,
@@ -50,6 +54,8 @@ from lab.handle import Lab, eventually
 NODES = ("win-1", "win-2")
 ACCOUNT = "converter"
 PLAYBOOK = "playbooks/rebind_volumes.yml"
+# Stories at a time.
+WIDTH = 4
 
 
 @pytest.fixture(scope="module")
@@ -139,22 +145,14 @@ def converted(lab: Lab, story: Story, uid: str) -> None:
     untouched(lab, story)
 
 
-def test_a_vsphere_volume_becomes_native_in_place(ready: Lab, tmp_path: Path) -> None:
-    story = Story("db")
-    plant(ready, story)
-    uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    result = convert(conversion(ready, story, tmp_path))
-    assert result["status"] == "converted", result
-    converted(ready, story, uid)
-    volume = ready.api.get(f"{VOLUMES}/{story.volume}")
-    assert volume["spec"]["csi"]["volumeHandle"] == in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
-    remove(ready, story)
-
-
 def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
     """What the objects of a story like this are when nothing happened meanwhile."""
     plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
     assert convert(conversion(lab, story, folder))["status"] == "converted"
+    converted(lab, story, uid)
+    volume = lab.api.get(f"{VOLUMES}/{story.volume}")
+    assert volume["spec"]["csi"]["volumeHandle"] == in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
     found = shape(lab, story)
     remove(lab, story)
     return found
@@ -173,17 +171,11 @@ def killed_everywhere(lab: Lab, story: Story, folder: Path, **how: Any) -> int:
     return deaths
 
 
-def test_killed_at_every_request_it_goes_on(ready: Lab, tmp_path: Path) -> None:
-    expected = uninterrupted(ready, tmp_path / "expected", Story("calm"))
-    story, folder = Story("killed"), tmp_path / "records"
-    plant(ready, story)
-    uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    deaths = killed_everywhere(ready, story, folder)
-    converted(ready, story, uid)
-    assert shape(ready, story) == expected
-    assert deaths > 80
-    print(f"{deaths} kills at request boundaries: 0 lost")
-    remove(ready, story)
+def killed_at(lab: Lab, story: Story, folder: Path, step: str, **how: Any) -> None:
+    """Convert until the record says that step, and die before the next request."""
+    end = in_process(conversion(lab, story, folder, **how), lambda _number, _what, _when: step_of(folder) == step)
+    assert end.result is None, end.result
+    untouched(lab, story)
 
 
 def step_of(folder: Path) -> str:
@@ -193,11 +185,12 @@ def step_of(folder: Path) -> str:
     return ""
 
 
-def until_converted(lab: Lab, story: Story, folder: Path, **how: Any) -> None:
+def until_converted(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
     result = convert(conversion(lab, story, folder, **how))
     assert result["status"] in ("converted", "native"), result
     converted(lab, story, uid)
+    return result
 
 
 def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) -> int:
@@ -254,50 +247,50 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
     print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
 
 
-def test_killed_at_random_instants_it_goes_on(ready: Lab, tmp_path: Path) -> None:
-    random_kills(ready, tmp_path, seed=20261121, count=20)
+# Stories, told at the same time on one lab
 
 
-def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
-    api_kills(ready, tmp_path, seed=20261121, count=3)
+def killed_at_every_request_it_goes_on(lab: Lab, folder: Path) -> None:
+    expected = uninterrupted(lab, folder / "expected", Story("calm"))
+    story, records = Story("killed"), folder / "records"
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    deaths = killed_everywhere(lab, story, records)
+    converted(lab, story, uid)
+    assert shape(lab, story) == expected
+    assert deaths > 80
+    print(f"{deaths} kills at request boundaries: 0 lost")
+    remove(lab, story)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        "release",
-        "canary",
-        "finish",
-        *(pytest.param(step, marks=pytest.mark.torture) for step in ("quiesce", "delete_volume", "create_volume")),
-    ],
-)
-def test_undone_the_volume_is_what_it_was(ready: Lab, tmp_path: Path, step: str) -> None:
+def killed_at_random_instants_it_goes_on(lab: Lab, folder: Path) -> None:
+    random_kills(lab, folder, seed=20261121, count=20)
+
+
+def undone_the_volume_is_what_it_was(lab: Lab, folder: Path, step: str = "canary") -> None:
     story = Story(f"back-{step.replace('_', '-')}")
-    plant(ready, story)
-    before = shape(ready, story)
-    uid = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    end = in_process(conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == step)
-    assert end.result is None
-    result = convert(conversion(ready, story, tmp_path, undo=True))
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    killed_at(lab, story, folder, step)
+    result = convert(conversion(lab, story, folder, undo=True))
     assert result["status"] == "undone", result
-    assert ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+    assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
     # The attacher's finalizer and the event of the last attachment come when they come.
-    eventually(lambda: shape(ready, story) == before, "everything as it was")
-    untouched(ready, story)
-    remove(ready, story)
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    untouched(lab, story)
+    remove(lab, story)
 
 
-def test_the_playbook_converts_two_workloads_at_once_and_does_nothing_more_afterwards(
-    ready: Lab, tmp_path: Path
-) -> None:
+def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, folder: Path) -> None:
     stories = [Story("web", stateful=False), Story("queue", policy="Retain")]
     for story in stories:
-        plant(ready, story)
-    uids = [ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
+        plant(lab, story)
+    uids = [lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
     given = {
         "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
-        "kubewin_kubeconfig": str(_kubeconfig(ready)),
-        "kubewin_output_dir": str(tmp_path),
+        "kubewin_kubeconfig": str(_kubeconfig(lab)),
+        "kubewin_output_dir": str(folder),
         "kubewin_rebind_retain_for": 0,
         "kubewin_rebind_tolerations": [{"operator": "Exists"}],
     }
@@ -306,11 +299,11 @@ def test_the_playbook_converts_two_workloads_at_once_and_does_nothing_more_after
     assert look.changed == []
     assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
     assert "know: it is Lost for some seconds" in look.screen
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
     run = play(PLAYBOOK, "localhost,", variables=given)
     assert run.code == 0, run.screen
     for story, uid in zip(stories, uids, strict=True):
-        converted(ready, story, uid)
+        converted(lab, story, uid)
         assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in run.screen
     assert f"{NAMESPACE}/data-web-0: waiting until" in run.screen
     again = play(PLAYBOOK, "localhost,", variables=given)
@@ -318,61 +311,99 @@ def test_the_playbook_converts_two_workloads_at_once_and_does_nothing_more_after
     assert again.changed == []
     assert "already is a native volume of csi.vsphere.vmware.com" in again.screen
     for story in stories:
-        remove(ready, story)
+        remove(lab, story)
 
 
-def test_the_playbook_converts_nothing_that_was_not_named(ready: Lab) -> None:
-    run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(_kubeconfig(ready))})
+def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
+    run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(_kubeconfig(lab))})
     assert run.code != 0
     assert "nothing is converted that was not named" in run.screen
 
 
-def test_re_claim_makes_the_claim_anew_for_another_volume(ready: Lab, tmp_path: Path) -> None:
+def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
+    """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run goes on without it."""
     story = Story("anew")
-    plant(ready, story)
-    before = ready.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    result = convert(conversion(ready, story, tmp_path, variant="re_claim"))
+    plant(lab, story)
+    how: dict[str, Any] = {"variant": "re_claim"}
+    claim, native = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}-csi"
+    before = lab.api.get(claim)["metadata"]["uid"]
+    killed_at(lab, story, folder, "create_claim", **how)
+    eventually(lambda: not lab.api.ok(claim), "the claim is gone")
+    lab.api.patch(story.workload, {"spec": {"replicas": 1}})
+    runs(lab, story)
+    sets = lab.api.get(claim)
+    assert sets["metadata"]["uid"] != before
+    assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
+    result = refused(lab, story, folder, **how)
+    assert result["reason"] == "claim_changed"
+    assert f"and has the converted volume {story.volume}-csi" in result["msg"]
+    assert f"kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
+    lab.api.patch(story.workload, {"spec": {"replicas": 0}})
+    lab.api.gone(claim)
+    eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
+    result = convert(conversion(lab, story, folder, **how))
     assert result["status"] == "converted", result
-    claim = ready.api.get(f"{CLAIMS}/{story.claim}")
-    assert claim["metadata"]["uid"] != before
-    assert claim["spec"]["volumeName"] == f"{story.volume}-csi"
-    volume = ready.api.get(f"{VOLUMES}/{story.volume}-csi")
+    made, volume = lab.api.get(claim), lab.api.get(native)
+    assert made["metadata"]["uid"] not in (before, sets["metadata"]["uid"])
+    assert made["metadata"]["labels"] == {"app": story.name}
+    assert made["spec"]["volumeName"] == f"{story.volume}-csi"
     assert (volume["status"]["phase"], volume["spec"]["persistentVolumeReclaimPolicy"]) == ("Bound", "Delete")
-    assert not ready.api.ok(f"{VOLUMES}/{story.volume}")
-    runs(ready, story)
-    untouched(ready, story)
-    remove(ready, story)
+    assert not lab.api.ok(f"{VOLUMES}/{story.volume}")
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
 
 
-def test_a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(ready: Lab, tmp_path: Path) -> None:
+def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None:
+    """In the instant before each deletion is sent. In the order that suggests itself the disk would go with the claim."""
+    story = Story("vandal")
+    plant(lab, story)
+    struck: list[str] = []
+
+    def strike(_number: int, what: str, when: str) -> None:
+        if what.startswith("DELETE") and "persistentvolume" in what and when == "before" and what not in struck:
+            struck.append(what)
+            for path in (f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+                if lab.api.ok(path):
+                    lab.api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+
+    result = convert(conversion(lab, story, folder, variant="re_claim"), strike)
+    assert result["status"] == "converted", result
+    assert [what.rpartition("/")[0].rpartition("/")[2] for what in struck] == [
+        "persistentvolumes",
+        "persistentvolumeclaims",
+    ]
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, folder: Path) -> None:
     """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
     story = Story("early")
-    plant(ready, story)
-    with ready.settings(syncer_down=True):
-        end = in_process(
-            conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "forget"
-        )
-        assert end.result is None
-        record = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
+    plant(lab, story)
+    with lab.settings(syncer_down=True):
+        killed_at(lab, story, folder, "forget")
+        record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))
         volume = record["objects"]["new"]
         volume["spec"]["claimRef"]["uid"] = record["claim_uid"]
-        ready.api.post(VOLUMES, volume)
-        eventually(lambda: ready.api.get(f"{CLAIMS}/{story.claim}")["status"]["phase"] == "Bound", "bound again")
-    registered = ready.state.paths.volumes.with_name("cns") / in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+        lab.api.post(VOLUMES, volume)
+        eventually(lambda: lab.api.get(f"{CLAIMS}/{story.claim}")["status"]["phase"] == "Bound", "bound again")
+    registered = lab.state.paths.volumes.with_name("cns") / in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
     eventually(lambda: not registered.exists(), "the disk of the volume that is in use is out of the register")
-    untouched(ready, story)
-    remove(ready, story)
+    untouched(lab, story)
+    remove(lab, story)
 
 
-def test_what_the_blog_does_destroys_the_disk(ready: Lab) -> None:
+def what_the_blog_does_destroys_the_disk(lab: Lab, _folder: Path) -> None:
     """Delete the claim, then the pod, and "it will be provisioned again": this is why that is never done here."""
     story = Story("blog")
-    plant(ready, story)
-    assert (story.disk(ready) / "orders.db").exists()
-    ready.api.delete(f"{CLAIMS}/{story.claim}")
-    ready.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{story.name}-0")
-    eventually(lambda: not story.disk(ready).exists(), "the disk is gone")
-    remove(ready, story)
+    plant(lab, story)
+    assert (story.disk(lab) / "orders.db").exists()
+    lab.api.delete(f"{CLAIMS}/{story.claim}")
+    lab.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{story.name}-0")
+    eventually(lambda: not story.disk(lab).exists(), "the disk is gone")
+    remove(lab, story)
 
 
 # Faults
@@ -385,52 +416,51 @@ def refused(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
     return result
 
 
-def test_a_server_that_will_refuse_the_new_volume_is_found_before_anything_changes(ready: Lab, tmp_path: Path) -> None:
-    story = Story("policy")
-    plant(ready, story)
-    uid = ready.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["uid"]
-    with denied(ready):
-        result = refused(ready, story, tmp_path)
-    assert result["reason"] == "admission_refused"
-    assert "no native volumes here" in result["msg"]
-    live = ready.api.get(f"{VOLUMES}/{story.volume}")
-    assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
-    assert ready.api.get(story.workload)["spec"]["replicas"] == 1
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
-
-
-def test_a_server_that_refuses_the_new_volume_after_the_old_one_is_gone_gets_the_old_one_back(
-    ready: Lab, tmp_path: Path
-) -> None:
-    story = Story("late")
-    plant(ready, story)
-    before = shape(ready, story)
-    end = in_process(
-        conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "create_volume"
-    )
-    assert end.result is None
-    with denied(ready):
-        result = convert(conversion(ready, story, tmp_path))
-    assert result["status"] == "undone", result
-    assert "the new volume was refused" in result["msg"]
-    eventually(lambda: shape(ready, story) == before, "everything as it was")
-    untouched(ready, story)
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
+def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
+    """Found before anything is changed; or when the old one is gone already, and then that comes back."""
+    early, late = Story("policy"), Story("late")
+    for story in (early, late):
+        plant(lab, story)
+    before = shape(lab, late)
+    uid = lab.api.get(f"{VOLUMES}/{early.volume}")["metadata"]["uid"]
+    killed_at(lab, late, folder / "late", "create_volume")
+    with denied(lab, early, late):
+        result = refused(lab, early, folder / "early")
+        assert result["reason"] == "admission_refused"
+        assert "no native volumes here" in result["msg"]
+        live = lab.api.get(f"{VOLUMES}/{early.volume}")
+        assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
+        assert lab.api.get(early.workload)["spec"]["replicas"] == 1
+        result = convert(conversion(lab, late, folder / "late"))
+        assert result["status"] == "undone", result
+        assert "the new volume was refused" in result["msg"]
+    eventually(lambda: shape(lab, late) == before, "everything as it was")
+    untouched(lab, late)
+    until_converted(lab, early, folder / "early")
+    for story in (early, late):
+        remove(lab, story)
 
 
 @contextmanager
-def denied(lab: Lab) -> Iterator[None]:
-    """A policy of the cluster against native volumes, for the length of a block."""
+def denied(lab: Lab, *stories: Story) -> Iterator[None]:
+    """A policy of the cluster against native volumes of these, for the length of a block."""
     base = "/apis/admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["persistentvolumes"]}
     validation = {"expression": "!has(object.spec.csi)", "message": "no native volumes here"}
+    names = [story.name for story in stories]
+    condition = (
+        f"has(object.metadata.labels) && 'app' in object.metadata.labels && object.metadata.labels['app'] in {names}"
+    )
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "no-csi"},
-        "spec": {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]}, "validations": [validation]},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "of-these", "expression": condition}],
+            "validations": [validation],
+        },
     }
     binding = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -441,7 +471,7 @@ def denied(lab: Lab) -> Iterator[None]:
     lab.api.ensure(f"{base}/validatingadmissionpolicies", policy)
     lab.api.ensure(f"{base}/validatingadmissionpolicybindings", binding)
     probe = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe"},
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe", "labels": {"app": names[0]}},
         "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x", "volumeHandle": "x"}},
     }  # fmt: skip
 
@@ -461,79 +491,225 @@ def denied(lab: Lab) -> Iterator[None]:
         eventually(lambda: not in_force(), "the policy is gone")
 
 
-def test_somebody_who_puts_replicas_back_is_named(ready: Lab, tmp_path: Path) -> None:
+def somebody_who_puts_things_back_is_named(lab: Lab, folder: Path) -> None:
+    """GitOps or an operator, first with the policy, then with the replicas."""
     story = Story("gitops")
-    plant(ready, story)
+    plant(lab, story)
+    volume = f"{VOLUMES}/{story.volume}"
+    with kept(lab, volume, "persistentVolumeReclaimPolicy", "Delete"):
+        result = refused(lab, story, folder)
+    assert result["reason"] == "not_retained"
+    assert f"{story.volume} was set to Retain 3 times, and somebody puts the other one back" in result["msg"]
+    with kept(lab, story.workload, "replicas", 1):
+        result = refused(lab, story, folder)
+    assert result["reason"] == "not_quiet"
+    assert "StatefulSet shop/gitops was scaled to 0 3 times, and somebody puts its replicas back" in result["msg"]
+    until_converted(lab, story, folder)
+    remove(lab, story)
+
+
+@contextmanager
+def kept(lab: Lab, path: str, field: str, value: Any) -> Iterator[None]:
+    """Somebody sets a field back whenever it differs."""
     ends = threading.Event()
 
-    def put_back() -> None:
+    def keep() -> None:
         while not ends.wait(0.05):
-            if ready.api.get(story.workload)["spec"]["replicas"] == 0:
-                ready.api.patch(story.workload, {"spec": {"replicas": 1}})
+            if lab.api.get(path)["spec"][field] != value:
+                lab.api.patch(path, {"spec": {field: value}})
 
-    keeper = threading.Thread(target=put_back)
+    keeper = threading.Thread(target=keep)
     keeper.start()
     try:
-        result = refused(ready, story, tmp_path)
+        yield
     finally:
         ends.set()
         keeper.join()
-    assert result["reason"] == "not_quiet"
-    assert "StatefulSet shop/gitops was scaled to 0 3 times, and somebody puts its replicas back" in result["msg"]
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
 
 
-def test_a_finalizer_that_nobody_knows_stops_it_until_it_is_gone(ready: Lab, tmp_path: Path) -> None:
-    story = Story("finalizer")
-    plant(ready, story)
-    path = f"{VOLUMES}/{story.volume}"
-    present = ready.api.get(path)["metadata"]["finalizers"]
-    ready.api.patch(path, {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
-    result = refused(ready, story, tmp_path)
+def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> None:
+    """A budget that allows no disruption (scaling is none), a pod that does not end, one that finished, an attachment, a volume."""
+    story = Story("stuck")
+    plant(lab, story)
+    kept = {"metadata": {"finalizers": ["example.com/never"]}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": story.name}}
+    spec = {"minAvailable": "100%", "selector": {"matchLabels": {"app": story.name}}}
+    lab.api.post(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets", {**budget, "spec": spec})
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    lab.api.patch(f"{pods}/{story.name}-0", kept)
+    volume = lab.api.get(f"{VOLUMES}/{story.volume}")
+    attachments = "/apis/storage.k8s.io/v1/volumeattachments"
+    (attachment,) = [
+        one["metadata"]["name"]
+        for one in lab.api.items(attachments)
+        if one["spec"]["source"].get("persistentVolumeName") == story.volume
+    ]
+    own = lab.api.get(f"{attachments}/{attachment}")["metadata"].get("finalizers") or []
+    lab.api.patch(f"{attachments}/{attachment}", {"metadata": {"finalizers": [*own, "example.com/never"]}})
+
+    def waits_for(text: str) -> None:
+        result = refused(lab, story, folder, step=1.5)
+        assert result["reason"] == "timeout"
+        assert text in result["msg"]
+        live = lab.api.get(f"{VOLUMES}/{story.volume}")
+        assert live["metadata"]["uid"] == volume["metadata"]["uid"]
+        assert "deletionTimestamp" not in live["metadata"]
+
+    waits_for(f"pod shop/{story.name}-0 (Terminating on ")
+    lab.api.post(pods, _finished(story))
+    lab.api.patch(f"{pods}/{story.name}-job/status", {"status": {"phase": "Succeeded"}})
+    lab.api.patch(f"{pods}/{story.name}-0", {"metadata": {"finalizers": None}})
+    eventually(lambda: not lab.api.ok(f"{pods}/{story.name}-0"), "the pod is gone")
+    waits_for(f"pod shop/{story.name}-job (Succeeded) holds the claim")
+    lab.api.gone(f"{pods}/{story.name}-job")
+    waits_for(f"VolumeAttachment {attachment} attaches it to ")
+    live = lab.api.get(f"{attachments}/{attachment}")["metadata"]["finalizers"]
+    rest = [one for one in live if one != "example.com/never"]
+    lab.api.patch(f"{attachments}/{attachment}", {"metadata": {"finalizers": rest or None}})
+    present = lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"]
+    lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
+    result = refused(lab, story, folder)
     assert result["reason"] == "unknown_finalizer"
     assert "is kept by backup.example.com/protect" in result["msg"]
-    ready.api.patch(path, {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
+    lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
+    until_converted(lab, story, folder)
+    lab.api.gone(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/{story.name}")
+    remove(lab, story)
 
 
-def test_a_second_run_is_kept_away_while_the_first_lives(ready: Lab, tmp_path: Path) -> None:
-    story = Story("second")
-    plant(ready, story)
-    end = in_process(conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "canary")
-    assert end.result is None
-    (lease,) = [
-        one
-        for one in ready.api.items("/apis/coordination.k8s.io/v1/namespaces/kubewin/leases")
-        if one["metadata"]["name"] in [path.stem for path in tmp_path.iterdir()]
-    ]
-    path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{lease['metadata']['name']}"
+def _finished(story: Story) -> dict[str, Any]:
+    """A pod that no node has, as one whose node is gone."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": story.claim}}
+    spec = {
+        "schedulerName": "nobody",
+        "containers": [{"name": "app", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
+        "volumes": [volume],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{story.name}-job"}, "spec": spec}
+
+
+def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
+    """By the first's sign of life; and one that keeps its records elsewhere, and looked before the first began, by the lock."""
+    story, elsewhere = Story("second"), folder / "elsewhere"
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    plant(lab, story)
+    how: dict[str, Any] = {"records": "other"}
+    result = convert(
+        conversion(lab, story, elsewhere, **how), meanwhile=partial(killed_at, lab, story, folder / "here", "quiesce")
+    )
+    assert (result["status"], result["reason"]) == ("failed", "locked"), result
+    assert "which has begun nothing" in result["msg"]
+    assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
+    result = refused(lab, story, elsewhere, **how)
+    assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
+    name = next((folder / "here").iterdir()).stem
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
     # As if the one who holds it were on another machine, where nobody can look whether it lives.
-    ready.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1"}})
-    result = refused(ready, story, tmp_path)
+    lab.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1"}})
+    result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
     assert "is at work: elsewhere/1-1/1-1 gave a sign of life" in result["msg"]
-    ready.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
+    lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
+    result = refused(lab, story, folder / "here")
+    assert f"its clock jumped. When it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]
+    lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    until_converted(lab, story, folder / "here")
+    remove(lab, story)
 
 
-@pytest.mark.parametrize("lost", ["file", "cluster"])
-def test_either_copy_of_the_record_is_enough(ready: Lab, tmp_path: Path, lost: str) -> None:
-    story = Story(f"one-{lost}")
-    plant(ready, story)
-    end = in_process(
-        conversion(ready, story, tmp_path), lambda _number, _what, _when: step_of(tmp_path) == "create_volume"
-    )
-    assert end.result is None
-    (file,) = tmp_path.iterdir()
-    if lost == "file":
-        file.unlink()
-    else:
-        ready.api.gone(f"/api/v1/namespaces/kubewin/configmaps/{file.stem}")
-    until_converted(ready, story, tmp_path)
-    remove(ready, story)
+def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder: Path) -> None:
+    story = Story("copies")
+    plant(lab, story)
+    (folder / "file").write_text("", encoding="utf-8")
+    result = refused(lab, story, folder / "file" / "below")
+    assert result["reason"] == "record_unwritable"
+    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
+    assert "kubewin.io/rebind" not in claim["metadata"]["annotations"]
+    here = folder / "here"
+    killed_at(lab, story, here, "delete_volume")
+    (file,) = here.iterdir()
+    cluster = f"/api/v1/namespaces/kubewin/configmaps/{file.stem}"
+    file.unlink()
+    killed_at(lab, story, here, "release")
+    lab.api.gone(cluster)
+    killed_at(lab, story, here, "create_volume")
+    file.write_text("{", encoding="utf-8")
+    lab.api.patch(cluster, {"data": {"record.json": "["}})
+    with pytest.raises(CannotKeep, match="a record cannot be read"):
+        convert(conversion(lab, story, here))
+    untouched(lab, story)
+    lab.api.gone(cluster)
+    with pytest.raises(CannotKeep, match="a record cannot be read"):
+        convert(conversion(lab, story, here))
+    remove(lab, story)
+
+
+def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
+    """The machine's clock is days off after every look at it; time is taken from the server, and waits from a clock that only runs."""
+    story = Story("clock")
+    plant(lab, story)
+    dice = random.Random(1)
+
+    class Jumping(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(hours=dice.randint(-100, 100))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "datetime", Jumping)
+        until_converted(lab, story, folder, step=20)
+    remove(lab, story)
+
+
+# The longest first.
+TOLD = (
+    killed_at_every_request_it_goes_on,
+    by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
+    killed_at_random_instants_it_goes_on,
+    what_never_lets_go_is_named_one_after_the_other,
+    a_server_that_refuses_the_new_volume,
+    re_claim_while_somebody_scales_the_set_up,
+    re_claim_while_somebody_sets_the_policy_back,
+    a_second_run_is_kept_away,
+    somebody_who_puts_things_back_is_named,
+    either_copy_of_the_record_is_enough_and_none_is_too_little,
+    a_clock_that_jumps_changes_nothing,
+    undone_the_volume_is_what_it_was,
+    a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
+    by_playbook_nothing_that_was_not_named,
+    what_the_blog_does_destroys_the_disk,
+)
+STORY = {story.__name__: story for story in TOLD}
+
+
+@pytest.fixture(scope="module")
+def at_once(ready: Lab, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AtOnce]:
+    """Those stories that were asked for."""
+    folder = tmp_path_factory.mktemp("stories")
+    asked = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "name" in item.callspec.params
+    ]
+
+    def tell(name: str) -> None:
+        own = folder / f"{name}.d"
+        own.mkdir()
+        # Connections cannot be shared by processes.
+        STORY[name](Lab(ready.state), own)
+
+    made = AtOnce([name for name in STORY if name in asked], tell, folder, WIDTH)
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize("name", STORY)
+def test_a_conversion(at_once: AtOnce, name: str) -> None:
+    at_once.result(name)
+
+
+def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
+    api_kills(ready, tmp_path, seed=20261121, count=3)
 
 
 # All of it, longer
@@ -601,3 +777,9 @@ def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
 def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
     for seed in range(10):
         api_kills(ready, tmp_path / str(seed), seed, count=5)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "finish"])
+def test_undone_from_every_step(ready: Lab, tmp_path: Path, step: str) -> None:
+    undone_the_volume_is_what_it_was(ready, tmp_path, step)

@@ -97,6 +97,13 @@ class Lease:
             return
         ends = renewed + timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
         now = self._client.now()
+        if renewed > now + timedelta(seconds=self._seconds):
+            raise ClusterError(
+                f"{holder} gave its last sign of life for run {self._run} at {renewed:%Y-%m-%dT%H:%M:%SZ}, which is to come: its "
+                f"clock jumped. When it is dead: kubectl -n {self._namespace} delete lease {self._name}.",
+                "locked",
+                409,
+            )
         if ends > now:
             raise ClusterError(
                 f"run {self._run} is at work: {holder} gave a sign of life at {renewed:%H:%M:%SZ}. Let it end; when it is "

@@ -52,7 +52,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import PRO
 
 # Between looks, in seconds: what is quick is seen soon.
 _FIRST, _LAST = 0.2, 2.0
-# A workload that somebody scales up as often as this is somebody's who will go on doing so.
+# What somebody puts back as often as this, he will go on putting back.
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
 
@@ -92,7 +92,7 @@ class Rebinder:
         self._client, self._records, self._limits = client, records, limits
         self._say, self._rested, self._check = say, rested, check
         self._done: list[str] = []
-        self._scaled: dict[str, int] = {}
+        self._repeated: dict[str, int] = {}
         self.record: Record | None = None
 
     def run(self, record: Record) -> Outcome:
@@ -288,16 +288,22 @@ class Rebinder:
     def _scale(self, record: Record, action: Scale) -> None:
         name = f"{action.kind} {action.namespace}/{action.name}"
         if not action.replicas:
-            self._scaled[name] = self._scaled.get(name, 0) + 1
-            if self._scaled[name] > _PATIENCE:
-                raise Stopped(
-                    f"{name} was scaled to 0 {_PATIENCE} times, and somebody puts its replicas back; expected 0 while its "
-                    f"volume is exchanged. Pause what keeps it (GitOps, an operator). {explain.standing(record)}",
-                    "not_quiet",
-                )
+            self._insist(
+                record, f"{name} was scaled to 0", "its replicas", "0 while its volume is exchanged", "not_quiet"
+            )
         body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
         self._client.patch(SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
         self._note(f"scaled {name} to {action.replicas}")
+
+    def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
+        """Raises Stopped when the same was done too often."""
+        self._repeated[done] = self._repeated.get(done, 0) + 1
+        if self._repeated[done] > _PATIENCE:
+            raise Stopped(
+                f"{done} {_PATIENCE} times, and somebody puts {what} back; expected {expected}. Pause what keeps it "
+                f"(GitOps, an operator). {explain.standing(record)}",
+                reason,
+            )
 
     def _volume(
         self, record: Record,
@@ -318,6 +324,9 @@ class Rebinder:
         else:
             body: dict[str, Any] = {"metadata": _bound_to(action)}
             if isinstance(action, SetPolicy):
+                if action.policy == "Retain":
+                    done = f"the policy of PersistentVolume {action.name} was set to Retain"
+                    self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
                 body["spec"] = {"persistentVolumeReclaimPolicy": action.policy}
             elif isinstance(action, SetProvisioner):
                 body["metadata"]["annotations"] = {objects.PROVISIONED_BY: action.driver}

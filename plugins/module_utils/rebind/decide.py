@@ -127,7 +127,7 @@ def _volume_gone(record: Record) -> Stop:
         "volume_gone",
         f"PersistentVolume {record.old.name} is gone or being deleted, and this run has not asked for that",
         "the volume of the record",
-        "Undo, which creates it again from the record.",
+        "Undo, which creates it again from the record; a run that has not locked the claim yet is only ended by that.",
     )
 
 
