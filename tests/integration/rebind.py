@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import STEPS, Variant
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -234,14 +234,17 @@ class Conversion:
 class AtOnce:
     """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
 
-    def __init__(self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int) -> None:
+    def __init__(
+        self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int, seconds: float = 300
+    ) -> None:
         self._left, self._tell, self._folder, self._width = list(names), tell, folder, width
+        self._seconds = seconds
         self._running: dict[int, str] = {}
         self._codes: dict[str, int] = {}
 
     def result(self, name: str) -> None:
         """Wait until that one has ended, and print what it said. AssertionError when it failed."""
-        ends = time.monotonic() + 300
+        ends = time.monotonic() + self._seconds
         while name not in self._codes:
             assert time.monotonic() < ends, f"{name} did not end; now there are {sorted(self._running.values())}"
             while self._left and len(self._running) < self._width:
@@ -394,17 +397,20 @@ def random_instant(dice: random.Random) -> tuple[str, Callable[[int, str, str], 
 class Boundaries:
     """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
 
-    A request that only reads is met before it alone: after it nothing is different.
+    A request that only reads is met before it alone: after it nothing is different. half: 0 or 1 for those of every other
+    step, so that two conversions at a time meet all of them; None for all.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, half: int | None = None) -> None:
+        self._folder, self._half = folder, half
         self.met: set[str] = set()
 
     def decide(self, _number: int, what: str, when: str) -> bool:
         if what.startswith("GET") and when == "answered":
             return False
-        return self._key(what, when) not in self.met
+        step = self._step()
+        number = STEPS.index(step) if step in STEPS else 0
+        return self._half in (None, number % 2) and self._key(what, when) not in self.met
 
     def note(self, died: str) -> None:
         dummy, when, what = died.split(" ", 2)

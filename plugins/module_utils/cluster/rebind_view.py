@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -28,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import (
     Whose,
     WorkloadSeen,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 SCALABLE: Mapping[str, Kind] = {"Deployment": kinds.DEPLOYMENT, "StatefulSet": kinds.STATEFUL_SET}
 _WINDOWS = "kubernetes.io/os=windows"
@@ -89,12 +91,25 @@ def controller_trouble(client: Client, driver: Driver) -> str:
                 continue
             ready = int((found.get("status") or {}).get("readyReplicas") or 0)
             if ready:
-                return ""
+                return _lease_trouble(client, driver.controller.lease, namespace)
             seen.append(f"Deployment {namespace}/{name} has no ready pod")
     return "; ".join(seen) or (
         f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; expected "
         "the driver's controller, whose provisioner and attacher take part in this"
     )
+
+
+def _lease_trouble(client: Client, name: str, namespace: str) -> str:
+    """Why nobody leads, empty when somebody does or when there is no Lease: then a single pod works without one."""
+    live = client.get(kinds.LEASE, name, namespace) if name else None
+    if live is None:
+        return ""
+    spec = live.get("spec") or {}
+    renewed, lasts = moment(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
+    if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
+        return ""
+    told = f"was renewed at {spec.get('renewTime')}, and lasts {lasts} s" if renewed else "was never renewed"
+    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or 'nobody'} {told}: nobody leads"
 
 
 class View:

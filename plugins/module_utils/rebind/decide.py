@@ -84,9 +84,7 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
 def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
     """A claim that is not this run's is never deleted by it: only its owner knows what it is worth."""
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
-    lock = (
-        f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record)}"
-    )
+    lock = f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record)}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
     if claim.lock or claim.uid == record.claim_uid:
         whose = f"is locked by run {claim.lock}" if claim.lock else "carries no lock any more"

@@ -325,9 +325,10 @@ class Search:
 
     def pod(self, s: State, which: str, pod: Pod) -> Iterator[tuple[str, State]]:
         pvc = s.pvc
-        if pod.state == WAITS and pvc is not None and pvc.phase == "Bound" and not pvc.term:
-            if pvc.volume != FRESH and (pv := s.pvs[pvc.volume]) is not None:
-                yield f"{which} is scheduled", self.put_pod(s, which, Pod(COMING, pv.side))
+        bound = pvc is not None and pvc.phase == "Bound" and not pvc.term
+        mine = s.pvs[pvc.volume] if pvc is not None and bound and pvc.volume != FRESH else None
+        if pod.state == WAITS and mine is not None:
+            yield f"{which} is scheduled", self.put_pod(s, which, Pod(COMING, mine.side))
         if pod.state == COMING and not any(pv is not None and pv.side == pod.side for pv in s.pvs):
             yield f"{which} waits for another volume", self.put_pod(s, which, Pod(WAITS, ""))
         if pod.state == COMING:

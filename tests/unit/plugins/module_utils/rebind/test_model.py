@@ -46,7 +46,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     Move,
     Wait,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Step, Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import Seen
 from unit.plugins.module_utils.rebind.model import Search, Violation, World
 
@@ -172,7 +172,7 @@ def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatc
             return decide._advance(record)
         return decide._foreign(record, seen) or decide._quiet(seen) or DeleteClaim(claim.uid, claim.version)
 
-    steps = [step for step in record_module.STEPS if step != "delete_claim"]
+    steps: list[Step] = [step for step in record_module.STEPS if step != "delete_claim"]
     steps.insert(steps.index("delete_volume"), "delete_claim")
     monkeypatch.setattr(record_module, "STEPS", tuple(steps))
     monkeypatch.setitem(decide._STEPS, "delete_claim", claim_first)
