@@ -36,7 +36,7 @@ def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
     assert len(run.plays()) == 1
 
 
-@pytest.mark.parametrize("playbook", ["handover", "remove", "upgrade"])
+@pytest.mark.parametrize("playbook", ["handover", "remove", "upgrade", "rebind_volumes"])
 def test_without_hosts_it_is_said_as_well(playbook: str) -> None:
     said, _run = refused(playbook, "localhost,", **WRONG)
     assert "kubewin_drivers is floppy" in said

@@ -111,13 +111,14 @@ class Controller:
     """The driver's Linux controller, which somebody else installs and whose version the node plugin has to match.
 
     deployments, container: the names it has upstream and in distributions. namespaces: where to look, in this order.
-    pointer: where its installation is described.
+    pointer: where its installation is described. lease: name of the Lease by which its syncer leads, where it has one.
     """
 
     deployments: tuple[str, ...]
     container: str
     namespaces: tuple[str, ...]
     pointer: str
+    lease: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -488,6 +488,7 @@ async def serve(place: Paths) -> None:
             storage.follow_attachments(),
             syncer.follow_volumes(),
             syncer.sync_fully(),
+            syncer.lead(),
             Wmco(kubelet, place).run(),
         )
 

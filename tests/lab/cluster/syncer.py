@@ -7,20 +7,24 @@ As in kubernetes-sigs/vsphere-csi-driver, pkg/syncer/metadatasyncer.go and pkg/a
 registered when it is attached first, and told by a CnsVSphereVolumeMigration; when its PersistentVolume is deleted, the
 disk is taken out of the register, whoever else uses it by then, and the object goes. A native volume is registered when
 its PersistentVolume appears. What is not registered cannot be attached. A deletion that it did not hear of is found by its
-full sync, which spares a disk that another volume uses by then.
+full sync, which spares a disk that another volume uses by then. The one that works holds a Lease (cmd/syncer/main.go).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from datetime import datetime, timezone
 from pathlib import Path
 
 from lab.cluster import in_tree
-from lab.cluster.api import Object
+from lab.cluster.api import MERGE, Object
 from lab.cluster.settings import Source
 from lab.cluster.watch import Cluster, Refused, say
 
 VOLUMES = "/api/v1/persistentvolumes"
+LEASE = "vsphere-syncer"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/vmware-system-csi/leases"
 MIGRATIONS = "/apis/cns.vmware.com/v1alpha1/cnsvspherevolumemigrations"
 
 
@@ -74,6 +78,23 @@ class Syncer:
             source = volume["spec"].get("csi") or {}
             if new and source.get("driver") == in_tree.VSPHERE:
                 self._enter(in_tree.disk(in_tree.VSPHERE, source["volumeHandle"]))
+
+    async def lead(self) -> None:
+        """Say that it lives, as the leader of its replicas does."""
+        spec: Object = {"holderIdentity": "vsphere-csi-controller-0", "leaseDurationSeconds": 15}
+        while True:
+            if not self._settings.get().syncer_down:
+                now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                body = {"metadata": {"name": LEASE}, "spec": {**spec, "renewTime": now}}
+                try:
+                    await self._cluster.call("PATCH", f"{LEASES}/{LEASE}", {"spec": body["spec"]}, MERGE)
+                except Refused as error:
+                    if error.status != 404:
+                        raise
+                    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}
+                    with contextlib.suppress(Refused):
+                        await self._cluster.call("POST", LEASES, lease)
+            await asyncio.sleep(5)
 
     async def sync_fully(self) -> None:
         """From time to time, what is registered is compared with the volumes there are."""

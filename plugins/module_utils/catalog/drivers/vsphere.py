@@ -90,6 +90,8 @@ DRIVER = Driver(
         container="vsphere-csi-controller",
         namespaces=("vmware-system-csi", "openshift-cluster-csi-drivers", "kube-system"),
         pointer="https://docs.vmware.com/en/VMware-vSphere-Container-Storage-Plug-in/",
+        # cmd/syncer/main.go, lockName
+        lease="vsphere-syncer",
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False},
     feature_states=FeatureStates(

@@ -20,7 +20,9 @@ ELSEWHERE = {
     "kubewin_upgrade_canary", "kubewin_upgrade_confirmed", "kubewin_upgrade_growing", "kubewin_upgrade_name",
     "kubewin_upgrade_namespace", "kubewin_upgrade_nodes", "kubewin_upgrade_operator_namespace", "kubewin_upgrade_pause",
     "kubewin_upgrade_stop_on", "kubewin_upgrade_take_over", "kubewin_upgrade_tasks", "kubewin_upgrade_time_zone",
-    "kubewin_upgrade_windows",
+    "kubewin_upgrade_windows", "kubewin_rebind_claims", "kubewin_rebind_image", "kubewin_rebind_namespace",
+    "kubewin_rebind_project", "kubewin_rebind_second_namespace", "kubewin_rebind_storage_class", "kubewin_rebind_tolerations",
+    "kubewin_rebind_volume_handle", "kubewin_rebind_volume_name",
 }  # fmt: skip
 
 
@@ -74,6 +76,8 @@ ELSEWHERE = {
         ("kubewin_upgrade_target", "kubernetes=1.27", "releases of kubelet"),
         ("kubewin_upgrade_target", "kubelet=", "releases of kubelet"),
         ("kubewin_upgrade_target", {"windows": "2022"}, "releases of kubelet"),
+        ("kubewin_rebind_variant", "reclaim", "is reclaim; in_place or re_claim is expected"),
+        ("kubewin_rebind_parallel", 0, "a number above 0"),
         ("kubewin_upgrade_patience", -1, "a number of seconds is expected"),
         ("kubewin_proven", {"vsphere": "win-1"}, "names of Nodes by driver"),
     ],

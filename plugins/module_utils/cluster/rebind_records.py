@@ -1,0 +1,208 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where records of conversions are kept: always in two places, of which either one is enough to go on.
+
+A place is a ConfigMap in a namespace, or a file in a directory that outlives the run. What was written last is told by the
+record itself (its sequence), so that a death between the two writes leaves nothing undecided.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import BadRecord, Record, from_json, newest
+
+
+class CannotKeep(ClusterError):
+    """A record cannot be read or written; nothing may be done without one."""
+
+
+class Place(Protocol):
+    """One of the two."""
+
+    def read(self) -> list[tuple[str, str]]:
+        """(name of the place with the record's, text) of every record there."""
+
+    def write(self, record: Record) -> None:
+        """Write it, so that it is there after a crash of anything."""
+
+
+class Folder:
+    """A directory on the machine that runs this; its files are for their owner alone."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def read(self) -> list[tuple[str, str]]:
+        """Every record in it; a directory that is not there has none."""
+        try:
+            found = sorted(self._path.glob(f"{objects.record_name('*')}.json"))
+            return [(f"file {path}", path.read_text(encoding="utf-8")) for path in found]
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotKeep(f"records in {self._path} cannot be read: {error}", "record_unreadable") from error
+
+    def write(self, record: Record) -> None:
+        """Beside it first, then in its place, then the directory: the disk has it when this returns."""
+        target = self._path / f"{objects.record_name(record.run)}.json"
+        try:
+            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self._path, prefix=".rebind-")
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(record.as_json())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, target)
+            folder = os.open(self._path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise CannotKeep(
+                f"the record cannot be written to {target}: {error}; expected a directory that this account may write "
+                "to and that outlives the run. Repair that, or give another record_dir.",
+                "record_unwritable",
+            ) from error
+
+
+class Space:
+    """ConfigMaps in a namespace."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client, self._namespace = client, namespace
+        self._versions: dict[str, str] = {}
+
+    def read(self) -> list[tuple[str, str]]:
+        """Every record in it."""
+        selector = f"{PART_OF}={objects.PART}"
+        found = []
+        for item in self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=selector).items:
+            name = item["metadata"]["name"]
+            self._versions[name] = item["metadata"]["resourceVersion"]
+            found.append((f"ConfigMap {self._namespace}/{name}", str((item.get("data") or {}).get(objects.KEY, ""))))
+        return found
+
+    def write(self, record: Record) -> None:
+        """Bound to what was read or written here last: a run that was taken over writes no more.
+
+        One that somebody deleted meanwhile is made again.
+        """
+        definition = objects.config_map(record, self._namespace)
+        name = definition["metadata"]["name"]
+        for _again in range(3):
+            try:
+                if name in self._versions:
+                    version = {"resourceVersion": self._versions[name]}
+                    body = {
+                        "metadata": {"labels": definition["metadata"]["labels"], **version},
+                        "data": definition["data"],
+                    }
+                    made = self._client.patch(kinds.CONFIG_MAP, name, self._namespace, body, FIELD_MANAGER)
+                else:
+                    made = self._client.create_new(kinds.CONFIG_MAP, definition, dry_run=False)
+            except ClusterError as error:
+                if error.status == 404 and name in self._versions:
+                    del self._versions[name]
+                    continue
+                if error.status != 409:
+                    raise
+                self._meet(record, name)
+                continue
+            self._versions[name] = made["metadata"]["resourceVersion"]
+            return
+        raise CannotKeep(
+            f"ConfigMap {self._namespace}/{name} changes faster than it can be written; find out who else writes it",
+            "record_unwritable",
+        )
+
+    def _meet(self, record: Record, name: str) -> None:
+        """Somebody wrote it: another run, which then has it; or an earlier try of ours, or a label, which does not matter."""
+        live = self._client.get(kinds.CONFIG_MAP, name, self._namespace)
+        if live is None:
+            self._versions.pop(name, None)
+            return
+        try:
+            other = from_json(str((live.get("data") or {}).get(objects.KEY, "")))
+        except BadRecord:
+            other = None
+        if other is not None and other.term > record.term:
+            raise CannotKeep(
+                f"ConfigMap {self._namespace}/{name} was taken over by a later run (term {other.term}, ours is "
+                f"{record.term}); let that one end",
+                "taken_over",
+            )
+        self._versions[name] = live["metadata"]["resourceVersion"]
+
+
+class Records:
+    """Both places."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        if len(places) < 2:
+            raise CannotKeep(
+                "a record has to be kept in two places, and one was given; expected record_dir, a directory that outlives "
+                "this run, or second_record_namespace besides record_namespace",
+                "configuration",
+            )
+        self._places = tuple(places)
+        # By run: a claim that is converted again has the name of its last run.
+        self._sequences: dict[str, int] = {}
+        self.warnings: list[str] = []
+
+    def find(self, namespace: str, claim: str) -> Record | None:
+        """The record of a claim that is not done yet, the newest copy of it; None when there is none.
+
+        A copy that cannot be read is told as a warning as long as another one can.
+        """
+        copies: dict[str, Record] = {}
+        bad: dict[str, str] = {}
+        for place in self._places:
+            for where, text in place.read():
+                try:
+                    record = from_json(text)
+                except BadRecord as error:
+                    bad[where] = str(error)
+                    continue
+                self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
+                if (record.namespace, record.claim) == (namespace, claim):
+                    copies[where] = record
+        by_run: dict[str, dict[str, Record]] = {}
+        for where, record in copies.items():
+            by_run.setdefault(record.run, {})[where] = record
+        open_ones = [one for one in (newest(found) for found in by_run.values()) if one.step != "done"]
+        if len(open_ones) > 1:
+            runs = ", ".join(sorted(one.run for one in open_ones))
+            raise CannotKeep(
+                f"there are records of {len(open_ones)} unfinished runs ({runs}) for claim {namespace}/{claim}; expected one. "
+                "Move those away that are of claims that are gone.",
+                "record_unreadable",
+            )
+        if bad and not open_ones:
+            told = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
+            raise CannotKeep(
+                f"a record cannot be read, and it may be the one of claim {namespace}/{claim}: {told}. Restore it from the "
+                "other place, or move it away when it is of no use.",
+                "record_unreadable",
+            )
+        self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]
+        return open_ones[0] if open_ones else None
+
+    def write(self, record: Record, when: str) -> Record:
+        """Write to both places; answers with the record as it stands there."""
+        sequence = max(record.sequence, self._sequences.get(record.run, 0))
+        saved = replace(record, sequence=sequence).saved(when)
+        self._sequences[record.run] = saved.sequence
+        for place in self._places:
+            place.write(saved)
+        return saved

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several conversions: look at all of them before the first change, then carry them out, one at a time per workload."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_lease import Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Place, Records
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import facts
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Rebinder
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin, groups
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
+
+Status = Literal["to_do", "native", "nothing", "refused", "converted", "resting", "undone", "failed", "not_run"]
+
+
+@dataclass(slots=True)
+class Result:
+    """How one claim stands."""
+
+    claim: str
+    status: Status
+    record: Record | None = None
+    findings: tuple[Finding, ...] = ()
+    actions: tuple[str, ...] = ()
+    message: str = ""
+    reason: str = ""
+    plan: list[dict[str, str]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        record = self.record
+        return {
+            "claim": self.claim,
+            "status": self.status,
+            "run": record.run if record else "",
+            "variant": record.variant if record else "",
+            "direction": record.direction if record else "",
+            "step": record.step if record else "",
+            "volume": record.target.name if record else "",
+            "handle": record.target.handle if record else "",
+            "findings": [finding.as_dict() for finding in self.findings],
+            "plan": self.plan,
+            "actions": list(self.actions),
+            "msg": self.message,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for. retain_for: seconds for which the policy stays Retain after success."""
+
+    wishes: tuple[Wishes, ...]
+    undo: bool
+    limits: Limits
+    retain_for: int
+    parallel: int
+    lease: int
+
+
+class Runs:
+    """All of them. places: makes the two places of records, for each thread its own."""
+
+    def __init__(
+        self, client: Client, order: Order, places: Callable[[], Sequence[Place]], lease_namespace: str,
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._client, self._order, self._places = client, order, places
+        self._lease_namespace, self._say = lease_namespace, say
+        self._failed, self._stopped = threading.Event(), threading.Event()
+        self.warnings: list[str] = []
+
+    def stop(self) -> None:
+        """Stop every conversion before its next change; each goes on from there when it is run again."""
+        self._stopped.set()
+        self._failed.set()
+
+    def prepare(self) -> list[Result]:
+        """Look at every claim; nothing is changed."""
+        return [self._prepare(wishes) for wishes in self._order.wishes]
+
+    def _prepare(self, wishes: Wishes) -> Result:
+        name = f"{wishes.namespace}/{wishes.claim}"
+        records = Records(self._places())
+        found = records.find(wishes.namespace, wishes.claim)
+        self.warnings += records.warnings
+        if found is not None:
+            goes_back = self._order.undo and found.direction == "forward"
+            record = found.undone("it was asked for") if goes_back else found
+            return Result(name, "to_do", record, plan=explain.steps(record))
+        if self._order.undo:
+            return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
+        seen = facts(self._client, wishes)
+        entry = enter(seen, wishes)
+        if [finding.id for finding in entry.findings] == ["CSI-B02"]:
+            return Result(name, "native", message=entry.findings[0].message)
+        if entry.refused:
+            return Result(name, "refused", findings=entry.findings)
+        record = begin(seen, entry, wishes, secrets.token_hex(4))
+        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record))
+
+    def run(self, results: Sequence[Result]) -> None:
+        """Carry out what is to do; the results tell how it went."""
+        to_do = {result.record.run: result for result in results if result.status == "to_do" and result.record}
+        lanes = groups([result.record for result in to_do.values() if result.record])
+        with ThreadPoolExecutor(max_workers=self._order.parallel) as pool:
+            for done in [pool.submit(self._lane, [to_do[record.run] for record in lane]) for lane in lanes]:
+                done.result()
+
+    def _lane(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if self._failed.is_set():
+                result.status, result.message = "not_run", "another conversion failed before this one was begun"
+                continue
+            try:
+                if result.record is not None:
+                    self._one(result, result.record)
+            except ClusterError as error:
+                self._failed.set()
+                result.status, result.message, result.reason = "failed", str(error), error.reason
+
+    def _one(self, result: Result, planned: Record) -> None:
+        lease = Lease(self._client, self._lease_namespace, planned.run, self._order.lease)
+        lease.begin()
+        records = Records(self._places())
+
+        def check() -> None:
+            lease.check()
+            if self._stopped.is_set():
+                raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
+
+        rebinder = Rebinder(self._client, records, self._order.limits, self._say, rested=self._rested, check=check)
+        try:
+            # Only now nobody else writes it: what was found before may be old.
+            found = records.find(planned.namespace, planned.claim)
+            record = found.taken_over() if found is not None else planned
+            if self._order.undo and record.direction == "forward":
+                record = record.undone("it was asked for")
+            outcome = rebinder.run(record)
+        finally:
+            result.record = rebinder.record or planned
+            result.actions = rebinder.actions
+            lease.end()
+        if outcome.until:
+            result.status, result.message = "resting", outcome.until
+        else:
+            result.status = "converted" if outcome.record.direction == "forward" else "undone"
+            result.message = outcome.record.why_undone
+
+    def _rested(self, record: Record) -> bool:
+        since = moment(record.times.get("forward:finish"))
+        if not self._order.retain_for:
+            return True
+        return since is not None and self._client.now() - since >= timedelta(seconds=self._order.retain_for)

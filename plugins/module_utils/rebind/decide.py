@@ -1,0 +1,510 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two tables of steps: in place, where the claim stays, and re-claim, where it is made anew. Pure: no I/O, no clock.
+
+Every step is a function of the record and of one look: it answers with the one action that is safe now, with what has to
+be waited for, or with the record at the next step once its proof was seen. So a step may be run again at any time, and a
+run that was killed anywhere goes on with the record alone. Both directions are one table: undoing is the same exchange
+with the old volume as its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import seen as facts
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
+    CreateClaim,
+    CreateVolume,
+    DeleteClaim,
+    DeleteVolume,
+    Done,
+    DropProtection,
+    Mark,
+    Move,
+    ReadData,
+    Rehearse,
+    Reserve,
+    Save,
+    Scale,
+    SetPolicy,
+    SetProvisioner,
+    StartHelper,
+    Stop,
+    StopHelper,
+    Wait,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Step
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import ClaimSeen, Seen, VolumeSeen
+
+AGAIN = "Run again with the same record, or undo."
+
+
+def next_move(record: Record, seen: Seen) -> Move:
+    """What to do now. The answer holds for this look alone: look again before the next one."""
+    claim = seen.claim
+    if claim is not None and claim.lock == record.lock and claim.term != record.term:
+        if claim.term > record.term:
+            return Stop(
+                "taken_over",
+                f"PersistentVolumeClaim {record.namespace}/{record.claim} was taken over by a later run of the same record",
+                "that nobody else works on it",
+                "Let that run end.",
+            )
+        return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
+    return _STEPS[record.step](record, seen)
+
+
+def _advance(record: Record) -> Move:
+    return Save(record.following())
+
+
+# What several steps ask
+
+
+def _foreign(record: Record, seen: Seen) -> Stop | None:
+    """Somebody else's object stands where ours has to be."""
+    for volume in seen.volumes:
+        if volume.whose == "foreign":
+            return Stop(
+                "foreign_volume",
+                f"PersistentVolume {volume.name} was made by somebody else (uid {volume.uid})",
+                "the volume of the record, or none",
+                f"Find out who made it. When it is not needed, delete it (its policy is {volume.policy}). {AGAIN}",
+            )
+    claim = seen.claim
+    if claim is not None and record.reached("rehearse") and record.step != "unlock" and claim.lock != record.lock:
+        return _others_claim(record, claim)
+    return None
+
+
+def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
+    """A claim that is not this run's is never deleted by it: only its owner knows what it is worth."""
+    name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
+    lock = f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record)}"
+    delete = f"kubectl {bare} delete pvc {record.claim}"
+    if claim.lock or claim.uid == record.claim_uid:
+        whose = f"is locked by run {claim.lock}" if claim.lock else "carries no lock any more"
+        found, remedy = f"{name} {whose} (uid {claim.uid})", f"Find out who did that; to go on with it: {lock}."
+    elif claim.volume == record.target.name:
+        found = (
+            f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has the converted volume {claim.volume}"
+        )
+        remedy = f"The data is there. To keep this claim: {lock}. Or end what uses it, and {delete}."
+    elif claim.volume:
+        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has another volume, {claim.volume}"
+        remedy = f"Save what was written to that one; then end what uses the claim, and {delete}."
+    else:
+        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has no volume"
+        remedy = f"Nothing was written to it: {delete}."
+    kept = f"The data is on {record.old.handle}, which nothing deletes."
+    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {kept} {AGAIN}")
+
+
+def _claim_gone(record: Record, seen: Seen) -> Stop | None:
+    """In place the claim is never deleted by us: if it goes, somebody else decided that."""
+    claim = seen.claim
+    may_differ = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    if claim is not None and not claim.terminating and (claim.uid == record.claim_uid or may_differ):
+        return None
+    what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
+    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes) or "the record"
+    return Stop(
+        "claim_gone",
+        f"PersistentVolumeClaim {record.namespace}/{record.claim} {what}",
+        "the claim that was recorded",
+        f"Nothing was deleted behind it: {record.old.handle} is kept by {kept}. Bind a new claim to it by hand.",
+    )
+
+
+def _volume_gone(record: Record) -> Stop:
+    return Stop(
+        "volume_gone",
+        f"PersistentVolume {record.old.name} is gone or being deleted, and this run has not asked for that",
+        "the volume of the record",
+        "Undo, which creates it again from the record; a run that has not locked the claim yet is only ended by that.",
+    )
+
+
+def _not_retained(seen: Seen) -> SetPolicy | None:
+    """Whatever puts another policy back, no step goes on before it is Retain again."""
+    for volume in seen.volumes:
+        if volume.policy != "Retain" and volume.whose != "foreign":
+            return SetPolicy(volume.name, volume.uid, volume.version, "Retain")
+    return None
+
+
+def _quiet(seen: Seen) -> Move | None:
+    """None when nobody uses the volume, otherwise what comes first."""
+    for workload in seen.workloads:
+        if workload.uid and workload.replicas:
+            return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, 0)
+    if seen.helper:
+        return StopHelper() if seen.helper != "stopping" else Wait("our helper pod ends", "Look at its node.")
+    if seen.uses:
+        remedy = "End these pods; a volume that stays attached needs its node's kubelet and the driver's attacher."
+        return Wait(f"nobody uses the volume any more: {'; '.join(seen.uses)}", remedy)
+    return None
+
+
+def _target(record: Record, seen: Seen) -> VolumeSeen | None:
+    """The volume that is to stay, if it is there for good."""
+    for volume in seen.volumes:
+        if volume.whose == record.target_side and not volume.terminating:
+            return volume
+    return None
+
+
+def _others(record: Record, seen: Seen) -> list[VolumeSeen]:
+    """Volumes that have to go."""
+    return [volume for volume in seen.volumes if volume.whose != record.target_side or volume.terminating]
+
+
+def _bound(claim: ClaimSeen | None, volume: VolumeSeen | None) -> bool:
+    """Bound on both sides, to one another."""
+    return (
+        claim is not None
+        and volume is not None
+        and claim.phase == volume.phase == "Bound"
+        and claim.volume == volume.name
+        and claim.uid == volume.claim_uid
+        and not claim.terminating
+    )
+
+
+def _exchanged(record: Record, seen: Seen) -> bool:
+    """The target stands alone and has the claim."""
+    return not _others(record, seen) and _bound(seen.claim, _target(record, seen))
+
+
+def _nothing_to_exchange(record: Record, seen: Seen) -> bool:
+    """On the way back, and the old volume never left or is back already."""
+    return record.direction == "undo" and _exchanged(record, seen)
+
+
+# The steps, in the order of the tables
+
+
+def _lock(record: Record, seen: Seen) -> Move:
+    claim = seen.claim
+    gone = _still_there(record, seen)
+    if claim is None or gone:
+        return gone or _volume_gone(record)
+    if claim.lock == record.lock:
+        return _advance(record)
+    if claim.lock:
+        return Stop(
+            "locked",
+            f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
+            "no lock",
+            "Finish or undo that run; then undo this one, which has begun nothing.",
+        )
+    return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+
+
+def _rehearse(record: Record, seen: Seen) -> Move:
+    return _foreign(record, seen) or _claim_gone(record, seen) or Rehearse()
+
+
+def _retain(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen) or (record.direction == "forward" and _still_there(record, seen)):
+        return stop
+    if move := _not_retained(seen):
+        return move
+    for volume in seen.volumes:
+        if facts.PROVISIONER in volume.finalizers and not volume.terminating:
+            return Wait(
+                f"the provisioner lets go of PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
+                "Look at the external-provisioner of the driver's controller.",
+            )
+    return _advance(record)
+
+
+def _still_there(record: Record, seen: Seen) -> Stop | None:
+    """Before the first deletion: claim and old volume as recorded."""
+    if stop := _claim_gone(record, seen):
+        return stop
+    if not any(volume.whose == "old" and not volume.terminating for volume in seen.volumes):
+        return _volume_gone(record)
+    return None
+
+
+def _quiesce(record: Record, seen: Seen) -> Move:
+    if record.direction == "forward":
+        if stop := _foreign(record, seen) or _still_there(record, seen):
+            return stop
+    elif _nothing_to_exchange(record, seen):
+        return _advance(record)
+    return _not_retained(seen) or _quiet(seen) or _advance(record)
+
+
+def _baseline(record: Record, seen: Seen) -> Move:
+    if record.direction == "undo":
+        return _advance(record)
+    if stop := _foreign(record, seen) or _still_there(record, seen):
+        return stop
+    if move := _not_retained(seen):
+        return move
+    if record.baseline:
+        return _quiet(seen) or _advance(record)
+    if not seen.helper:
+        return _quiet(seen) or StartHelper()
+    return _helper(seen) or ReadData(compare=False)
+
+
+def _helper(seen: Seen) -> Move | None:
+    """None when the helper is alone and runs."""
+    if seen.helper == "failed":
+        return StopHelper()
+    if seen.helper != "running":
+        return Wait(
+            "the helper pod runs" if seen.helper == "starting" else "the helper pod ends", "Look at its events."
+        )
+    return _quiet(replace(seen, helper=""))
+
+
+def _delete_volume(record: Record, seen: Seen) -> Move:
+    others = _others(record, seen)
+    if not others or all(volume.terminating for volume in others):
+        return _advance(record)
+    if stop := _foreign(record, seen):
+        return stop
+    if record.direction == "forward" and (stop := _claim_gone(record, seen)):
+        return stop
+    if move := _not_retained(seen) or _quiet(seen):
+        return move
+    if record.variant == "re_claim":
+        # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
+        if seen.claim is None:
+            return CreateClaim(record.target_side)
+        if seen.claim.terminating:
+            return _going(record, seen.claim)
+    volume = next(volume for volume in others if not volume.terminating)
+    return DeleteVolume(volume.name, volume.uid, volume.version)
+
+
+def _release(record: Record, seen: Seen) -> Move:
+    leaving = [volume for volume in seen.volumes if volume.terminating]
+    if not leaving:
+        return _advance(record) if not _others(record, seen) else Save(record.at("delete_volume"))
+    if move := _not_retained(seen) or _quiet(seen):
+        return move
+    volume = leaving[0]
+    others = [name for name in volume.finalizers if name != facts.PROTECTION]
+    known = [
+        name
+        for name in others
+        if name in (facts.PROVISIONER, facts.IN_TREE_CONTROLLER) or name.startswith(facts.ATTACHER)
+    ]
+    if len(known) < len(others):
+        return Stop(
+            "unknown_finalizer",
+            f"PersistentVolume {volume.name} is kept by {', '.join(name for name in others if name not in known)}",
+            f"no finalizer but {facts.PROTECTION} and those of attacher and provisioner",
+            f"Find out who set it and what it waits for. {AGAIN}",
+        )
+    if known:
+        return Wait(
+            f"PersistentVolume {volume.name} is let go of: {', '.join(known)}", "Look at the driver's controller."
+        )
+    if volume.phase != "Bound":
+        return Wait(f"PersistentVolume {volume.name} goes", "Look at kube-controller-manager.")
+    return DropProtection(volume.name, volume.uid, volume.version)
+
+
+def _forget(record: Record, seen: Seen) -> Move:
+    if not record.forgets or record.direction == "undo" or _target(record, seen) is not None:
+        return _advance(record)
+    if seen.syncer:
+        return Wait(f"the driver's syncer works: {seen.syncer}", "Repair it.", then_undo=True)
+    if seen.registered:
+        what = f"the driver's syncer takes {record.old.handle} out of its register (CnsVSphereVolumeMigration)"
+        return Wait(what, "Look at the log of the syncer.", then_undo=True)
+    return _advance(record)
+
+
+def _create_volume(record: Record, seen: Seen) -> Move:
+    target = _target(record, seen)
+    if target is None:
+        # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
+        if stop := _foreign_volume_only(record, seen):
+            return stop
+        if _others(record, seen):
+            return Save(record.at("delete_volume"))
+        return CreateVolume(record.target_side, record.claim_uid if record.variant == "in_place" else "")
+    if _others(record, seen):
+        return Save(record.at("delete_volume"))
+    if record.variant == "re_claim":
+        return _offered(record, seen, target)
+    if gone := _foreign(record, seen) or _claim_gone(record, seen):
+        return gone
+    if not _bound(seen.claim, target):
+        return Wait(
+            f"Kubernetes binds PersistentVolume {target.name} and its claim", "Look at kube-controller-manager."
+        )
+    return _not_retained(seen) or _advance(record)
+
+
+def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
+    if stop := _foreign(record, replace(seen, claim=None)):
+        return stop
+    if seen.twins:
+        return Stop(
+            "same_handle",
+            f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} has the handle of {record.target.name} too",
+            "no other volume with it",
+            f"Delete that one, with policy Retain. {AGAIN}",
+        )
+    return None
+
+
+def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
+    """The target waits for its claim, or names the one that waits for it, which may be Lost."""
+    claim = seen.claim
+    waiting = claim.uid if claim is not None and claim.volume == target.name else ""
+    if target.claim_uid != waiting:
+        return Reserve(target.name, target.uid, target.version, waiting)
+    if not waiting and target.phase != "Available":
+        # Only one that the volume controller knows is found for a claim that names none.
+        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Look at kube-controller-manager.")
+    return _not_retained(seen) or _advance(record)
+
+
+def _delete_claim(record: Record, seen: Seen) -> Move:
+    """The claim of the volume that is gone. Whoever makes one of its name from now on gets the disk that waits for it."""
+    if stop := _foreign(record, seen):
+        return stop
+    claim, target = seen.claim, _target(record, seen)
+    if target is None or _others(record, seen):
+        return Save(record.at("create_volume"))
+    if claim is None or claim.volume == target.name:
+        return _advance(record)
+    if target.claim_uid or target.phase != "Available":
+        return Save(record.at("create_volume"))
+    if first := _not_retained(seen) or _quiet(seen):
+        return first
+    if claim.terminating or claim.held:
+        return _going(record, claim)
+    return DeleteClaim(claim.uid, claim.version)
+
+
+def _going(record: Record, claim: ClaimSeen) -> Move:
+    """What lets a claim go that is to."""
+    if claim.held:
+        return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
+
+
+def _create_claim(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen):
+        return stop
+    claim, target = seen.claim, _target(record, seen)
+    if target is None:
+        return _volume_gone(record)
+    if claim is None:
+        if target.claim_uid:
+            return Reserve(target.name, target.uid, target.version, "")
+        return CreateClaim(record.target_side)
+    if gone := _claim_gone(record, seen):
+        return gone
+    if claim.volume != target.name:
+        return Save(record.at("delete_claim"))
+    if not _bound(claim, target):
+        return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Look at kube-controller-manager.")
+    return _advance(record)
+
+
+def _canary(record: Record, seen: Seen) -> Move:
+    if record.direction == "undo":
+        return _advance(record)
+    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+        return stop
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
+    if move := _not_retained(seen) or (_helper(seen) if seen.helper else _quiet(seen)):
+        return move
+    if not seen.helper:
+        return StartHelper()
+    if seen.helper_path:
+        return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Look at the node.")
+    return ReadData(compare=True)
+
+
+def _restore(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+        return stop
+    if seen.helper:
+        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Look at its node.")
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
+    had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
+    for workload in seen.workloads:
+        wanted = had[(workload.kind, workload.namespace, workload.name)]
+        if workload.uid and not workload.replicas and wanted:
+            return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, wanted)
+    late = [
+        f"{workload.kind} {workload.namespace}/{workload.name} ({workload.ready} of {workload.replicas})"
+        for workload in seen.workloads
+        if workload.uid and workload.ready < workload.replicas
+    ]
+    if late:
+        return Wait(f"all pods run on Windows: {'; '.join(late)}", "Look at their events.")
+    return _advance(record)
+
+
+def _finish(record: Record, seen: Seen) -> Move:
+    """Give the policy back. The claim is held meanwhile, so that one who deletes it just now does not lose the disk."""
+    if record.policy == "Retain":
+        return _advance(record)
+    stop = _foreign(record, seen) or _claim_gone(record, seen)
+    target, claim = _target(record, seen), seen.claim
+    if stop is not None or target is None or claim is None or not _exchanged(record, seen):
+        if claim is not None and claim.lock == record.lock and claim.held:
+            return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
+        return stop or _volume_gone(record)
+    if target.policy == record.policy and (record.direction == "undo" or target.by == record.new.driver):
+        return _advance(record)
+    if record.direction == "forward" and not seen.rested:
+        return Done(until="the policy stays Retain for the time that was asked for")
+    if not claim.held:
+        return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
+    if record.direction == "forward" and target.by != record.new.driver:
+        return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
+    return SetPolicy(target.name, target.uid, target.version, record.policy)
+
+
+def _unlock(record: Record, seen: Seen) -> Move:
+    claim = seen.claim
+    if claim is None or claim.lock != record.lock:
+        return _advance(record)
+    if claim.terminating and claim.held:
+        # It was deleted while the policy came back: nobody has promised its deleter that the disk is kept, and yet.
+        return _not_retained(seen) or Mark(claim.uid, claim.version, "", 0, hold=False)
+    return Mark(claim.uid, claim.version, "", 0, hold=False)
+
+
+def _done(_record: Record, _seen: Seen) -> Move:
+    return Done()
+
+
+_STEPS: dict[Step, Callable[[Record, Seen], Move]] = {
+    "lock": _lock,
+    "rehearse": _rehearse,
+    "retain": _retain,
+    "quiesce": _quiesce,
+    "baseline": _baseline,
+    "delete_volume": _delete_volume,
+    "release": _release,
+    "forget": _forget,
+    "create_volume": _create_volume,
+    "delete_claim": _delete_claim,
+    "create_claim": _create_claim,
+    "canary": _canary,
+    "restore": _restore,
+    "finish": _finish,
+    "unlock": _unlock,
+    "done": _done,
+}

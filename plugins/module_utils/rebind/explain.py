@@ -1,0 +1,61 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a conversion and how it stands, in words. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Step
+
+
+def steps(record: Record) -> list[dict[str, str]]:
+    """What is still to come, in order."""
+    table = record.steps
+    left = table[table.index(record.step) :]
+    return [{"step": step, "description": text} for step in left if (text := _text(record, step))]
+
+
+def _text(record: Record, step: Step) -> str:
+    claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+    target = record.target
+    source = record.old if record.direction == "forward" else record.new
+    back = record.direction == "undo"
+    workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
+    known: dict[Step, str] = {
+        "lock": f"lock {claim}",
+        "rehearse": "let the server check both volumes under scratch names, nothing is stored",
+        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
+        "quiesce": f"scale to 0: {workloads}; wait until nobody has the volume, on any node",
+        "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",
+        "delete_claim": f"delete {claim}, whose volume is gone; from now on PersistentVolume {target.name} waits for a claim of that name",
+        "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
+        "release": "wait until attacher and provisioner let go of it, then take kubernetes.io/pv-protection off",
+        "forget": "wait until the driver's syncer has taken the disk out of its register"
+        if record.forgets and not back
+        else "",
+        "create_volume": f"create PersistentVolume {target.name} "
+        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as it was (Retain)")
+        + (f", bound to {claim}" if record.variant == "in_place" else f", offered to a claim named {record.claim}"),
+        "create_claim": f"create {claim} again, for PersistentVolume {target.name}",
+        "canary": "" if back else "attach it through the new handle to a helper pod, read all data, compare",
+        "restore": f"scale back: {workloads}; wait until all pods run on Windows",
+        "finish": f"set the policy back to {record.policy}" if record.policy != "Retain" else "",
+        "unlock": f"unlock {claim}",
+        "done": "",
+    }
+    return known[step]
+
+
+def stopped(record: Record, stop: Stop) -> str:
+    """For whoever has to act: what was found, and where everything is."""
+    return f"{stop.found}; expected {stop.expected}. {stop.remedy} {standing(record)}"
+
+
+def standing(record: Record) -> str:
+    """Where a run stopped, and with what it goes on."""
+    volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
+    return (
+        f"Run {record.run} stands at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
+        f"({record.old.handle}) was not touched. Run again to go on, or with undo to go back."
+    )

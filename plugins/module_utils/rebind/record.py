@@ -1,0 +1,177 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of one volume's conversion: written before the first change, and all that a later run needs. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
+
+SCHEMA = 1
+
+Variant = Literal["in_place", "re_claim"]
+Direction = Literal["forward", "undo"]
+Side = Literal["old", "new"]
+Step = Literal[
+    "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
+    "delete_claim", "create_claim", "canary", "restore", "finish", "unlock", "done",
+]  # fmt: skip
+STEPS: tuple[Step, ...] = get_args(Step)
+# In place the claim is never deleted. In the other variant it goes only when its volume is gone and the new one waits for
+# the next claim of that name: so no volume is ever Released, which is the state in which a policy Delete takes effect.
+_OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
+
+
+class BadRecord(ValueError):
+    """What was read is no record, or none of this release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One side of the exchange. uid: as it was recorded, empty until the object was seen."""
+
+    name: str
+    uid: str
+    driver: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment or StatefulSet that uses the claim, and the replicas it had."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One conversion.
+
+    run: its name, the same for every record of a claim. key: what tells it from another one, begun by somebody who keeps his
+    records elsewhere. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
+    deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
+    term: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
+    nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
+    and "new", the two volumes as they are created, and "claim". sequence: grows with every save. times: of each step.
+    """
+
+    run: str
+    key: str
+    variant: Variant
+    namespace: str
+    claim: str
+    claim_uid: str
+    old: Volume
+    new: Volume
+    policy: str
+    attaches: bool
+    forgets: bool
+    workloads: tuple[Workload, ...]
+    direction: Direction = "forward"
+    step: Step = "lock"
+    term: int = 1
+    baseline: str = ""
+    why_undone: str = ""
+    sequence: int = field(default=0, compare=False)
+    times: Mapping[str, str] = field(default_factory=dict, compare=False)
+    objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def lock(self) -> str:
+        """By what the claim names it."""
+        return f"{self.run}.{self.key}"
+
+    @property
+    def target(self) -> Volume:
+        """The volume that is to be there in the end."""
+        return self.new if self.direction == "forward" else self.old
+
+    @property
+    def target_side(self) -> Side:
+        """Which of the two that is."""
+        return "new" if self.direction == "forward" else "old"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The table of this variant."""
+        return tuple(step for step in STEPS if self.variant == "re_claim" or step not in _OF_CLAIMS)
+
+    def following(self) -> Record:
+        """At the next step of the table."""
+        steps = self.steps
+        return replace(self, step=steps[steps.index(self.step) + 1])
+
+    def at(self, step: Step) -> Record:
+        """At that step."""
+        return replace(self, step=step)
+
+    def reached(self, step: Step) -> bool:
+        """Whether that step is under way or over."""
+        return STEPS.index(self.step) >= STEPS.index(step)
+
+    def undone(self, why: str) -> Record:
+        """On the way back: from here on the old volume is the target, and the first step makes sure of Retain.
+
+        Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
+        is nothing to go back from.
+        """
+        return replace(self, direction="undo", step="unlock" if self.step == "lock" else "retain", why_undone=why)
+
+    def taken_over(self) -> Record:
+        """As a run goes on with it that did not begin it."""
+        return replace(self, term=self.term + 1)
+
+    def saved(self, when: str) -> Record:
+        """As it is to be written: one save later, with the time at which its step was first written."""
+        return replace(self, sequence=self.sequence + 1, times={f"{self.direction}:{self.step}": when, **self.times})
+
+    def as_json(self) -> str:
+        """To be stored."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, indent=1, ensure_ascii=False)
+
+
+def from_json(text: str) -> Record:
+    """Read a stored record.
+
+    Raises BadRecord naming what is wrong with it.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadRecord(f"it is no JSON ({error})") from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise BadRecord("it has no schema version")
+    if found["schema"] != SCHEMA:
+        raise BadRecord(f"its schema version is {found['schema']}, and this release reads {SCHEMA}")
+    try:
+        return _read({name: value for name, value in found.items() if name != "schema"})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadRecord(f"it lacks or has too much: {error}") from error
+
+
+def _read(found: dict[str, Any]) -> Record:
+    for name, words in (("variant", Variant), ("direction", Direction), ("step", Step)):
+        if found.get(name) not in get_args(words):
+            raise BadRecord(f"its {name} is {found.get(name)!r}; expected one of {', '.join(get_args(words))}")
+    found["old"], found["new"] = Volume(**found["old"]), Volume(**found["new"])
+    found["workloads"] = tuple(Workload(**one) for one in found["workloads"])
+    for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
+        if not isinstance(found.get(name), str) or not found[name]:
+            raise BadRecord(f"its {name} is {found.get(name)!r}; expected a text")
+    return Record(**found)
+
+
+def newest(records: Mapping[str, Record]) -> Record:
+    """The one that was written last, of copies by place. Raises BadRecord when they are not of one conversion."""
+    runs = {record.run for record in records.values()}
+    if len(runs) != 1:
+        found = ", ".join(f"{place} is of run {record.run}" for place, record in sorted(records.items()))
+        raise BadRecord(f"the copies are of different runs: {found}; give the one that is meant")
+    return max(records.values(), key=lambda record: record.sequence)

@@ -1,0 +1,87 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is seen of a conversion before each of its moves. Facts only; decide.py judges them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# What keeps a volume object: Kubernetes' own protection, and those that go by themselves once their owner has let go.
+PROTECTION = "kubernetes.io/pv-protection"
+PROVISIONER = "external-provisioner.volume.kubernetes.io/finalizer"
+IN_TREE_CONTROLLER = "kubernetes.io/pv-controller"
+ATTACHER = "external-attacher/"
+
+Whose = Literal["old", "new", "foreign"]
+Helper = Literal["", "starting", "running", "stopping", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeen:
+    """A PersistentVolume under one of the two names.
+
+    version: its resourceVersion. whose: which side of the exchange it is, "foreign" when neither. claim_uid: of its
+    claimRef. by: its annotation provisioned-by.
+    """
+
+    name: str
+    uid: str
+    version: str
+    whose: Whose
+    policy: str
+    phase: str
+    terminating: bool
+    finalizers: tuple[str, ...]
+    claim_uid: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSeen:
+    """The claim. lock, term: the run that its annotation names, and its term. held: our own finalizer is on it."""
+
+    uid: str
+    version: str
+    phase: str
+    volume: str
+    terminating: bool
+    lock: str
+    term: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSeen:
+    """A workload of the record. uid empty: it is gone. ready: replicas that run on Windows nodes and are Ready."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    replicas: int
+    ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look.
+
+    uses: who holds the claim or has either handle attached, without our helper pod. twins: other volumes with one of the
+    handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty
+    when it is. registered: the driver's register still names the old volume. syncer: why the one who takes it out is not
+    at work, empty when he is. rested: the time is over for which the policy stays Retain after success.
+    """
+
+    volumes: tuple[VolumeSeen, ...]
+    claim: ClaimSeen | None
+    workloads: tuple[WorkloadSeen, ...]
+    uses: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()
+    helper: Helper = ""
+    helper_path: str = ""
+    registered: bool = False
+    syncer: str = ""
+    rested: bool = True

@@ -1,0 +1,395 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: volume_rebind
+short_description: Convert in-tree volumes to native CSI ones on the same disk, or undo that
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - A migrated in-tree volume works, and nothing has to be done with it. This module is for who wants a native CSI volume
+    nevertheless, for snapshots for example. The disk stays where it is; only the objects that describe it are exchanged.
+  - With O(variant=in_place) the claim is never deleted. Its PersistentVolume is replaced, under the same name, by one with
+    the CSI source. With O(variant=re_claim) the claim is made anew, with another StorageClass or volume name.
+  - The workload is scaled to 0 meanwhile. All data is read before and, through the new volume, after; when it differs, the
+    workload is not started.
+  - Before the first change a record is written to two places, and before each step to both again. A run that was killed
+    anywhere goes on when it is run again, from either copy, or goes back with O(state=undone).
+  - Every deletion and every change is bound to the object and the version that was seen. Nothing is deleted whose policy is
+    not C(Retain). What is not as expected stops the run, with the disk untouched.
+  - A volume is refused when anything speaks against it; see the findings C(CSI-B01) and following.
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+attributes:
+  check_mode:
+    description: Can run in check mode; it looks at everything, changes nothing and returns the steps.
+    support: full
+  diff_mode:
+    description: Will not return details about what has changed; RV(results[].actions) tells it.
+    support: none
+options:
+  claims:
+    description: Claims by name, as V(namespace/name). Nothing is converted that was not named.
+    type: list
+    elements: str
+    required: true
+  state:
+    description:
+      - V(converted) converts, or goes on with a conversion that was begun.
+      - V(undone) goes back. That is possible until the conversion is done, which is when the policy was given back.
+    type: str
+    choices: [converted, undone]
+    default: converted
+  variant:
+    description: How; a conversion that was begun goes on as it began.
+    type: str
+    choices: [in_place, re_claim]
+    default: in_place
+  storage_class:
+    description: For O(variant=re_claim), the StorageClass of the new claim. Without it the old one's.
+    type: str
+    default: ''
+  volume_name:
+    description:
+      - For O(variant=re_claim) and a single claim, the name of the new PersistentVolume. Without it the old name with
+        C(-csi).
+    type: str
+    default: ''
+  volume_handle:
+    description: For a single claim, the handle of the new volume, where the cluster does not tell it (Google Cloud).
+    type: str
+    default: ''
+  project:
+    description: Project of the disks in Google Cloud, part of their handles.
+    type: str
+    default: ''
+  allow_managed:
+    description:
+      - Convert although Argo CD, Flux, Helm or an operator keeps claim, volume or workload. Pause it first, or it puts
+        replicas and objects back; a run that meets that three times stops.
+    type: bool
+    default: false
+  record_namespace:
+    description: Existing namespace for the records, not the one of a claim.
+    type: str
+    default: kubewin
+  second_record_namespace:
+    description: Another existing namespace for the second copy of each record. This or O(record_dir) has to be given.
+    type: str
+    default: ''
+  record_dir:
+    description:
+      - Directory for the second copy, on the machine where the module runs. Only one that outlives the run counts, so none is
+        assumed.
+    type: path
+  retain_for:
+    description:
+      - Seconds for which the policy stays V(Retain) after success. Run again after that to give it back; until then the
+        conversion can be undone.
+    type: int
+    default: 86400
+  compare:
+    description:
+      - V(content) reads all data twice and compares names, sizes and content.
+      - V(none) proves that the new volume attaches and mounts, and compares nothing.
+    type: str
+    choices: [content, none]
+    default: content
+  compare_limit:
+    description: Most MiB that may be read of a volume. A larger one is refused before anything is deleted.
+    type: int
+    default: 1024
+  image:
+    description:
+      - Image of the helper pod; it has to hold C(cmd), C(ping) and C(tar) and to fit the nodes' build of Windows. Without it
+        C(mcr.microsoft.com/windows/nanoserver) with the tag of the node's build.
+    type: str
+    default: ''
+  tolerations:
+    description: Tolerations of the helper pod besides those for taints that only say Windows.
+    type: list
+    elements: dict
+    default: []
+  parallel:
+    description: Workloads at once. Each has one volume at a time.
+    type: int
+    default: 4
+  step_timeout:
+    description: Seconds that one wait may take, such as detaching, or that reading the data may take.
+    type: int
+    default: 600
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file, and the run stops when it disappears.
+    type: path
+seealso:
+  - name: Converting volumes
+    description: The guide, with both tables of steps.
+    link: https://github.com/kubewin/kubewin.csi/blob/main/docs/docsite/rst/guide_rebind.rst
+"""
+
+EXAMPLES = r"""
+- name: See what would be done
+  kubewin.csi.volume_rebind:
+    claims: [shop/data-db-0]
+    record_dir: /srv/kubewin/records
+  check_mode: true
+
+- name: Convert two volumes, and keep the policy Retain for a day
+  kubewin.csi.volume_rebind:
+    claims: [shop/data-db-0, shop/uploads]
+    record_dir: /srv/kubewin/records
+
+- name: Go back
+  kubewin.csi.volume_rebind:
+    claims: [shop/data-db-0]
+    state: undone
+    record_dir: /srv/kubewin/records
+"""
+
+RETURN = r"""
+results:
+  description: How each claim stands.
+  returned: always, once they were looked at
+  type: list
+  elements: dict
+  contains:
+    claim:
+      description: The claim.
+      type: str
+      sample: shop/data-db-0
+    status:
+      description:
+        - C(converted), C(undone), or C(resting) when only the policy is left to be given back.
+        - C(native) when it was a native volume before, C(nothing) when there is nothing to undo.
+        - C(refused), C(failed), C(not_run) when another one failed before, or C(to_do) in check mode.
+      type: str
+    run:
+      description: Name of the run, which its record, lock and helper pod carry.
+      type: str
+    variant:
+      description: How it is converted.
+      type: str
+    direction:
+      description: C(forward) or C(undo).
+      type: str
+    step:
+      description: The step at which it stands.
+      type: str
+    volume:
+      description: The PersistentVolume that is to be there in the end.
+      type: str
+    handle:
+      description: Its handle.
+      type: str
+    findings:
+      description: What is in the way (severity C(blocker)) or worth knowing.
+      type: list
+      elements: dict
+    plan:
+      description: Steps that were to come when it was looked at.
+      type: list
+      elements: dict
+    actions:
+      description: What this run changed.
+      type: list
+      elements: str
+    msg:
+      description: Why it stopped, was undone, or rests.
+      type: str
+    reason:
+      description: The same as a word that does not change.
+      type: str
+reason:
+  description:
+    - Why the task failed, as a word that does not change. One of V(refused), V(claim_gone), V(claim_changed),
+      V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(not_quiet), V(data_differs),
+      V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
+      V(record_unwritable), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(interrupted), V(conflict), V(invalid), V(exec_failed), V(api_error).
+  returned: failure
+  type: str
+  sample: refused
+"""
+
+import signal
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "claims": {"type": "list", "elements": "str", "required": True},
+    "state": {"type": "str", "choices": ["converted", "undone"], "default": "converted"},
+    "variant": {"type": "str", "choices": ["in_place", "re_claim"], "default": "in_place"},
+    "storage_class": {"type": "str", "default": ""},
+    "volume_name": {"type": "str", "default": ""},
+    "volume_handle": {"type": "str", "default": ""},
+    "project": {"type": "str", "default": ""},
+    "allow_managed": {"type": "bool", "default": False},
+    "record_namespace": {"type": "str", "default": "kubewin"},
+    "second_record_namespace": {"type": "str", "default": ""},
+    "record_dir": {"type": "path"},
+    "retain_for": {"type": "int", "default": 86400},
+    "compare": {"type": "str", "choices": ["content", "none"], "default": "content"},
+    "compare_limit": {"type": "int", "default": 1024},
+    "image": {"type": "str", "default": ""},
+    "tolerations": {"type": "list", "elements": "dict", "default": []},
+    "parallel": {"type": "int", "default": 4},
+    "step_timeout": {"type": "int", "default": 600},
+    "progress_file": {"type": "path"},
+}
+
+
+class Unusable(Exception):
+    """The task cannot be done as it was asked for."""
+
+
+def order(params: dict[str, Any]) -> Order:
+    """The options, checked as far as they can be without a cluster."""
+    names = list(dict.fromkeys(params["claims"]))
+    if not names:
+        raise Unusable("claims is empty; nothing is converted that was not named. Name claims as namespace/name.")
+    for name in names:
+        namespace, dummy, claim = name.partition("/")
+        if not namespace or not claim or "/" in claim:
+            raise Unusable(f"claims has {name!r}; expected namespace/name, for example shop/data-db-0.")
+    for name in ("volume_name", "volume_handle"):
+        if params[name] and len(names) > 1:
+            raise Unusable(f"{name} is for one claim, and {len(names)} were named; convert that one by itself.")
+    for name in ("storage_class", "volume_name"):
+        if params[name] and params["variant"] == "in_place":
+            raise Unusable(
+                f"{name} is {params[name]!r}, and the claim stays as it is; set variant to re_claim for that."
+            )
+    for name, least in (("retain_for", 0), ("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
+        if params[name] < least:
+            raise Unusable(f"{name} is {params[name]}; at least {least} is expected.")
+    namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
+    if len(namespaces) + bool(params["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
+        raise Unusable(
+            "a record has to be kept in two places. Expected record_dir, a directory that outlives this run, or "
+            f"second_record_namespace, another namespace than {params['record_namespace'] or 'none'}."
+        )
+    own = [name for name in names if name.partition("/")[0] in namespaces]
+    if own:
+        raise Unusable(
+            f"the record of {', '.join(own)} would go with its own namespace; give another record_namespace."
+        )
+    wishes = tuple(
+        Wishes(
+            namespace=name.partition("/")[0],
+            claim=name.partition("/")[2],
+            variant=params["variant"],
+            storage_class=params["storage_class"],
+            volume_name=params["volume_name"],
+            managed=params["allow_managed"],
+            project=params["project"],
+            handle=params["volume_handle"],
+        )
+        for name in names
+    )
+    limits = Limits(
+        step=float(params["step_timeout"]),
+        compare=params["compare_limit"] << 20 if params["compare"] == "content" else 0,
+        image=params["image"],
+        tolerations=tuple(params["tolerations"]),
+    )
+    # A request is repeated for api_timeout; whoever takes over must come later than that.
+    lease = params["api_timeout"] + 60
+    undo = params["state"] == "undone"
+    return Order(wishes, undo, limits, params["retain_for"], params["parallel"], lease)
+
+
+def places(client: Client, params: dict[str, Any]) -> list[Place]:
+    """Where records are kept."""
+    found: list[Place] = [Folder(params["record_dir"])] if params["record_dir"] else []
+    for name in (params["record_namespace"], params["second_record_namespace"]):
+        if name:
+            found.append(Space(client, name))
+    return found
+
+
+def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
+    """What would fail half way: a namespace that is not there, or a permission."""
+    namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
+    for name in namespaces:
+        if client.get(kinds.NAMESPACE, name) is None:
+            raise Unusable(
+                f"Namespace {name}, where records are to be kept, does not exist: kubectl create namespace {name}"
+            )
+
+    def allowed(need: Need) -> bool:
+        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+
+    of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
+    lacking = missing(needs(of_claims, namespaces, asked.wishes[0].variant), allowed)
+    if lacking:
+        raise ClusterError(
+            "this account may not do everything that a conversion needs; nothing was changed. Add these rules to a role of "
+            "the account, or bind kubewin-csi-rebind of roles/csi_driver/files/kubewin-rbac.yaml to it: "
+            f"{'; '.join(lacking)}",
+            "forbidden",
+            403,
+        )
+
+
+def main() -> None:
+    """Look at all claims, refuse, convert."""
+    ansible = module(ARGUMENT_SPEC)
+    params = ansible.params
+    told: dict[str, Any] = {}
+    try:
+        asked = order(params)
+        client = connect(ansible)
+        refuse(client, asked, params)
+        Records(places(client, params))
+        runs = Runs(
+            client, asked, lambda: places(client, params), params["record_namespace"], teller(params["progress_file"])
+        )
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: runs.stop())
+        when_left_alone(params["progress_file"], runs.stop)
+        results = runs.prepare()
+        for warning in runs.warnings:
+            ansible.warn(warning)
+        told["results"] = [result.as_dict() for result in results]
+        refused = [result for result in results if result.status == "refused"]
+        if refused:
+            ansible.fail_json(msg=_refusal(refused), reason="refused", **told)
+        if ansible.check_mode:
+            ansible.exit_json(changed=any(result.status == "to_do" for result in results), **told)
+        runs.run(results)
+    except Unusable as error:
+        ansible.fail_json(msg=str(error), reason="configuration", **told)
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason, **told)
+    told["results"] = [result.as_dict() for result in results]
+    failed = [result for result in results if result.status == "failed"]
+    changed = any(result.actions for result in results)
+    if failed:
+        text = "\n".join(f"{result.claim}: {result.message}" for result in failed)
+        ansible.fail_json(msg=text, reason=failed[0].reason, changed=changed, **told)
+    ansible.exit_json(changed=changed, **told)
+
+
+def _refusal(refused: list[Result]) -> str:
+    lines = [finding.line() for result in refused for finding in result.findings if finding.severity == "blocker"]
+    return "\n".join(["Nothing was changed. In the way:", *lines])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,453 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In-tree volumes with workloads on them, conversions in processes of their own, and deaths of these at chosen requests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import STEPS, Variant
+from integration.kube import connect
+from lab.cluster import in_tree
+from lab.cluster.api import ApiError, Object
+from lab.handle import Lab, eventually
+
+NAMESPACE = "shop"
+CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+CLASS = "thin"
+RECORDS = "kubewin"
+KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
+FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One workload with one in-tree volume."""
+
+    name: str
+    kind: str = "vsphere"
+    policy: str = "Delete"
+    stateful: bool = True
+
+    @property
+    def claim(self) -> str:
+        return f"data-{self.name}-0"
+
+    @property
+    def volume(self) -> str:
+        return f"pvc-{self.name}"
+
+    @property
+    def workload(self) -> str:
+        return f"/apis/apps/v1/namespaces/{NAMESPACE}/{'statefulsets' if self.stateful else 'deployments'}/{self.name}"
+
+    def source(self) -> Object:
+        """The in-tree part of the volume's spec."""
+        sources: dict[str, Object] = {
+            "vsphere": {"vsphereVolume": {"volumePath": f"[datastore1] kubevols/{self.volume}.vmdk", "fsType": "ntfs"}},
+            "aws_ebs": {"awsElasticBlockStore": {"volumeID": f"aws://zone-a/vol-{self._hex}", "fsType": "ntfs"}},
+            "azure_disk": {
+                "azureDisk": {
+                    "diskName": self.volume,
+                    "diskURI": f"/subscriptions/lab/resourceGroups/lab/providers/Microsoft.Compute/disks/{self.volume}",
+                    "kind": "Managed",
+                    "cachingMode": "ReadOnly",
+                    "fsType": "ntfs",
+                }
+            },
+            "azure_file": {
+                "azureFile": {
+                    "secretName": "azure-storage-account-lab-secret",
+                    "secretNamespace": NAMESPACE,
+                    "shareName": self.volume,
+                }
+            },
+            "gce_pd": {"gcePersistentDisk": {"pdName": self.volume, "fsType": "ntfs"}},
+        }
+        return sources[self.kind]
+
+    def disk(self, lab: Lab) -> Path:
+        """The directory behind the volume, whichever object describes it."""
+        return disk(
+            lab, {"metadata": {"name": self.volume}, "spec": {"claimRef": {"namespace": NAMESPACE}, **self.source()}}
+        )
+
+    @property
+    def _hex(self) -> str:
+        return self.name.encode().hex()[:17]
+
+
+def prepare(lab: Lab) -> None:
+    """The namespace, the class, and nodes that are past the migration of every plugin."""
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": CLASS}}
+    lab.api.ensure("/apis/storage.k8s.io/v1/storageclasses", {**body, "provisioner": "kubernetes.io/vsphere-volume"})
+    eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
+
+
+def plant(lab: Lab, story: Story) -> None:
+    """An in-tree volume with data, its claim, and a workload that uses it; returns when that runs."""
+    driver = DRIVERS[story.kind]
+    volume: Object = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": story.volume,
+            "labels": {
+                "app": story.name,
+                **({"topology.kubernetes.io/zone": "zone-a"} if story.kind == "gce_pd" else {"tier": "data"}),
+            },
+            "annotations": {"pv.kubernetes.io/provisioned-by": driver.in_tree},
+        },
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": story.policy,
+            "storageClassName": CLASS,
+            "claimRef": {"namespace": NAMESPACE, "name": story.claim},
+            **story.source(),
+        },
+    }
+    folder = story.disk(lab)
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    lab.api.post(VOLUMES, volume)
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": story.claim, "labels": {"app": story.name}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": CLASS,
+            "volumeName": story.volume,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    lab.api.post(CLAIMS, claim)
+    lab.api.post(story.workload.rpartition("/")[0], _workload(story))
+    runs(lab, story)
+    if story.policy == "Delete":
+        held = "external-provisioner.volume.kubernetes.io/finalizer"
+        eventually(lambda: held in lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"], "the finalizer")
+
+
+def _workload(story: Story) -> Object:
+    labels = {"app": story.name}
+    pod: Object = {
+        "os": {"name": "windows"},
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 1,
+        "containers": [
+            {
+                "name": "app",
+                "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+                "volumeMounts": [{"name": "data", "mountPath": "C:\\data"}],
+            }
+        ],
+    }
+    spec: Object = {"replicas": 1, "selector": {"matchLabels": labels}}
+    if story.stateful:
+        template = {"accessModes": ["ReadWriteOnce"], "storageClassName": CLASS}
+        size = {"resources": {"requests": {"storage": "1Gi"}}}
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": {**template, **size}}]
+    else:
+        pod["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": story.claim}}]
+    spec["template"] = {"metadata": {"labels": labels}, "spec": pod}
+    kind = "StatefulSet" if story.stateful else "Deployment"
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": story.name}, "spec": spec}
+
+
+def runs(lab: Lab, story: Story) -> None:
+    def ready() -> bool:
+        return bool((lab.api.get(story.workload).get("status") or {}).get("readyReplicas"))
+
+    eventually(ready, f"{story.name} runs")
+
+
+def disk(lab: Lab, volume: Object) -> Path:
+    """The directory behind a volume."""
+    found = in_tree.served_by(volume)
+    assert found is not None
+    return lab.state.paths.volumes / found[0] / in_tree.disk(*found).replace("/", "%2F").replace("#", "%23")
+
+
+def remove(lab: Lab, story: Story) -> None:
+    """Take everything of a story away, also half of it."""
+    lab.api.gone(story.workload)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    eventually(lambda: not lab.api.items(f"{pods}?labelSelector=app={story.name}"), "its pods are gone")
+    for path in (f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+        lab.api.gone(path)
+        # Volumes that are kept, and what a stopped run has left on them, go like this.
+        with contextlib.suppress(ApiError):
+            lab.api.patch(path, {"metadata": {"finalizers": None}})
+        eventually(partial(_absent, lab, path), f"{path} is gone")
+
+
+def _absent(lab: Lab, path: str) -> bool:
+    return not lab.api.ok(path)
+
+
+# Conversions
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a story's volume is converted. folder: of the records, besides those in the namespace `records`."""
+
+    story: Story
+    folder: Path
+    kubeconfig: str
+    records: str = RECORDS
+    variant: Variant = "in_place"
+    undo: bool = False
+    step: float = 30
+    project: str = "lab"
+    managed: bool = False
+    retain_for: int = 0
+    storage_class: str = ""
+
+
+class AtOnce:
+    """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
+
+    def __init__(
+        self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int, seconds: float = 300
+    ) -> None:
+        self._left, self._tell, self._folder, self._width = list(names), tell, folder, width
+        self._seconds = seconds
+        self._running: dict[int, str] = {}
+        self._codes: dict[str, int] = {}
+
+    def result(self, name: str) -> None:
+        """Wait until that one has ended, and print what it said. AssertionError when it failed."""
+        ends = time.monotonic() + self._seconds
+        while name not in self._codes:
+            assert time.monotonic() < ends, f"{name} did not end; now there are {sorted(self._running.values())}"
+            while self._left and len(self._running) < self._width:
+                self._start(self._left.pop(0))
+            for pid in list(self._running):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    self._codes[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
+            time.sleep(0.05)
+        said = (self._folder / name).read_text(encoding="utf-8")
+        print(said, end="")
+        assert self._codes[name] == 0, said[-3000:]
+
+    def end(self) -> None:
+        """Nobody waits for the others any more."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+    def _start(self, name: str) -> None:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid:
+            self._running[pid] = name
+            return
+        code = 1
+        try:
+            descriptor = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(descriptor, 1)
+            os.dup2(descriptor, 2)
+            # What captures the output of tests has put its own files there.
+            sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115  # until the process ends
+            sys.stderr = sys.stdout
+            self._tell(name)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+
+
+class Deadly:
+    """A client's requests, each of which may be the last thing that this process does."""
+
+    def __init__(self, inner: Any, meet: Callable[[int, str, str], None]) -> None:
+        self._inner, self._meet = inner, meet
+        self._count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        self._count += 1
+        number, what = self._count, f"{method} {place(path)}"
+        self._meet(number, what, "before")
+        answer = self._inner.request(method, path, body=body, **params)
+        self._meet(number, what, "answered")
+        return answer
+
+
+def place(path: str) -> str:
+    """A request's path without names that differ from story to story."""
+    return re.sub(r"(shop|kubewin|kube-system|vmware-system-csi)/([a-z]+)/[^/?]+", r"\1/\2/*", path)
+
+
+def convert(
+    conversion: Conversion,
+    meet: Callable[[int, str, str], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> dict[str, Any]:
+    """Run one in this process; answers with its result. meanwhile: done when everything was looked at, before the first change."""
+    client = connect(conversion.kubeconfig)
+    if meet is not None:
+        client._dynamic = Deadly(client._dynamic, meet)
+    wishes = Wishes(
+        namespace=NAMESPACE, claim=conversion.story.claim, variant=conversion.variant, project=conversion.project,
+        managed=conversion.managed, storage_class=conversion.storage_class,
+    )  # fmt: skip
+    tolerations = ({"operator": "Exists"},)
+    limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
+    order = Order((wishes,), conversion.undo, limits, conversion.retain_for, 1, 60)
+
+    def places() -> list[Place]:
+        return [Folder(str(conversion.folder)), Space(client, conversion.records)]
+
+    made = Runs(client, order, places, conversion.records, lambda text: print(f"    {text}", flush=True))
+    results = made.prepare()
+    if meanwhile is not None:
+        meanwhile()
+    if results[0].status == "to_do":
+        made.run(results)
+    return {**results[0].as_dict(), "warnings": made.warnings}
+
+
+@dataclass(slots=True)
+class End:
+    """How a process ended: its result, or None when it was killed; where it stood then."""
+
+    result: dict[str, Any] | None
+    died: str = ""
+
+
+def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] | None = None) -> End:
+    """Run one in a process of its own, which kills itself at the first request for which `decide` says so."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        code = 1
+        try:
+
+            def meet(number: int, what: str, when: str) -> None:
+                if decide is not None and decide(number, what, when):
+                    os.write(writing, f"died {number} {when} {what}\n".encode())
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            result = convert(conversion, meet)
+            os.write(writing, b"result " + json.dumps(result).encode() + b"\n")
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as told:
+        text = told.read()
+    dummy, status = os.waitpid(pid, 0)
+    if text.startswith("result "):
+        return End(json.loads(text.removeprefix("result ")))
+    if not os.WIFSIGNALED(status):
+        raise AssertionError(f"the conversion ended with {status} without a word: {text}")
+    return End(None, text.strip().removeprefix("died "))
+
+
+def random_instant(dice: random.Random) -> tuple[str, Callable[[int, str, str], bool]]:
+    """An event number and an offset in ms, as text to be printed, and a decision to die then."""
+    event, offset = dice.randint(1, 70), dice.randint(0, 30)
+
+    def decide(number: int, _what: str, when: str) -> bool:
+        if number == event and when == "before":
+            threading.Timer(offset / 1000, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return False
+
+    return f"{event}+{offset}ms", decide
+
+
+class Boundaries:
+    """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
+
+    A request that only reads is met before it alone: after it nothing is different. half: 0 or 1 for those of every other
+    step, so that two conversions at a time meet all of them; None for all.
+    """
+
+    def __init__(self, folder: Path, half: int | None = None) -> None:
+        self._folder, self._half = folder, half
+        self.met: set[str] = set()
+
+    def decide(self, _number: int, what: str, when: str) -> bool:
+        if what.startswith("GET") and when == "answered":
+            return False
+        step = self._step()
+        number = STEPS.index(step) if step in STEPS else 0
+        return self._half in (None, number % 2) and self._key(what, when) not in self.met
+
+    def note(self, died: str) -> None:
+        dummy, when, what = died.split(" ", 2)
+        self.met.add(self._key(what, when))
+
+    def _key(self, what: str, when: str) -> str:
+        return f"{self._step()} {when} {what}"
+
+    def _step(self) -> str:
+        """Of the record, which nobody writes while this looks."""
+        for path in self._folder.glob("kubewin-rebind-*.json"):
+            return str(json.loads(path.read_text(encoding="utf-8"))["step"])
+        return "none"
+
+
+def shape(lab: Lab, story: Story) -> dict[str, Any]:
+    """A story's objects without what differs from one time to the next."""
+    found: dict[str, Any] = {}
+    for name, path in (("claim", f"{CLAIMS}/{story.claim}"), ("volume", f"{VOLUMES}/{story.volume}")):
+        live = lab.api.get(path)
+        metadata, spec = live["metadata"], live["spec"]
+        spec.get("claimRef", {}).pop("resourceVersion", None)
+        annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if "rebind" not in key}
+        text = json.dumps(
+            {
+                "labels": metadata.get("labels"),
+                "annotations": annotations,
+                "finalizers": sorted(metadata.get("finalizers") or []),
+                "spec": spec,
+                "phase": live["status"]["phase"],
+            },
+            sort_keys=True,
+        )
+        uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+        vmdk = f"[datastore1] kubevols/{story.volume}.vmdk"
+        text = text.replace(uid, "UID").replace(in_tree.fcd(vmdk), "DISK").replace(story.name, "STORY")
+        found[name] = json.loads(text)
+    live = lab.api.get(story.workload)
+    found["replicas"] = live["spec"]["replicas"]
+    return found

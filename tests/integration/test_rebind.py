@@ -1,0 +1,815 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In-tree volumes become native CSI ones on the same disk, whatever happens meanwhile, and no byte of them is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import CannotKeep
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
+from integration.kube import applied, connect, install_csi_proxy, label
+from integration.playbooks import play
+from integration.rebind import (
+    CLAIMS,
+    FILES,
+    KINDS,
+    NAMESPACE,
+    VOLUMES,
+    AtOnce,
+    Boundaries,
+    Conversion,
+    Story,
+    convert,
+    in_process,
+    plant,
+    prepare,
+    random_instant,
+    remove,
+    runs,
+    shape,
+)  # fmt: skip
+from lab import handle
+from lab.cluster import access, in_tree
+from lab.cluster import settings as lab_settings
+from lab.cluster.api import ApiError, kubeconfig
+from lab.handle import Lab, eventually
+
+NODES = ("win-1", "win-2")
+ACCOUNT = "converter"
+PLAYBOOK = "playbooks/rebind_volumes.yml"
+# Stories at a time.
+WIDTH = 4
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Lab]:
+    """Two nodes with vSphere's plugin, and an account that holds kubewin-csi-rebind and nothing else."""
+    lab = handle.start(f"rebind-{os.getpid()}", nodes=2)
+    for host in lab.state.hosts:
+        install_csi_proxy(lab, host.name)
+        label(lab, host.node)
+    deploy(lab, "vsphere")
+    prepare(lab)
+    account(lab)
+    yield lab
+    lab.stop()
+
+
+def deploy(lab: Lab, *keys: str) -> None:
+    admin = connect(lab.state.kubeconfigs["admin"])
+    for key in keys:
+        applied(admin, Wanted(create_cluster_objects=True), driver=DRIVERS[key])
+        eventually(partial(_on_every_node, lab, DRIVERS[key].name), f"{key} on every node")
+
+
+def _on_every_node(lab: Lab, driver: str) -> bool:
+    return all(lab.registered(node, driver) for node in NODES)
+
+
+def controller(lab: Lab, driver: Driver) -> None:
+    """A Deployment by the name of a driver's controller; its work is the lab's own."""
+    name, namespace = driver.controller.deployments[0], driver.controller.namespaces[0]
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    labels = {"app": name}
+    pod = {"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": [{"name": "c", "image": "controller:v1"}]}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    lab.api.ensure(path, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec})
+    eventually(partial(_has_pods, lab, f"{path}/{name}"), f"{name} runs")
+
+
+def _has_pods(lab: Lab, path: str) -> bool:
+    return bool((lab.api.get(path).get("status") or {}).get("readyReplicas"))
+
+
+def account(lab: Lab) -> None:
+    accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
+    lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-rebind"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
+    }
+    lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+    token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
+    content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})
+    _kubeconfig(lab).write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def _kubeconfig(lab: Lab) -> Path:
+    return lab.state.paths.kubeconfigs / f"{ACCOUNT}.yaml"
+
+
+def conversion(lab: Lab, story: Story, folder: Path, **how: Any) -> Conversion:
+    return Conversion(story, folder, str(_kubeconfig(lab)), **how)
+
+
+def untouched(lab: Lab, story: Story) -> None:
+    """Every byte is where it was."""
+    folder = story.disk(lab)
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert found == FILES
+
+
+def converted(lab: Lab, story: Story, uid: str) -> None:
+    """Native, bound to the same claim, with its policy back, in use by its new handle."""
+    claim, volume = lab.api.get(f"{CLAIMS}/{story.claim}"), lab.api.get(f"{VOLUMES}/{story.volume}")
+    assert claim["metadata"]["uid"] == uid
+    assert claim["status"]["phase"] == volume["status"]["phase"] == "Bound"
+    assert volume["spec"]["csi"]["driver"] == DRIVERS[story.kind].name
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == story.policy
+    assert not set(story.source()) & set(volume["spec"])
+    assert not [name for name in claim["metadata"].get("annotations", {}) if "rebind" in name]
+    assert not [name for name in claim["metadata"]["finalizers"] if "rebind" in name]
+    runs(lab, story)
+    untouched(lab, story)
+
+
+def uninterrupted(lab: Lab, folder: Path, story: Story) -> dict[str, Any]:
+    """What the objects of a story like this are when nothing happened meanwhile."""
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    assert convert(conversion(lab, story, folder))["status"] == "converted"
+    converted(lab, story, uid)
+    volume = lab.api.get(f"{VOLUMES}/{story.volume}")
+    assert volume["spec"]["csi"]["volumeHandle"] == in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+    found = shape(lab, story)
+    remove(lab, story)
+    return found
+
+
+def killed_everywhere(lab: Lab, story: Story, folder: Path, half: int | None = None, **how: Any) -> int:
+    """Convert with a death at every boundary of every request; answers with how many that were."""
+    boundaries = Boundaries(folder, half)
+    deaths = 0
+    while (end := in_process(conversion(lab, story, folder, **how), boundaries.decide)).result is None:
+        deaths += 1
+        boundaries.note(end.died)
+        untouched(lab, story)
+    # The last death may come when everything was done; then there is a native volume, and nothing more to do.
+    assert end.result["status"] in ("converted", "native"), end.result
+    return deaths
+
+
+def killed_at(lab: Lab, story: Story, folder: Path, step: str, **how: Any) -> None:
+    """Convert until the record says that step, and die before the next request."""
+    end = in_process(conversion(lab, story, folder, **how), lambda _number, _what, _when: step_of(folder) == step)
+    assert end.result is None, end.result
+    untouched(lab, story)
+
+
+def step_of(folder: Path) -> str:
+    """At which step the record in a folder stands; empty without one."""
+    for path in folder.glob("kubewin-rebind-*.json"):
+        return str(json.loads(path.read_text(encoding="utf-8"))["step"])
+    return ""
+
+
+def until_converted(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] in ("converted", "native"), result
+    converted(lab, story, uid)
+    return result
+
+
+def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) -> int:
+    """Kill runs of one conversion after another at random instants until so many were killed, or one was not."""
+    dice = random.Random(seed)
+    for killed in range(count):
+        told, decide = random_instant(dice)
+        end = in_process(conversion(lab, story, folder), decide)
+        untouched(lab, story)
+        if end.result is not None:
+            assert end.result["status"] in ("converted", "native"), (seed, told, end.result)
+            return killed
+    return count
+
+
+def random_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    killed = 0
+    while killed < count:
+        number = seed + killed
+        story = Story(f"random-{number}")
+        plant(lab, story)
+        killed += kill_at_random(lab, story, folder / story.name, number, count - killed)
+        until_converted(lab, story, folder / story.name)
+        remove(lab, story)
+    print(f"{killed} kills at random instants, seed {seed}: 0 lost")
+
+
+def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    """Kill the API server just before a request of a conversion, again and again; it is back half a second later."""
+    dice = random.Random(seed)
+    story = Story("no-api")
+    plant(lab, story)
+    events = sorted(dice.sample(range(20, 250), count))
+    met: list[int] = []
+    starts: list[threading.Timer] = []
+
+    def meet(number: int, _what: str, when: str) -> None:
+        if when == "before" and len(met) < count and number == events[len(met)]:
+            met.append(number)
+            for earlier in starts:
+                earlier.join()
+            lab.call("stop", name="apiserver")
+            starts.append(threading.Timer(0.5, lambda: lab.call("start", name="apiserver")))
+            starts[-1].start()
+
+    # Controllers come back to an API server that was away when their patience is over, each in its own time.
+    result = convert(conversion(lab, story, folder, step=120), meet)
+    for start in starts:
+        start.join()
+    assert result["status"] == "converted", (seed, events, result["msg"])
+    assert met == events
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+    print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
+
+
+# Stories, told at the same time on one lab
+
+
+def killed_at_every_request_of_every_other_step_it_goes_on(lab: Lab, folder: Path, half: int = 0) -> None:
+    expected = uninterrupted(lab, folder / "expected", Story(f"calm-{half}"))
+    story, records = Story(f"killed-{half}"), folder / "records"
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    deaths = killed_everywhere(lab, story, records, half)
+    converted(lab, story, uid)
+    assert shape(lab, story) == expected
+    assert deaths > 80
+    print(f"{deaths} kills at request boundaries, half {half + 1} of 2: 0 lost")
+    remove(lab, story)
+
+
+def killed_at_every_request_of_all_others_it_goes_on(lab: Lab, folder: Path) -> None:
+    killed_at_every_request_of_every_other_step_it_goes_on(lab, folder, half=1)
+
+
+def killed_at_random_instants_it_goes_on(lab: Lab, folder: Path) -> None:
+    random_kills(lab, folder, seed=20261121, count=20)
+
+
+def undone_the_volume_is_what_it_was(lab: Lab, folder: Path, step: str = "canary") -> None:
+    story = Story(f"back-{step.replace('_', '-')}")
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    killed_at(lab, story, folder, step)
+    result = convert(conversion(lab, story, folder, undo=True))
+    assert result["status"] == "undone", result
+    assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+    # The attacher's finalizer and the event of the last attachment come when they come.
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, folder: Path) -> None:
+    stories = [Story("web", stateful=False), Story("queue", policy="Retain")]
+    for story in stories:
+        plant(lab, story)
+    uids = [lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
+    given = {
+        "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
+        "kubewin_kubeconfig": str(_kubeconfig(lab)),
+        "kubewin_output_dir": str(folder),
+        "kubewin_rebind_retain_for": 0,
+        "kubewin_rebind_tolerations": [{"operator": "Exists"}],
+    }
+    look = play(PLAYBOOK, "localhost,", "--check", variables=given)
+    assert look.code == 0, look.screen
+    assert look.changed == []
+    assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
+    assert "know: it is Lost for some seconds" in look.screen
+    assert list(folder.iterdir()) == []
+    run = play(PLAYBOOK, "localhost,", variables=given)
+    assert run.code == 0, run.screen
+    for story, uid in zip(stories, uids, strict=True):
+        converted(lab, story, uid)
+        assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in run.screen
+    assert f"{NAMESPACE}/data-web-0: waiting until" in run.screen
+    again = play(PLAYBOOK, "localhost,", variables=given)
+    assert again.code == 0, again.screen
+    assert again.changed == []
+    assert "already is a native volume of csi.vsphere.vmware.com" in again.screen
+    for story in stories:
+        remove(lab, story)
+
+
+def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
+    run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(_kubeconfig(lab))})
+    assert run.code != 0
+    assert "nothing is converted that was not named" in run.screen
+
+
+def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
+    """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run goes on without it."""
+    story = Story("anew")
+    plant(lab, story)
+    how: dict[str, Any] = {"variant": "re_claim"}
+    claim, native = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}-csi"
+    before = lab.api.get(claim)["metadata"]["uid"]
+    killed_at(lab, story, folder, "create_claim", **how)
+    eventually(lambda: not lab.api.ok(claim), "the claim is gone")
+    lab.api.patch(story.workload, {"spec": {"replicas": 1}})
+    runs(lab, story)
+    sets = lab.api.get(claim)
+    assert sets["metadata"]["uid"] != before
+    assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
+    result = refused(lab, story, folder, **how)
+    assert result["reason"] == "claim_changed"
+    assert f"and has the converted volume {story.volume}-csi" in result["msg"]
+    assert f"kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
+    lab.api.patch(story.workload, {"spec": {"replicas": 0}})
+    lab.api.gone(claim)
+    eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] == "converted", result
+    made, volume = lab.api.get(claim), lab.api.get(native)
+    assert made["metadata"]["uid"] not in (before, sets["metadata"]["uid"])
+    assert made["metadata"]["labels"] == {"app": story.name}
+    assert made["spec"]["volumeName"] == f"{story.volume}-csi"
+    assert (volume["status"]["phase"], volume["spec"]["persistentVolumeReclaimPolicy"]) == ("Bound", "Delete")
+    assert not lab.api.ok(f"{VOLUMES}/{story.volume}")
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None:
+    """In the instant before each deletion is sent. In the order that suggests itself the disk would go with the claim."""
+    story = Story("vandal")
+    plant(lab, story)
+    struck: list[str] = []
+
+    def strike(_number: int, what: str, when: str) -> None:
+        if what.startswith("DELETE") and "persistentvolume" in what and when == "before" and what not in struck:
+            struck.append(what)
+            for path in (f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+                if lab.api.ok(path):
+                    lab.api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+
+    result = convert(conversion(lab, story, folder, variant="re_claim"), strike)
+    assert result["status"] == "converted", result
+    assert [what.rpartition("/")[0].rpartition("/")[2] for what in struck] == [
+        "persistentvolumes",
+        "persistentvolumeclaims",
+    ]
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, folder: Path) -> None:
+    """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
+    story, late = Story("early"), Story("forgotten")
+    for one in (story, late):
+        plant(lab, one)
+    before = shape(lab, late)
+    with lab.settings(syncer_down=True):
+        killed_at(lab, late, folder / "late", "forget")
+        # It goes back by itself when nobody takes the disk out of the register.
+        result = convert(conversion(lab, late, folder / "late", step=1.5))
+        assert result["status"] == "undone", result
+        assert "out of its register (CnsVSphereVolumeMigration), and it has not happened" in result["msg"]
+        killed_at(lab, story, folder, "forget")
+        record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))
+        volume = record["objects"]["new"]
+        volume["spec"]["claimRef"]["uid"] = record["claim_uid"]
+        lab.api.post(VOLUMES, volume)
+        eventually(lambda: lab.api.get(f"{CLAIMS}/{story.claim}")["status"]["phase"] == "Bound", "bound again")
+    registered = lab.state.paths.volumes.with_name("cns") / in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+    eventually(lambda: not registered.exists(), "the disk of the volume that is in use is out of the register")
+    eventually(lambda: shape(lab, late) == before, "everything as it was")
+    for one in (story, late):
+        untouched(lab, one)
+        remove(lab, one)
+
+
+def what_the_blog_does_destroys_the_disk(lab: Lab, _folder: Path) -> None:
+    """Delete the claim, then the pod, and "it will be provisioned again": this is why that is never done here."""
+    story = Story("blog")
+    plant(lab, story)
+    assert (story.disk(lab) / "orders.db").exists()
+    lab.api.delete(f"{CLAIMS}/{story.claim}")
+    lab.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{story.name}-0")
+    eventually(lambda: not story.disk(lab).exists(), "the disk is gone")
+    remove(lab, story)
+
+
+# Faults
+
+
+def refused(lab: Lab, story: Story, folder: Path, **how: Any) -> dict[str, Any]:
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] in ("failed", "refused"), result
+    untouched(lab, story)
+    return result
+
+
+def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
+    """Found before anything is changed; or when the old one is gone already, and then that comes back."""
+    early, late = Story("policy"), Story("late")
+    for story in (early, late):
+        plant(lab, story)
+    before = shape(lab, late)
+    uid = lab.api.get(f"{VOLUMES}/{early.volume}")["metadata"]["uid"]
+    killed_at(lab, late, folder / "late", "create_volume")
+    with denied(lab, early, late):
+        result = refused(lab, early, folder / "early")
+        assert result["reason"] == "admission_refused"
+        assert "no native volumes here" in result["msg"]
+        live = lab.api.get(f"{VOLUMES}/{early.volume}")
+        assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
+        assert lab.api.get(early.workload)["spec"]["replicas"] == 1
+        result = convert(conversion(lab, late, folder / "late"))
+        assert result["status"] == "undone", result
+        assert "the new volume was refused" in result["msg"]
+    eventually(lambda: shape(lab, late) == before, "everything as it was")
+    untouched(lab, late)
+    until_converted(lab, early, folder / "early")
+    for story in (early, late):
+        remove(lab, story)
+
+
+@contextmanager
+def denied(lab: Lab, *stories: Story) -> Iterator[None]:
+    """A policy of the cluster against native volumes of these, for the length of a block."""
+    base = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["persistentvolumes"]}
+    validation = {"expression": "!has(object.spec.csi)", "message": "no native volumes here"}
+    names = [story.name for story in stories]
+    condition = (
+        f"has(object.metadata.labels) && 'app' in object.metadata.labels && object.metadata.labels['app'] in {names}"
+    )
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-csi"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "of-these", "expression": condition}],
+            "validations": [validation],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-csi"},
+        "spec": {"policyName": "no-csi", "validationActions": ["Deny"]},
+    }
+    lab.api.ensure(f"{base}/validatingadmissionpolicies", policy)
+    lab.api.ensure(f"{base}/validatingadmissionpolicybindings", binding)
+    probe = {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe", "labels": {"app": names[0]}},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x", "volumeHandle": "x"}},
+    }  # fmt: skip
+
+    def in_force() -> bool:
+        try:
+            lab.api.post(f"{VOLUMES}?dryRun=All", probe)
+        except ApiError as error:
+            return "no native volumes here" in str(error)
+        return False
+
+    eventually(in_force, "the policy is in force")
+    try:
+        yield
+    finally:
+        lab.api.gone(f"{base}/validatingadmissionpolicybindings/no-csi")
+        lab.api.gone(f"{base}/validatingadmissionpolicies/no-csi")
+        eventually(lambda: not in_force(), "the policy is gone")
+
+
+def somebody_who_puts_things_back_is_named(lab: Lab, folder: Path) -> None:
+    """GitOps or an operator, first with the policy, then with the replicas."""
+    story = Story("gitops")
+    plant(lab, story)
+    volume = f"{VOLUMES}/{story.volume}"
+    with kept(lab, volume, "persistentVolumeReclaimPolicy", "Delete"):
+        result = refused(lab, story, folder)
+    assert result["reason"] == "not_retained"
+    assert f"{story.volume} was set to Retain 3 times, and somebody puts the other one back" in result["msg"]
+    with kept(lab, story.workload, "replicas", 1):
+        result = refused(lab, story, folder)
+    assert result["reason"] == "not_quiet"
+    assert "StatefulSet shop/gitops was scaled to 0 3 times, and somebody puts its replicas back" in result["msg"]
+    until_converted(lab, story, folder)
+    remove(lab, story)
+
+
+@contextmanager
+def kept(lab: Lab, path: str, field: str, value: Any) -> Iterator[None]:
+    """Somebody sets a field back whenever it differs."""
+    ends = threading.Event()
+
+    def keep() -> None:
+        while not ends.wait(0.05):
+            if lab.api.get(path)["spec"][field] != value:
+                lab.api.patch(path, {"spec": {field: value}})
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        keeper.join()
+
+
+def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> None:
+    """A budget that allows no disruption (scaling is none), a pod that does not end, one that finished, an attachment, a volume."""
+    story = Story("stuck")
+    plant(lab, story)
+    kept = {"metadata": {"finalizers": ["example.com/never"]}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": story.name}}
+    spec = {"minAvailable": "100%", "selector": {"matchLabels": {"app": story.name}}}
+    lab.api.post(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets", {**budget, "spec": spec})
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    lab.api.patch(f"{pods}/{story.name}-0", kept)
+    volume = lab.api.get(f"{VOLUMES}/{story.volume}")
+    attachments = "/apis/storage.k8s.io/v1/volumeattachments"
+    (attachment,) = [
+        one["metadata"]["name"]
+        for one in lab.api.items(attachments)
+        if one["spec"]["source"].get("persistentVolumeName") == story.volume
+    ]
+    own = lab.api.get(f"{attachments}/{attachment}")["metadata"].get("finalizers") or []
+    lab.api.patch(f"{attachments}/{attachment}", {"metadata": {"finalizers": [*own, "example.com/never"]}})
+
+    def waits_for(text: str) -> None:
+        result = refused(lab, story, folder, step=1.5)
+        assert result["reason"] == "timeout"
+        assert text in result["msg"]
+        live = lab.api.get(f"{VOLUMES}/{story.volume}")
+        assert live["metadata"]["uid"] == volume["metadata"]["uid"]
+        assert "deletionTimestamp" not in live["metadata"]
+
+    waits_for(f"pod shop/{story.name}-0 (Terminating on ")
+    lab.api.post(pods, _finished(story))
+    lab.api.patch(f"{pods}/{story.name}-job/status", {"status": {"phase": "Succeeded"}})
+    lab.api.patch(f"{pods}/{story.name}-0", {"metadata": {"finalizers": None}})
+    eventually(lambda: not lab.api.ok(f"{pods}/{story.name}-0"), "the pod is gone")
+    waits_for(f"pod shop/{story.name}-job (Succeeded) holds the claim")
+    lab.api.gone(f"{pods}/{story.name}-job")
+    waits_for(f"VolumeAttachment {attachment} attaches it to ")
+    live = lab.api.get(f"{attachments}/{attachment}")["metadata"]["finalizers"]
+    rest = [one for one in live if one != "example.com/never"]
+    lab.api.patch(f"{attachments}/{attachment}", {"metadata": {"finalizers": rest or None}})
+    present = lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"]
+    lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
+    result = refused(lab, story, folder)
+    assert result["reason"] == "unknown_finalizer"
+    assert "is kept by backup.example.com/protect" in result["msg"]
+    lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
+    until_converted(lab, story, folder)
+    lab.api.gone(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/{story.name}")
+    remove(lab, story)
+
+
+def _finished(story: Story) -> dict[str, Any]:
+    """A pod that no node has, as one whose node is gone."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": story.claim}}
+    spec = {
+        "schedulerName": "nobody",
+        "containers": [{"name": "app", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
+        "volumes": [volume],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{story.name}-job"}, "spec": spec}
+
+
+def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
+    """By the first's sign of life; and one that keeps its records elsewhere, and looked before the first began, by the lock."""
+    story, elsewhere = Story("second"), folder / "elsewhere"
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    plant(lab, story)
+    how: dict[str, Any] = {"records": "other"}
+    result = convert(
+        conversion(lab, story, elsewhere, **how), meanwhile=partial(killed_at, lab, story, folder / "here", "quiesce")
+    )
+    assert (result["status"], result["reason"]) == ("failed", "locked"), result
+    assert "which has begun nothing" in result["msg"]
+    assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
+    result = refused(lab, story, elsewhere, **how)
+    assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
+    name = next((folder / "here").iterdir()).stem
+    path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
+    # As if the one who holds it were on another machine, where nobody can look whether it lives.
+    lab.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1"}})
+    result = refused(lab, story, folder / "here")
+    assert result["reason"] == "locked"
+    assert "is at work: elsewhere/1-1/1-1 gave a sign of life" in result["msg"]
+    lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
+    result = refused(lab, story, folder / "here")
+    assert f"its clock jumped. When it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]
+    lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+    until_converted(lab, story, folder / "here")
+    remove(lab, story)
+
+
+def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder: Path) -> None:
+    story = Story("copies")
+    plant(lab, story)
+    (folder / "file").write_text("", encoding="utf-8")
+    result = refused(lab, story, folder / "file" / "below")
+    assert result["reason"] == "record_unwritable"
+    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
+    assert "kubewin.io/rebind" not in claim["metadata"]["annotations"]
+    here = folder / "here"
+    killed_at(lab, story, here, "delete_volume")
+    (file,) = here.iterdir()
+    cluster = f"/api/v1/namespaces/kubewin/configmaps/{file.stem}"
+    file.unlink()
+    killed_at(lab, story, here, "release")
+    lab.api.gone(cluster)
+    killed_at(lab, story, here, "create_volume")
+    file.write_text("{", encoding="utf-8")
+    lab.api.patch(cluster, {"data": {"record.json": "["}})
+    with pytest.raises(CannotKeep, match="a record cannot be read"):
+        convert(conversion(lab, story, here))
+    untouched(lab, story)
+    lab.api.gone(cluster)
+    with pytest.raises(CannotKeep, match="a record cannot be read"):
+        convert(conversion(lab, story, here))
+    remove(lab, story)
+
+
+def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
+    """By days, during every tenth request: time is taken from the server's answers, and waits from a clock that only runs."""
+    story = Story("clock")
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    dice, ahead = random.Random(1), [timedelta()]
+
+    class Jumping(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + ahead[0]
+
+    def jump(number: int, _what: str, when: str) -> None:
+        if when == "before" and number % 10 == 0:
+            ahead[0] = timedelta(hours=dice.randint(-100, 100))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "datetime", Jumping)
+        result = convert(conversion(lab, story, folder), jump)
+    assert ahead != [timedelta()]
+    assert result["status"] == "converted", result
+    converted(lab, story, uid)
+    remove(lab, story)
+
+
+# The longest first.
+TOLD = (
+    killed_at_every_request_of_every_other_step_it_goes_on,
+    killed_at_every_request_of_all_others_it_goes_on,
+    by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
+    killed_at_random_instants_it_goes_on,
+    what_never_lets_go_is_named_one_after_the_other,
+    a_server_that_refuses_the_new_volume,
+    re_claim_while_somebody_scales_the_set_up,
+    re_claim_while_somebody_sets_the_policy_back,
+    a_second_run_is_kept_away,
+    somebody_who_puts_things_back_is_named,
+    either_copy_of_the_record_is_enough_and_none_is_too_little,
+    a_clock_that_jumps_changes_nothing,
+    undone_the_volume_is_what_it_was,
+    a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
+    by_playbook_nothing_that_was_not_named,
+    what_the_blog_does_destroys_the_disk,
+)
+STORY = {story.__name__: story for story in TOLD}
+
+
+@pytest.fixture(scope="module")
+def at_once(ready: Lab, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AtOnce]:
+    """Those stories that were asked for."""
+    folder = tmp_path_factory.mktemp("stories")
+    asked = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "name" in item.callspec.params
+    ]
+
+    def tell(name: str) -> None:
+        own = folder / f"{name}.d"
+        own.mkdir()
+        # Connections cannot be shared by processes.
+        STORY[name](Lab(ready.state), own)
+
+    made = AtOnce([name for name in STORY if name in asked], tell, folder, WIDTH)
+    yield made
+    made.end()
+
+
+@pytest.mark.parametrize("name", STORY)
+def test_a_conversion(at_once: AtOnce, name: str) -> None:
+    at_once.result(name)
+
+
+def test_it_outlives_the_api_server(ready: Lab, tmp_path: Path) -> None:
+    api_kills(ready, tmp_path, seed=20261121, count=3)
+
+
+# All of it, longer
+
+
+@pytest.fixture(scope="module")
+def every_driver(ready: Lab) -> Lab:
+    """The same lab with the other drivers, and something that looks like their controllers."""
+    google = DRIVERS["gce_pd"]
+    # Its volumes are bound to a zone, so its nodes have to have one.
+    with ready.settings(drivers={google.name: lab_settings.Driver(topology={"topology.gke.io/zone": "zone-a"})}):
+        for key in KINDS[1:]:
+            deploy(ready, key)
+            controller(ready, DRIVERS[key])
+    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "native"}}
+    ready.api.ensure("/apis/storage.k8s.io/v1/storageclasses", {**body, "provisioner": "csi.example.com"})
+    return ready
+
+
+STORIES = [
+    Story(f"{kind}-{policy}-{'set' if stateful else 'web'}".lower().replace("_", "-"), kind, policy, stateful)
+    for kind in KINDS
+    for policy in ("Delete", "Retain")
+    for stateful in (True, False)
+]
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
+@pytest.mark.parametrize("variant", ["in_place", "re_claim"])
+def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, variant: Variant) -> None:
+    lab = every_driver
+    plant(lab, story)
+    how = {"storage_class": "native"} if variant == "re_claim" else {}
+    result = convert(conversion(lab, story, tmp_path, variant=variant, **how))
+    assert result["status"] == "converted", result
+    volume = lab.api.get(f"{VOLUMES}/{result['volume']}")
+    claim = lab.api.get(f"{CLAIMS}/{story.claim}")
+    assert volume["spec"]["csi"]["driver"] == DRIVERS[story.kind].name
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == story.policy
+    assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == how.get("storage_class", "thin")
+    assert claim["status"]["phase"] == volume["status"]["phase"] == "Bound"
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variant", ["in_place", "re_claim"])
+def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, kind: str, variant: Variant) -> None:
+    story = Story(f"killed-{kind}-{variant}".replace("_", "-"), kind)
+    plant(every_driver, story)
+    deaths = killed_everywhere(every_driver, story, tmp_path, variant=variant)
+    print(f"{kind} {variant}: {deaths} kills at request boundaries: 0 lost")
+    remove(every_driver, story)
+
+
+@pytest.mark.torture
+def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
+    def tell(seed: str) -> None:
+        random_kills(Lab(ready.state), tmp_path / f"{seed}.d", int(seed), 1000 // WIDTH)
+
+    seeds = [str(number * 10_000) for number in range(1, WIDTH + 1)]
+    lanes = AtOnce(seeds, tell, tmp_path, WIDTH, seconds=3600)
+    for seed in seeds:
+        lanes.result(seed)
+    print(f"1000 kills at random instants, seeds {', '.join(seeds)}: 0 lost")
+
+
+@pytest.mark.torture
+def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
+    for seed in range(10):
+        api_kills(ready, tmp_path / str(seed), seed, count=5)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("step", ["quiesce", "delete_volume", "release", "create_volume", "finish"])
+def test_undone_from_every_step(ready: Lab, tmp_path: Path, step: str) -> None:
+    undone_the_volume_is_what_it_was(ready, tmp_path, step)
