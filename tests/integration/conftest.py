@@ -14,8 +14,8 @@ from lab.handle import Lab
 
 # Files whose tests run whole playbooks come first, so that no worker is left alone with one of them at the end.
 LONGEST = (
-    "enable_drivers", "enable_csi", "canary", "upgrade", "enable_judged", "connections", "cuts_on_wine", "changes", "build_csi_proxy", "verify",
-    "handover", "csi_proxy_leaves", "cuts_in_playbooks",
+    "enable_csi", "upgrade_nodes", "upgrade", "canary", "connections", "enable_judged", "enable_drivers", "rebind", "changes",
+    "build_csi_proxy", "cuts_on_wine", "verify", "handover", "csi_proxy_leaves", "cuts_in_playbooks",
 )  # fmt: skip
 
 
