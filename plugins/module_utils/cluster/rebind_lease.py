@@ -6,49 +6,16 @@
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import threading
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
-
-
-def myself() -> str:
-    """Who holds a lease: machine, its boot and process table, process and its start; no other process is ever called so."""
-    return f"{socket.gethostname()}/{_table()}/{os.getpid()}-{_began(os.getpid())}"
-
-
-def is_dead(holder: str) -> bool:
-    """Whether a holder of this machine is known to have ended; of others nothing is known."""
-    dummy, table, process = ([*holder.split("/"), "", ""])[:3]
-    pid, dummy, began = process.partition("-")
-    return table == _table() and pid.isdigit() and _began(int(pid)) != began
-
-
-def _table() -> str:
-    """This boot of this machine, and the process table that this process sees."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot[:13]}-{os.stat('/proc/self/ns/pid').st_ino}"
-    except OSError:
-        return "unknown-" + secrets.token_hex(4)
-
-
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the boot; empty when it is not there."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    # The name in parentheses may hold anything; what follows is numbers.
-    return stat.rpartition(")")[2].split()[19]
 
 
 class Lease:
@@ -59,7 +26,7 @@ class Lease:
     """
 
     def __init__(self, client: Client, namespace: str, run: str, seconds: int) -> None:
-        self._client, self._namespace, self._holder, self._seconds = client, namespace, myself(), seconds
+        self._client, self._namespace, self._holder, self._seconds = client, namespace, holder_of(os.getpid()), seconds
         self._name, self._run = objects.record_name(run), run
         self._version = ""
         self._stop = threading.Event()

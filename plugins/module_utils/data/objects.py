@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.pod import resting
+
 MOUNT = "C:\\volume"
 CONTAINER = "read"
 OURS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
@@ -32,7 +34,6 @@ def helper(
     claim: Mapping[str, Any], node: str, image: str, tolerations: Sequence[Mapping[str, Any]], seconds: float
 ) -> dict[str, Any]:
     """A pod on that node and no other. It cannot write."""
-    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     metadata = claim["metadata"]
     return {
         "apiVersion": "v1",
@@ -43,31 +44,9 @@ def helper(
             "labels": dict(OURS),
         },
         "spec": {
-            "os": {"name": "windows"},
-            "nodeSelector": {"kubernetes.io/os": "windows"},
-            "affinity": {
-                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
-            },
-            "tolerations": [dict(one) for one in tolerations],
-            "activeDeadlineSeconds": int(seconds) + _GRACE,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 5,
+            **resting(node, image, tolerations, metadata["name"], container=CONTAINER, mount=MOUNT, read_only=True),
             "restartPolicy": "Never",
-            "securityContext": {"windowsOptions": {"runAsUserName": "ContainerAdministrator"}},
-            "containers": [
-                {
-                    "name": CONTAINER,
-                    "image": image,
-                    "command": ["cmd", "/c", "ping -t 127.0.0.1 > NUL"],
-                    "resources": {
-                        "requests": {"cpu": "10m", "memory": "64Mi"},
-                        "limits": {"cpu": "500m", "memory": "256Mi"},
-                    },
-                    "volumeMounts": [{"name": "data", "mountPath": MOUNT, "readOnly": True}],
-                }
-            ],
-            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": metadata["name"]}}],
+            "activeDeadlineSeconds": int(seconds) + _GRACE,
         },
     }
 

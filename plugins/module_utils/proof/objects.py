@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.pod import resting
 
 PART = "storage-proof"
 RUN = "kubewin.io/proof-run"
@@ -76,41 +77,12 @@ class Room:
     def pod(
         self, target: Target, number: int, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The number-th pod of a target, on that node and no other.
-
-        The scheduler places it, since volumes that wait for their first consumer are made where it says.
-        """
-        here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        """The number-th pod of a target, on that node and no other."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": self._metadata(f"{self.name(target)}-{number}"),
-            "spec": {
-                "os": {"name": "windows"},
-                "nodeSelector": {"kubernetes.io/os": "windows"},
-                "affinity": {
-                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
-                },
-                "tolerations": [dict(one) for one in tolerations],
-                "automountServiceAccountToken": False,
-                "enableServiceLinks": False,
-                "terminationGracePeriodSeconds": 5,
-                # What a volume's root allows an ordinary user is the driver's and the share's business.
-                "securityContext": {"windowsOptions": {"runAsUserName": "ContainerAdministrator"}},
-                "containers": [
-                    {
-                        "name": CONTAINER,
-                        "image": image,
-                        "command": ["cmd", "/c", "ping -t 127.0.0.1 > NUL"],
-                        "resources": {
-                            "requests": {"cpu": "10m", "memory": "64Mi"},
-                            "limits": {"cpu": "500m", "memory": "256Mi"},
-                        },
-                        "volumeMounts": [{"name": "data", "mountPath": MOUNT}],
-                    }
-                ],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": self.name(target)}}],
-            },
+            "spec": resting(node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT),
         }
 
     @staticmethod

@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Translated, affinity
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.proof.pod import resting
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Side
 
 PART = "rebind"
@@ -188,7 +189,6 @@ def helper_name(run: str) -> str:
 
 def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The pod that reads the data, on that node and no other. It cannot write."""
-    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -198,30 +198,8 @@ def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[
             "labels": labels(record.run),
         },
         "spec": {
-            "os": {"name": "windows"},
-            "nodeSelector": {"kubernetes.io/os": "windows"},
-            "affinity": {
-                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}
-            },
-            "tolerations": [dict(one) for one in tolerations],
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 5,
+            **resting(node, image, tolerations, record.claim, container=CONTAINER, mount=MOUNT, read_only=True),
             "restartPolicy": "Never",
-            "securityContext": {"windowsOptions": {"runAsUserName": "ContainerAdministrator"}},
-            "containers": [
-                {
-                    "name": CONTAINER,
-                    "image": image,
-                    "command": ["cmd", "/c", "ping -t 127.0.0.1 > NUL"],
-                    "resources": {
-                        "requests": {"cpu": "10m", "memory": "64Mi"},
-                        "limits": {"cpu": "500m", "memory": "256Mi"},
-                    },
-                    "volumeMounts": [{"name": "data", "mountPath": MOUNT, "readOnly": True}],
-                }
-            ],
-            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": record.claim}}],
         },
     }
 

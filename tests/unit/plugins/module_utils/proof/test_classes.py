@@ -58,7 +58,7 @@ def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make
     assert "gp3: it names no file system" in refusal
     assert "x:" not in refusal
     assert "csi.storage.k8s.io/fstype: ntfs" in refusal
-    assert "storage_classes: {aws_ebs: <name>}" in refusal
+    assert "{aws_ebs: <name>}" in refusal
     assert "there is none at all" in choose(SMB, "", []).refusal
     assert "source: <yours>" in choose(SMB, "", []).refusal
 
