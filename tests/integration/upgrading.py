@@ -204,7 +204,8 @@ class Witness:
             written = [_moment(line) for line in now]
             assert written == sorted(written), name
             begins = [_moment(_begun(pod)) for pod in list(seen.values())[1:]]
-            for last, following in itertools.pairwise(written):
+            # What was written before the block began was others' to judge.
+            for last, following in itertools.pairwise(written[len(self._before[name]) - 1 :]):
                 if following - last > _GAP:
                     within = [begun for begun in begins if last <= begun <= following + timedelta(seconds=1)]
                     assert len(within) == 1, f"{name} wrote nothing from {last} to {following}; its pods began {begins}"
