@@ -115,8 +115,6 @@ def _controller() -> Object:
                             "env": [{"name": "CSI_NAMESPACE", "value": NAMESPACE}],
                         },
                         {"name": "vsphere-syncer", "image": f"registry.k8s.io/csi-vsphere/syncer:{RELEASE}"},
-                        {"name": "csi-attacher", "image": "registry.k8s.io/sig-storage/csi-attacher:v4.7.0"},
-                        {"name": "csi-provisioner", "image": "registry.k8s.io/sig-storage/csi-provisioner:v4.0.1"},
                     ],
                 },
             },
