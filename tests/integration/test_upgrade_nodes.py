@@ -106,8 +106,8 @@ NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
     refused = play(PLAYBOOK, "localhost,", variables=given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco"))
     assert refused.code != 0
-    (judged,) = [event["result"]["results"] for event in refused.failures]
-    blockers = {one["id"]: one["object"] for look in judged for one in look.get("blockers", [])}
+    (judged,) = [event["result"] for event in refused.failures]
+    blockers = {one["id"]: one["object"] for one in judged["blockers"]}
     assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
     assert closed(old) == {}
     assert not old.api.ok(f"{JOURNALS}/kubewin-upgrade-nine")
