@@ -220,6 +220,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "required": True},
@@ -278,18 +279,9 @@ def load(path: str) -> Manifest | None:
 
 def store(path: str, manifest: Manifest) -> None:
     """Whole or not at all, for its owner alone, and on the disk before anything is changed."""
-    scratch = f"{path}.new"
+    folder, name = os.path.split(path)
     try:
-        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(manifest.to_json())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-        directory = os.open(os.path.dirname(path), os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        write_whole(folder, name, manifest.to_json().encode())
     except OSError as error:
         raise Refused(
             f"the baseline {path} cannot be written: {error}. Nothing was changed; make room or give another directory."

@@ -253,6 +253,7 @@ class AtOnce:
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     self._codes[self._running.pop(pid)] = os.waitstatus_to_exitcode(status)
+            # Between two looks at processes that run side by side; the deadline is asserted above.
             time.sleep(0.05)
         said = (self._folder / name).read_text(encoding="utf-8")
         print(said, end="")

@@ -234,6 +234,7 @@ def killed(wanted: dict[str, Any], events: int, offset: float, record: Path) -> 
     """A run that is killed, with all that came of it, some time after it said so much; False when it ended before."""
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
     eventually(lambda: len(read(record)) >= events or process.poll() is not None, f"{events} events", timeout=120)
+    # The instant itself: an event and so many seconds, as the seed says and the test prints.
     time.sleep(offset)
     ended = process.poll() is not None
     for member in family(process.pid):

@@ -9,8 +9,6 @@ record itself (its sequence), so that a death between the two writes leaves noth
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import BadRecord, Record, from_json, newest
 
@@ -53,24 +52,14 @@ class Folder:
             raise CannotKeep(f"records in {self._path} cannot be read: {error}", "record_unreadable") from error
 
     def write(self, record: Record) -> None:
-        """Beside it first, then in its place, then the directory: the disk has it when this returns."""
-        target = self._path / f"{objects.record_name(record.run)}.json"
+        """The disk has it when this returns."""
+        name = f"{objects.record_name(record.run)}.json"
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self._path, prefix=".rebind-")
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(record.as_json())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, target)
-            folder = os.open(self._path, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            write_whole(str(self._path), name, record.as_json().encode())
         except OSError as error:
             raise CannotKeep(
-                f"the record cannot be written to {target}: {error}; expected a directory that this account may write "
+                f"the record cannot be written to {self._path / name}: {error}; expected a directory that this account may write "
                 "to and that outlives the run. Repair that, or give another record_dir.",
                 "record_unwritable",
             ) from error

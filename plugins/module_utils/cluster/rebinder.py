@@ -120,6 +120,7 @@ class Rebinder:
             if time.monotonic() - since > self._limits.step:
                 self.record = record = self._late(record, move)
                 waiting = ""
+            # Between two looks; how long a wait may last is judged above.
             time.sleep(pause)
             pause = min(pause * 1.3, _LAST)
 

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import PART
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import BadJournal, Journal, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import told
 
@@ -136,12 +137,8 @@ class Pages:
         if self._folder is None:
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
             for which, text in data.items():
-                path = self._folder / self._file(which)
-                beside = path.with_name(f".{path.name}.new")
-                beside.write_text(text, encoding="utf-8")
-                beside.replace(path)
+                write_whole(str(self._folder), self._file(which), text.encode())
         except OSError as error:
             # The cluster has it; this copy is for people, and for the day on which the ConfigMap is gone.
             if not self.warnings:

@@ -213,4 +213,5 @@ class Looker:
         while not look():
             if time.monotonic() > ends:
                 raise trouble()
+            # Between two looks; the deadline is above.
             time.sleep(_LOOK)

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +27,18 @@ def test_a_baseline_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_baseline_that_cannot_be_written_is_refused_and_the_one_before_stays(tmp_path: Path) -> None:
     file = tmp_path / "shop_data.jsonl"
     store(str(file), KEPT)
-    (tmp_path / "shop_data.jsonl.new").mkdir()
-    with pytest.raises(Refused, match=r"shop_data.jsonl cannot be written: .*Is a directory"):
+    with room_for(10), pytest.raises(Refused, match=r"shop_data.jsonl cannot be written: .*File too large"):
         store(str(file), KEPT)
     assert load(str(file)) == KEPT
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process can become larger."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
