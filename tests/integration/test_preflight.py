@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -109,7 +110,8 @@ def same(one: Snapshot, other: Snapshot) -> bool:
 def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, tmp_path: Path) -> None:
     size = lab.audit_size()
     folder = tmp_path / "made" / "by it"
-    run = preflight(lab, config, kubewin_output_dir=str(folder), kubewin_cluster_name="the lab")
+    # As one gives a path on a command line: of where the run is started, not of where the playbook is.
+    run = preflight(lab, config, kubewin_output_dir=os.path.relpath(folder, ROOT), kubewin_cluster_name="the lab")
     assert run.code == 0, run.screen
     assert run.changed == []
     found = result(run)
@@ -163,7 +165,7 @@ def test_a_blocker_fails_the_run_and_what_was_written_can_be_judged_again(
     again = preflight(
         lab,
         "/nowhere/kubeconfig",
-        kubewin_snapshot_from=str(tmp_path / "snapshot.json"),
+        kubewin_snapshot_from=os.path.relpath(tmp_path / "snapshot.json", ROOT),
         kubewin_suppressions=[accepted],
     )
     assert again.code == 0, again.screen

@@ -171,7 +171,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: int, seed: int) -> None:
     for which in ("json", "txt"):
         assert (folder / "kept" / f"upgrade-nine.{which}").read_text(encoding="utf-8") == kept[f"journal.{which}"]
     assert "win-3 (batch 2): is done since" in kept["journal.txt"]
-    assert "Z win-1: canary" in kept["journal.txt"]
+    assert "Z win-1: a volume is proven on it" in kept["journal.txt"]
     assert "Proven and compared after the last node: 20" in kept["journal.txt"]
     assert "is not known" not in kept["journal.txt"]
     assert "3 of 3 volumes of Windows workloads are the same as before" in done.screen

@@ -201,7 +201,7 @@ class Prover:
     def _move(self, journal: _Journal, pod: str, text: str) -> None:
         target = journal.target
         if not target.elsewhere:
-            journal.note = "there is no other node to read it on"
+            journal.note = target.stays
             return
         volume = self._client.get(kinds.PERSISTENT_VOLUME, journal.volume) or {}
         nodes = {name: self._look(name) for name in target.elsewhere}

@@ -158,10 +158,16 @@ class Runs:
             result.actions = rebinder.actions
             lease.end()
         if outcome.until:
-            result.status, result.message = "resting", outcome.until
+            result.status, result.message = "resting", f"{outcome.until}; {self._until(outcome.record)}"
         else:
             result.status = "converted" if outcome.record.direction == "forward" else "undone"
             result.message = outcome.record.why_undone
+
+    def _until(self, record: Record) -> str:
+        """What is to be done when the policy may be given back."""
+        since = moment(record.times.get("forward:finish")) or self._client.now()
+        when = (since + timedelta(seconds=self._order.retain_for)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"run again after {when}, and it becomes {record.policy} again; until then it can be undone"
 
     def _rested(self, record: Record) -> bool:
         since = moment(record.times.get("forward:finish"))

@@ -55,6 +55,8 @@ _FIRST, _LAST = 0.2, 2.0
 # What somebody puts back as often as this, he will go on putting back.
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
+# What a volume that was created is.
+_SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one, as it was"}
 
 
 class Stopped(ClusterError):
@@ -314,7 +316,7 @@ class Rebinder:
         if isinstance(action, CreateVolume):
             side: Side = action.side
             self._client.create_new(kind, objects.to_create(record, side, action.claim_uid), dry_run=False)
-            self._note(f"created PersistentVolume {record.target.name} ({side})")
+            self._note(f"created PersistentVolume {record.target.name}, {_SIDES[side]}")
         elif isinstance(action, DeleteVolume):
             self._client.delete(
                 kind, action.name, None, action.uid, dry_run=False, policy="Background", version=action.version

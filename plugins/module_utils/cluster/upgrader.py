@@ -199,7 +199,7 @@ class Worker:
                 if why:
                     self._watcher.refuse(pod.uid, why)
                 else:
-                    self._say(f"{action.node}: {pod.title} was told to go")
+                    self._say(f"{action.node}: {pod.title} is evicted")
             return
         self._on_node(action.node, lambda node: _changes(node, action))
 

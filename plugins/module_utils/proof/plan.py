@@ -32,6 +32,7 @@ class Target:
     """One driver on one node.
 
     keeps: the volume stays when its claim goes. elsewhere: where it is tried next, in this order; the volume decides itself.
+    stays: why it is tried nowhere else; empty when that was not asked for.
     """
 
     driver: str
@@ -43,6 +44,7 @@ class Target:
     keeps: bool
     attaches: bool
     elsewhere: tuple[str, ...]
+    stays: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def plan(
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
                     elsewhere=tuple(others) if wishes.move else (),
+                    stays="there is no other node to read it on" if wishes.move and not others else "",
                 )
             )
     # Node by node: a node that has trouble is seen with its first driver.

@@ -434,5 +434,5 @@ def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -
         "CSI-B33",
         where,
         "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
-        "and tools such as Argo CD show it. Nothing is",
+        "and tools such as Argo CD show it. No data are lost",
     )

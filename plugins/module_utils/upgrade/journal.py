@@ -25,6 +25,21 @@ TABLES: Mapping[Hook, tuple[Step, ...]] = {
 }
 EMPTYING: frozenset[Step] = frozenset({"close", "drain"})
 
+# For people.
+_WORDS: Mapping[Step, str] = {
+    "waiting": "its turn has not come",
+    "close": "is being closed for workloads",
+    "drain": "is being emptied (drain)",
+    "allow": "WMCO is being allowed to upgrade it",
+    "hook": "your tasks change it",
+    "back": "is awaited back",
+    "gate": "is gated",
+    "canary": "a volume is proven on it",
+    "open": "is being opened for workloads",
+    "workloads": "its workloads are awaited",
+    "done": "is done",
+}
+
 # The newest lines of what happened; a ConfigMap has an end.
 _KEPT = 200
 
@@ -95,6 +110,13 @@ class Entry:
         return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
 
     @property
+    def said(self) -> str:
+        """Where it stands, for people. One that failed before anything was done to it stands where it began."""
+        if not self.failed:
+            return _WORDS[self.step]
+        return f"failed ({self.failed})" + (f" while: {_WORDS[self.step]}" if self.step != "waiting" else "")
+
+    @property
     def untouched(self) -> bool:
         """Whether its turn has come and nothing was changed on the node itself yet, so that it can be given back as it was."""
         return self.step in EMPTYING or (self.step == "hook" and self.tries == 0)
@@ -157,8 +179,10 @@ class Journal:
         changed = (old.step, old.failed, old.by_itself) != (entry.step, entry.failed, entry.by_itself)
         happened = self.happened
         if changed:
-            text = f"failed with {entry.failed} at {entry.step}" if entry.failed and not old.failed else entry.step
-            line = f"{stamp(now)} {entry.node}: {text}" + (f" ({entry.why})" if entry.why else "")
+            line = (
+                f"{stamp(now)} {entry.node}: {entry.said if entry.failed and not old.failed else _WORDS[entry.step]}"
+                + (f" ({entry.why})" if entry.why else "")
+            )
             happened = (*happened, line)[-_KEPT:]
         nodes = tuple(entry if one.node == entry.node else one for one in self.nodes)
         return replace(self, nodes=nodes, happened=happened)

@@ -5,25 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Entry, Journal
-
-_WORDS = {
-    "waiting": "its turn has not come",
-    "close": "is being closed for workloads",
-    "drain": "is being emptied",
-    "allow": "WMCO is being allowed to upgrade it",
-    "hook": "the platform's tasks change it",
-    "back": "is awaited back",
-    "gate": "is gated",
-    "canary": "a volume is proven on it",
-    "open": "is being opened for workloads",
-    "workloads": "its workloads are awaited",
-    "done": "is done",
-}
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Entry, Journal, Step
 
 _DOES = {
     "close": "closed for workloads",
-    "drain": "emptied",
+    "drain": "emptied (drain)",
     "allow": "allowed to WMCO",
     "hook": "changed by the tasks",
     "back": "awaited back",
@@ -32,6 +18,19 @@ _DOES = {
     "open": "opened",
     "workloads": "its workloads awaited",
 }
+
+# How a node is left that failed while this was done.
+_LEFT: dict[Step, str] = {
+    "waiting": "it was opened again, as it was",
+    "allow": "it stays closed for workloads",
+    "hook": "it stays closed for workloads, and empty",
+    "back": "it stays closed for workloads",
+    "gate": "it stays closed for workloads",
+    "canary": "it stays closed for workloads",
+    "workloads": "it is open for workloads",
+}
+# The finding of a node that is not there any more.
+_GONE = "CSI-U10"
 
 
 def told(journal: Journal) -> str:
@@ -60,7 +59,7 @@ def plan_of(journal: Journal) -> list[str]:
     lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
     for number in sorted({entry.batch for entry in journal.nodes}):
         names = ", ".join(
-            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.step})"
+            entry.node if entry.step == "waiting" else f"{entry.node} ({entry.said})"
             for entry in journal.nodes
             if entry.batch == number
         )
@@ -69,10 +68,10 @@ def plan_of(journal: Journal) -> list[str]:
 
 
 def _line(entry: Entry) -> str:
-    said = f"failed at {entry.step} ({entry.failed})" if entry.failed else _WORDS[entry.step]
     since = f" since {entry.since}" if entry.since else ""
     notes = [entry.why] if entry.why else []
+    notes += [_LEFT[entry.step]] if entry.failed not in ("", _GONE) and entry.step in _LEFT else []
     notes += ["it began by itself"] if entry.by_itself else []
     notes += ["it stays cordoned, as somebody else cordoned it"] if entry.kept_cordoned else []
     notes += [f"its tasks were run {entry.tries} times"] if entry.tries > 1 else []
-    return f"{entry.node} (batch {entry.batch}): {said}{since}" + (f"; {'; '.join(notes)}" if notes else "")
+    return f"{entry.node} (batch {entry.batch}): {entry.said}{since}" + (f"; {'; '.join(notes)}" if notes else "")

@@ -42,8 +42,10 @@ def test_nothing_runs_on_nodes_that_were_not_chosen() -> None:
 
 
 def test_one_node_alone_is_read_nowhere_else_and_neither_is_what_shall_not_move() -> None:
-    assert planned([node("win-1")]).targets[0].elsewhere == ()
-    assert {one.elsewhere for one in planned(move=False).targets} == {()}
+    alone = planned([node("win-1")]).targets[0]
+    assert (alone.elsewhere, alone.stays) == ((), "there is no other node to read it on")
+    # Nobody is told that a node is missing which was not asked for.
+    assert {(one.elsewhere, one.stays) for one in planned(move=False).targets} == {((), "")}
 
 
 def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> None:
