@@ -95,7 +95,7 @@ def given(lab: Lab, name: str, target: dict[str, str], output: Path | None, **mo
         "kubewin_verify_step_timeout": 30,
         "kubewin_verify_parallel": 3,
         "kubewin_upgrade_growing": "times.txt",
-        **({"kubewin_output_dir": str(output)} if output else {}),
+        **({"kubewin_output_dir": os.path.relpath(output, ROOT)} if output else {}),
         **more,
     }
 
@@ -104,11 +104,15 @@ NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 
 
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
-    refused = play(PLAYBOOK, "localhost,", variables=given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco"))
-    assert refused.code != 0
-    (judged,) = [event["result"] for event in refused.failures]
-    blockers = {one["id"]: one["object"] for one in judged["blockers"]}
-    assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
+    wanted = given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco")
+    # One who only asks hears the same.
+    for arguments in (["--check"], []):
+        refused = play(PLAYBOOK, "localhost,", *arguments, variables=wanted)
+        assert refused.code != 0
+        (judged,) = [event["result"] for event in refused.failures]
+        blockers = {one["id"]: one["object"] for one in judged["blockers"]}
+        assert blockers == {"CSI-G02": f"Driver {DRIVER}"}, refused.screen
+        assert bool(list(tmp_path.iterdir())) != ("--check" in arguments)
     assert closed(old) == {}
     assert not old.api.ok(f"{JOURNALS}/kubewin-upgrade-nine")
     assert not old.api.ok(LEASE)
@@ -174,7 +178,9 @@ def from_8_to_9(lab: Lab, folder: Path, kills: int, seed: int) -> None:
     assert "Z win-1: a volume is proven on it" in kept["journal.txt"]
     assert "Proven and compared after the last node: 20" in kept["journal.txt"]
     assert "is not known" not in kept["journal.txt"]
-    assert "3 of 3 volumes of Windows workloads are the same as before" in done.screen
+    said = "".join(done.results("Say how it ended")["localhost"]["msg"])
+    assert "Upgrade nine, begun" in said
+    assert "3 of 3 volumes of Windows workloads are the same as before" in said
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
     assert "stories/db-a: nothing that was compared differs, and not everything was compared" in done.screen
 

@@ -9,8 +9,10 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import stat
+import textwrap
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -21,7 +23,7 @@ import yaml
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.kubewin.csi.plugins.modules import workload_data
 from integration import storage
-from integration.playbooks import play
+from integration.playbooks import ROOT, play
 from integration.storage import PODS, claim, pod, runs, storage_class
 from lab import handle
 from lab.cluster import access, in_tree, workload
@@ -69,7 +71,7 @@ class Shop:
 
     def __init__(self, lab: Lab, directory: Path) -> None:
         self.lab, self.directory = lab, directory
-        self._kubeconfig = directory / "kubeconfig"
+        self.kubeconfig = directory / "kubeconfig"
         self._playbook = directory / "look.yml"
         self._playbook.write_text(yaml.safe_dump(PLAY), encoding="utf-8")
         accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
@@ -81,7 +83,7 @@ class Shop:
         }
         token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
         content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})
-        self._kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
+        self.kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
 
     def bind(self) -> None:
         body = {
@@ -100,14 +102,14 @@ class Shop:
 
     def play(self) -> dict[str, Any]:
         """The module's result in a play."""
-        variables = {"kubeconfig": str(self._kubeconfig), "directory": str(self.directory)}
+        variables = {"kubeconfig": str(self.kubeconfig), "directory": str(self.directory)}
         run = play(str(self._playbook), "localhost,", variables=variables)
         return run.results("look", "failed")["localhost"]
 
     def look(self, *claims: str, check: bool = False, **options: Any) -> dict[str, Any]:
         """The module's result, in this process."""
         given: dict[str, Any] = {
-            "kubeconfig": str(self._kubeconfig),
+            "kubeconfig": str(self.kubeconfig),
             "namespace": storage.NAMESPACE,
             "claims": list(claims or CLAIMS),
             "directory": str(self.directory),
@@ -247,6 +249,30 @@ def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(sh
     assert result["reason"] == "data_differs"
     assert [(one["path"], one["what"]) for one in result["volumes"][0]["differences"]] == [("gone.txt", "missing")]
     storage.gone(shop.lab, f"{PODS}/app")
+
+
+def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Shop, tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "docsite" / "rst" / "guide_data.rst").read_text(encoding="utf-8")
+    found = re.search(r"code-block:: yaml\n\n((?:   .*\n|\n)+)", guide)
+    assert found
+    text = found[1].replace("namespace: shop", f"namespace: {storage.NAMESPACE}")
+    text = text.replace("[data-orders-0, data-orders-1]", "[orders]").replace("~/.kube/config", str(shop.kubeconfig))
+    playbook = tmp_path / "look.yml"
+    playbook.write_text(
+        textwrap.dedent(text.replace("/srv/upgrade/baselines", str(tmp_path / "kept"))), encoding="utf-8"
+    )
+    shop.bind()
+    fill(shop)
+
+    noted = play(str(playbook), "localhost,")
+    assert noted.code == 0, noted.screen
+    planned = play(str(playbook), "localhost,", "--check", "-e", "compare=true")
+    assert planned.code == 0, planned.screen
+    assert f"{storage.NAMESPACE}/orders: read it with a pod of its own, and compare it" in planned.screen
+    (shop.disk("orders") / "gone.txt").unlink()
+    compared = play(str(playbook), "localhost,", "-e", "compare=true")
+    assert compared.code != 0
+    assert "missing: gone.txt: the file of before is not there" in compared.screen
 
 
 def test_where_nobody_can_look_it_says_why(shop: Shop) -> None:
