@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
 from integration.kube import applied, connect, install_csi_proxy, label
-from integration.playbooks import play
+from integration.playbooks import ROOT, play
 from integration.rebind import (
     CLAIMS,
     FILES,
@@ -295,7 +296,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     given = {
         "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
         "kubewin_kubeconfig": str(_kubeconfig(lab)),
-        "kubewin_output_dir": str(folder),
+        "kubewin_output_dir": os.path.relpath(folder, ROOT),
         "kubewin_rebind_retain_for": 0,
         "kubewin_rebind_tolerations": [{"operator": "Exists"}],
     }
@@ -305,12 +306,17 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
     assert "know: it is Lost for some seconds" in look.screen
     assert list(folder.iterdir()) == []
+    # For a while the policies stay as they are, and one is told what to do then.
+    kept = play(PLAYBOOK, "localhost,", variables={**given, "kubewin_rebind_retain_for": 3600})
+    assert kept.code == 0, kept.screen
+    assert re.search(r"data-web-0: resting, .*; run again after \d{4}-\S+Z, and it becomes Delete again", kept.screen)
+    assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     run = play(PLAYBOOK, "localhost,", variables=given)
     assert run.code == 0, run.screen
     for story, uid in zip(stories, uids, strict=True):
         converted(lab, story, uid)
-        assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in run.screen
-    assert f"{NAMESPACE}/data-web-0: waiting until" in run.screen
+        assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in kept.screen + run.screen
+    assert f"{NAMESPACE}/data-web-0: waiting until" in kept.screen
     again = play(PLAYBOOK, "localhost,", variables=given)
     assert again.code == 0, again.screen
     assert again.changed == []
