@@ -12,6 +12,7 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Looks at every C(kubewin_*) variable that is set and that a playbook of this collection takes, and returns a sentence for each
     that cannot work, with what it is and what is expected.
+  - The file with tasks for an upgrade is read as well.
   - Contacts nobody. What only a cluster or a host can tell is refused later, by who asks it.
 options:
   _terms:
@@ -38,11 +39,15 @@ _raw:
   sample: [kubewin_quiesce is drain; cordon or none is expected.]
 """
 
+import os
 from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
+
+
+TASKS = "kubewin_upgrade_tasks"
 
 
 class LookupModule(LookupBase):
@@ -55,4 +60,17 @@ class LookupModule(LookupBase):
         templar, given = self._templar, variables or {}
         if templar is None:
             raise AnsibleError("the lookup kubewin.csi.wrong_inputs needs a play, whose variables it looks at")
-        return wrong({name: templar.template(given[name]) for name in INPUTS if name in given})
+        values = {name: templar.template(given[name]) for name in INPUTS if name in given}
+        path = values.get(TASKS) if values.get("kubewin_upgrade_hook") == "tasks" else None
+        return wrong(values) + (self._no_tasks(path) if isinstance(path, str) and os.path.isfile(path) else [])
+
+    def _no_tasks(self, path: str) -> list[str]:
+        """What would else be seen when the first node is closed and empty. Whether there is a file says the play that needs it."""
+        try:
+            found = self._loader.load_from_file(os.path.realpath(path))
+        except AnsibleError as error:
+            return [f"{TASKS} is {path}, which cannot be read: {error}"]
+        tasks = found if isinstance(found, list) else []
+        if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
+            return []
+        return [f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."]

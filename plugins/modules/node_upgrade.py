@@ -287,6 +287,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
@@ -303,6 +304,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
     Wishes,
     begin,
     returned,
+    same,
     take_up,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done, Hand, Rest, Rules
@@ -414,13 +416,25 @@ class Upgrade:
             return found
         if found is None:
             return begin(self.wishes, seen, self.watcher.picture().pack())
-        return found if found.state == "finished" else take_up(found, self.wishes, seen, self._params["confirmed"])
+        return take_up(found, self.wishes, seen, self._params["confirmed"])
+
+    def _is_over(self, found: Journal | None) -> bool:
+        """Whether nothing is to be done for this upgrade any more."""
+        if found is None or found.state != "finished":
+            return False
+        same(found, self.wishes)
+        if found.ended and not self._params["term"]:
+            self.pages.warnings.append(
+                f"upgrade {found.name} was finished at {found.ended} and is not begun again; nothing was done. "
+                "To take nodes once more, give it another name (kubewin_upgrade_name)"
+            )
+        return True
 
     def plan(self) -> dict[str, Any]:
         """What would be done."""
         seen = self.watcher.everything()
         found = self.pages.read()
-        journal = found if found is not None and found.state == "finished" else None
+        journal = found if self._is_over(found) else None
         if journal is None:
             journal = (
                 begin(self.wishes, seen, self.watcher.picture().pack())
@@ -442,7 +456,7 @@ class Upgrade:
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Take up or begin, and go on."""
         found = self.pages.read()
-        if found is not None and found.state == "finished" and not self._params["term"]:
+        if found is not None and self._is_over(found) and not self._params["term"]:
             if self._params["ended"] and not found.ended:
                 found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
             return self._finished(found), found
@@ -518,6 +532,11 @@ def wishes(params: dict[str, Any]) -> Wishes:
         if params[name] < least:
             raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
     target = {key: str(value) for key, value in (params["target"] or {}).items() if value}
+    for what, release in target.items():
+        try:
+            parse(release)
+        except ValueError as error:
+            raise Refused(f"target {what}: {error}.") from error
     return Wishes(
         name=params["name"],
         hook=params["hook"],
@@ -526,6 +545,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
         canary=params["canary"],
         batches=tuple(params["batches"]),
         unproven_canary=params["unproven_canary"],
+        pause=tuple(params["pause"]),
     )
 
 
@@ -560,6 +580,8 @@ def main() -> None:
             upgrade.refuse()
         if ansible.check_mode:
             planned = upgrade.plan()
+            for text in warnings:
+                ansible.warn(text)
             ansible.exit_json(changed=planned["turns"] > 0, **planned)
         result, journal = upgrade.go_on()
     except Refused as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import tolerates
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
@@ -76,7 +77,16 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
 
 def _target(value: object) -> bool:
     pairs = value if isinstance(value, Mapping) else dict(one.partition("=")[::2] for one in listed(value) if one)
-    return all(str(name).strip() in TARGETS and str(release).strip() for name, release in pairs.items())
+    return all(str(name).strip() in TARGETS and _release(release) for name, release in pairs.items())
+
+
+def _release(value: object) -> bool:
+    try:
+        parse(str(value))
+    except ValueError:
+        return False
+    # As a number 1.30 is 1.3, below whatever runs.
+    return not isinstance(value, float)
 
 
 def _one_of(*words: str) -> Input:
@@ -87,6 +97,17 @@ def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
 
 
+_SPACE = Input("the name of a namespace is expected", _text(_LABEL))
+_NODES = Input("names of Nodes in lower case are expected", _all(_NAME, 0))
+_IMAGE = Input(
+    "an image without spaces is expected", lambda value: isinstance(value, str) and not re.search(r"\s", value)
+)
+_TOLERATIONS = Input(
+    "tolerations are expected as in a pod, such as [{key: team, operator: Exists}]",
+    lambda value: (
+        isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
+    ),
+)
 _SECONDS = Input("a number of seconds above 0 is expected", _number(1))
 _SOME_SECONDS = Input("a number of seconds is expected", _number(0))
 _SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS)
@@ -123,33 +144,41 @@ INPUTS: dict[str, Input] = {
     "kubewin_replace": Input(
         "namespace/name of a DaemonSet is expected", _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}"))
     ),
-    "kubewin_verify_nodes": Input("names of Nodes in lower case are expected", _all(_NAME, 0)),
+    "kubewin_verify_nodes": _NODES,
     "kubewin_verify_storage_classes": Input(
         f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
         lambda value: _by_driver(value, str),
     ),
-    "kubewin_verify_image": Input(
-        "an image without spaces is expected", lambda value: isinstance(value, str) and not re.search(r"\s", value)
-    ),
+    "kubewin_verify_image": _IMAGE,
     "kubewin_verify_size": Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)),
-    "kubewin_verify_namespace": Input("the name of a namespace is expected", _text(_LABEL)),
-    "kubewin_verify_tolerations": Input(
-        "tolerations are expected as in a pod, such as [{key: team, operator: Exists}]",
-        lambda value: (
-            isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
-        ),
-    ),
+    "kubewin_verify_namespace": _SPACE,
+    "kubewin_verify_tolerations": _TOLERATIONS,
     "kubewin_upgrade_hook": _one_of("none", "tasks", "wmco"),
     "kubewin_upgrade_target": Input(
-        f"releases of {', '.join(TARGETS[:-1])} and {TARGETS[-1]} are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0",
+        f"releases of {', '.join(TARGETS[:-1])} and {TARGETS[-1]} are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, "
+        "and in a dictionary as text, since the number 1.30 is 1.3",
         _target,
     ),
+    "kubewin_upgrade_tasks": Input("the path of a file is expected", lambda value: isinstance(value, str)),
+    "kubewin_upgrade_nodes": _NODES,
+    "kubewin_upgrade_canary": Input("the name of a Node is expected", _text(_NAME)),
+    "kubewin_upgrade_pause": Input("canary, batches or names of Nodes are expected", _all(_NAME, 0)),
+    "kubewin_upgrade_confirmed": Input("pauses are expected as the run that ended there named them", _all(_NAME, 0)),
+    "kubewin_upgrade_growing": Input(
+        "patterns are expected, such as *.log,journal/*", lambda value: isinstance(value, (str, list, tuple))
+    ),
+    "kubewin_upgrade_namespace": _SPACE,
+    "kubewin_upgrade_operator_namespace": _SPACE,
     "kubewin_upgrade_node_timeout": _SECONDS,
     "kubewin_upgrade_hand_timeout": _SECONDS,
     "kubewin_upgrade_patience": _SOME_SECONDS,
     "kubewin_upgrade_unproven_canary": _SWITCH,
     "kubewin_upgrade_delete_unowned": _SWITCH,
     "kubewin_upgrade_data": _SWITCH,
+    "kubewin_rebind_namespace": _SPACE,
+    "kubewin_rebind_second_namespace": _SPACE,
+    "kubewin_rebind_image": _IMAGE,
+    "kubewin_rebind_tolerations": _TOLERATIONS,
     "kubewin_rebind_undo": _SWITCH,
     "kubewin_rebind_allow_managed": _SWITCH,
     "kubewin_rebind_variant": _one_of("in_place", "re_claim"),

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Handed, fail, reached
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Handed, at_least, fail, reached
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
     Entry,
@@ -31,6 +31,7 @@ class Refused(ValueError):
 class Wishes:
     """What the user asked for. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
 
+    pause: before which a person has to look: "canary", "batches", or Nodes.
     unproven_canary: where nothing can be proven before (WMCO without csi-proxy), a node without volumes may go first.
     """
 
@@ -41,6 +42,7 @@ class Wishes:
     canary: str = ""
     batches: tuple[str, ...] = ("1",)
     unproven_canary: bool = False
+    pause: tuple[str, ...] = ()
 
 
 def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
@@ -50,6 +52,7 @@ def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
         for name in (*wishes.nodes, *([wishes.canary] if wishes.canary else []))
         if name not in seen.nodes
     ]
+    problems += _no_pauses(wishes, seen.nodes)
     for size in wrong(wishes.batches):
         problems.append(f"batch size {size!r} is neither a number above 0 nor a percentage.")
     chosen = [seen.nodes[name] for name in dict.fromkeys(wishes.nodes or sorted(seen.nodes)) if name in seen.nodes]
@@ -73,6 +76,7 @@ def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
         began=stamp(seen.now),
         nodes=tuple(made),
         before=before,
+        only=wishes.nodes,
     )
 
 
@@ -90,25 +94,56 @@ def _rank(node: NodeNow, wishes: Wishes, unproven: bool) -> tuple[bool, bool, bo
     return not there, volumes, node.name != wishes.canary, given, node.name
 
 
+def _no_pauses(wishes: Wishes, nodes: Collection[str]) -> list[str]:
+    """A pause that never comes would let the run go by where a person wanted to look."""
+    return [
+        f"kubewin_upgrade_pause has {name!r}; canary, batches, or a Node of this upgrade is expected: {', '.join(sorted(nodes))}."
+        for name in wishes.pause
+        if name not in ("canary", "batches") and name not in nodes
+    ]
+
+
+def same(journal: Journal, wishes: Wishes) -> None:
+    """Refused when that name is of an upgrade to something else, or of other nodes: it would be gone on with, or be finished."""
+    began, asked = (
+        f"hook {hook}, target {target.text() or 'none'} and nodes {', '.join(sorted(nodes)) or 'all'}"
+        for hook, target, nodes in (
+            (journal.hook, journal.target, journal.only),
+            (wishes.hook, wishes.target, wishes.nodes),
+        )
+    )
+    if began != asked:
+        raise Refused(
+            f"upgrade {journal.name} was begun with {began}, and is asked for now with {asked}. "
+            + ("It is finished; give" if journal.state == "finished" else "Go on with it as it was begun, or give")
+            + " the new one a name of its own (kubewin_upgrade_name)."
+        )
+
+
 def take_up(journal: Journal, wishes: Wishes, seen: Seen, confirmed: Sequence[str]) -> Journal:
     """An upgrade that was begun, to be gone on with by another run: failed nodes are tried again at the step they stand at."""
-    if (journal.hook, journal.target) != (wishes.hook, wishes.target):
-        raise Refused(
-            f"upgrade {journal.name} was begun with hook {journal.hook} and target {journal.target.text() or 'none'}, and is asked "
-            f"for now with hook {wishes.hook} and target {wishes.target.text() or 'none'}. Go on with it as it was begun, or give "
-            "the new one a name of its own (kubewin_upgrade_name)."
-        )
+    same(journal, wishes)
     now = seen.now
     journal = replace(journal, term=journal.term + 1, state="open", why="", stopping=None, held_since="")
     for entry in journal.nodes:
         if entry.failed or entry.under_way:
-            journal = journal.put(replace(entry, failed="", why="", began=stamp(now)), now)
+            again = entry.at("hook", now) if _did_nothing(journal, entry, seen.nodes.get(entry.node)) else entry
+            journal = journal.put(replace(again, failed="", why="", began=stamp(now)), now)
     for name in confirmed:
         if name not in journal.confirmed:
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
                 f"{name} was confirmed", now
             )
-    return enrol(journal, wishes, seen)
+    journal = enrol(journal, wishes, seen)
+    if problems := _no_pauses(wishes, [entry.node for entry in journal.nodes]):
+        raise Refused("\n".join(problems))
+    return journal
+
+
+def _did_nothing(journal: Journal, entry: Entry, node: NodeNow | None) -> bool:
+    """Whether the tasks said that all was well, and the node is up as it was before: waiting longer mends nothing."""
+    there = node is not None and node.ready and not at_least(node.kubelet, journal.target.kubelet)
+    return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
 
 
 def enrol(journal: Journal, wishes: Wishes, seen: Seen) -> Journal:

@@ -136,7 +136,7 @@ def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
 
 def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
     """Nodes whose pods have to be looked at for the next decision."""
-    wanted = {entry.node for entry in journal.nodes if entry.step in EMPTYING}
+    wanted = {entry.node for entry in journal.nodes if entry.step in EMPTYING or entry.step == "hook"}
     waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
     if waiting and not any(entry.under_way for entry in journal.nodes):
         first = min(entry.batch for entry in waiting)
@@ -319,7 +319,7 @@ class _Node:
         if entry.untouched and (entry.failed or (self.journal.stopping and not entry.by_itself)):
             return self._give_back(node)
         if entry.step == "hook":
-            return self._hand("hook")
+            return self._hook(node)
         if entry.step == "back":
             return self._back(node)
         if node is None:
@@ -373,6 +373,18 @@ class _Node:
         if node.allowed or node.upgrading:
             return self._moved("back")
         return self._do("allow")
+
+    def _hook(self, node: NodeNow | None) -> Do | Hand | Wait:
+        """Whatever happened since it was emptied: nothing is changed under workloads. Without a Node there are none."""
+        if node is None:
+            return self._hand("hook")
+        if not node.cordoned:
+            return self._moved("close", "somebody opened it; it is closed and emptied again")
+        if node.pods is None:
+            return self._wait("its pods are looked at")
+        if drain(node.pods, {}, self.seen.now, delete_unowned=True).left:
+            return self._moved("drain", "pods are there again")
+        return self._hand("hook")
 
     def _back(self, node: NodeNow | None) -> Do | Hand | Wait:
         missing = self._not_back(node)
@@ -459,8 +471,8 @@ class _Node:
     def _put(self, entry: Entry) -> _Node:
         return replace(self, entry=entry, journal=self.journal.put(entry, self.seen.now))
 
-    def _moved(self, step: Step) -> Do | Hand | Wait:
-        return self._put(self.entry.at(step, self.seen.now)).decide()
+    def _moved(self, step: Step, why: str = "") -> Do | Hand | Wait:
+        return self._put(self.entry.at(step, self.seen.now, why)).decide()
 
     def _do(self, kind: Act) -> Do:
         return Do(kind, self.entry.node, self.journal)

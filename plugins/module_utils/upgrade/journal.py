@@ -119,7 +119,7 @@ class Entry:
     @property
     def untouched(self) -> bool:
         """Whether its turn has come and nothing was changed on the node itself yet, so that it can be given back as it was."""
-        return self.step in EMPTYING or (self.step == "hook" and self.tries == 0)
+        return self.tries == 0 and (self.step in EMPTYING or self.step == "hook")
 
     @property
     def under_way(self) -> bool:
@@ -144,7 +144,7 @@ class Stopping:
 class Journal:
     """One upgrade.
 
-    name: what it is called; a finished one is not begun again. term: grows whenever a run takes it up, so that a run that
+    name: what it is called; a finished one is not begun again. only: the Nodes that were named, empty for all. term: grows whenever a run takes it up, so that a run that
     was taken over can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a
     person ended, and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and
     compared after the last node. happened: the newest events, one line each.
@@ -164,6 +164,7 @@ class Journal:
     confirmed: Mapping[str, str] = field(default_factory=dict)
     before: str = ""
     ended: str = ""
+    only: tuple[str, ...] = ()
     happened: tuple[str, ...] = field(default=(), compare=False)
 
     def entry(self, node: str) -> Entry:
@@ -221,6 +222,7 @@ def from_json(text: str) -> Journal:
         found["nodes"] = tuple(_entry(one) for one in found["nodes"])
         found["stopping"] = Stopping(**found["stopping"]) if found["stopping"] else None
         found["happened"] = tuple(found["happened"])
+        found["only"] = tuple(found.get("only", ()))
         journal = Journal(**found)
     except (KeyError, TypeError, AttributeError) as error:
         raise BadJournal(f"it lacks or has too much: {error}") from error

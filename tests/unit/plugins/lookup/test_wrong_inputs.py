@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
@@ -21,6 +23,23 @@ def test_only_what_is_set_is_judged() -> None:
     given = {"kubewin_quiesce": "drain", "kubewin_prepull": "yes", "inventory_hostname": "win-1"}
     assert lookup().run([], given) == ["kubewin_quiesce is drain; cordon or none is expected."]
     assert lookup().run([], {}) == []
+
+
+def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "one-node.yml"
+    given = {"kubewin_upgrade_hook": "tasks", "kubewin_upgrade_tasks": str(path)}
+    for text, why in (
+        ("- ansible.builtin.debug: {msg: 'x\n", "which cannot be read: "),
+        ("", "in which there is no list of tasks"),
+        ("- hosts: localhost\n  tasks: []\n", "in which there is no list of tasks"),
+        ("key: value\n", "in which there is no list of tasks"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        (said,) = lookup().run([], given)
+        assert said.startswith(f"kubewin_upgrade_tasks is {path}, {why}")
+        assert lookup().run([], {**given, "kubewin_upgrade_hook": "none"}) == []
+    path.write_text("- ansible.builtin.debug: {msg: !unsafe '{{ x'}\n", encoding="utf-8")
+    assert lookup().run([], given) == []
 
 
 def test_a_term_is_refused_instead_of_ignored() -> None:

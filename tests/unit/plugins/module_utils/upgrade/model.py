@@ -83,7 +83,7 @@ parsed = lru_cache(maxsize=4)(from_json)
 class World:
     """The cluster, and what a run needs of it: Book, Eyes and Hands in one.
 
-    stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. killed_at: number of the event;
+    stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing. killed_at: number of the event;
     the half says whether right before or right after it.
     """
 
@@ -100,6 +100,7 @@ class World:
         self.stuck: set[str] = set()
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
+        self.idle_hooks: set[str] = set()
         self.hooked: list[str] = []
         self.kept: str | None = None
         self.events = 0
@@ -187,6 +188,8 @@ class World:
             self.hooked.append(name)
             if name in self.failing_hooks:
                 return self.failing_hooks[name]
+            if name in self.idle_hooks:
+                return ""
             if box.kubelet != "v1.27.3":
                 box.kubelet, box.changing = "v1.27.3", CHANGES
             return ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -253,9 +254,97 @@ def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
     world.converged()
 
 
-def test_it_goes_on_as_it_was_begun_or_not_at_all() -> None:
-    world = kubelets(rules=Rules(pause=("canary",)))
+def test_a_node_that_somebody_opened_is_closed_and_emptied_again_before_its_tasks_are_run_again() -> None:
+    world = kubelets()
+    world.failing_hooks = {"win-1": "the image is gone"}
     world.run()
-    world.wishes = Wishes("kubelets", "none", Target(kubelet="1.28"))
-    with pytest.raises(Refused, match=r"with hook tasks and target kubelet 1\.27, and is asked for now with hook none"):
+    journal = world.journal
+    assert journal is not None
+    assert journal.entry("win-1").step == "hook"
+    box = world.boxes["win-1"]
+    box.cordoned, box.cordoned_for = False, ""
+    # win-2 is full, so they go back to the node that nothing was done to.
+    for pod in world.pods:
+        pod.node = "win-1"
+    world.failing_hooks = {}
+    decision = world.run()
+    assert isinstance(decision, Done)
+    assert any("win-1: close (somebody opened it; it is" in line for line in decision.journal.happened)
+    world.converged()
+
+
+def test_pods_that_came_although_it_is_closed_leave_before_the_tasks_are_run_again() -> None:
+    world = kubelets(rules=Rules(budget=60))
+    world.failing_hooks = {"win-1": "the image is gone"}
+    world.run()
+    for pod in world.pods:
+        pod.node = "win-1"
+    world.failing_hooks, world.stuck = {}, {"db-0"}
+    # It was changed perhaps: it is not given back, though it stands at its drain again.
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert (decision.journal.entry("win-1").step, decision.journal.entry("win-1").failed) == ("drain", "CSI-U03")
+    assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
+    world.stuck, world.refused = set(), {}
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
+    world = kubelets(rules=Rules(budget=60))
+    world.idle_hooks = {"win-3"}
+    decision = world.run()
+    assert isinstance(decision, Stop)
+    assert decision.journal.entry("win-3").failed == "CSI-U04"
+    # One that is away is awaited, for it may be on its way.
+    world.boxes["win-3"].down = True
+    assert isinstance(world.run(), Stop)
+    assert world.hooked == ["win-3"]
+    world.boxes["win-3"].down, world.idle_hooks = False, set()
+    assert isinstance(world.run(), Done)
+    assert world.hooked == ["win-3", "win-3", "win-1", "win-2"]
+    world.converged()
+
+
+@pytest.mark.parametrize(
+    ("wishes", "words"),
+    [
+        (Wishes("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* is asked for now with hook none"),
+        (Wishes("kubelets", "tasks", Target(kubelet="1.28")), r"target kubelet 1\.27 .* asked .* target kubelet 1\.28"),
+        (Wishes("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)), "nodes all.* asked .* nodes win-2"),
+    ],
+)
+@pytest.mark.parametrize("pause", [("canary",), ()])
+def test_it_goes_on_as_it_was_begun_or_not_at_all(wishes: Wishes, words: str, pause: tuple[str, ...]) -> None:
+    """Also when it is finished: nothing would be done, and that would look like success."""
+    world = kubelets(rules=Rules(pause=pause))
+    world.run()
+    world.wishes = wishes
+    with pytest.raises(Refused, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
         world.run()
+    assert ("It is finished; give" in str(refused.value)) == (not pause)
+
+
+def test_named_nodes_stay_the_only_ones() -> None:
+    world = kubelets(rules=Rules(pause=("win-1",)))
+    world.wishes = replace(world.wishes, nodes=("win-2", "win-1"))
+    world.run()
+    world.wishes = replace(world.wishes, nodes=())
+    with pytest.raises(Refused, match=r"nodes win-1, win-2, and is asked .* nodes all"):
+        world.run()
+    world.wishes = replace(world.wishes, nodes=("win-1", "win-2"))
+    assert isinstance(world.run(("win-1",)), Done)
+    assert world.hooked == ["win-2", "win-1"]
+
+
+def test_a_pause_that_would_never_come_is_refused_at_the_beginning_and_later() -> None:
+    world = kubelets(rules=Rules(pause=("canary",)))
+    world.wishes = replace(world.wishes, pause=("canary", "win-9"))
+    words = "kubewin_upgrade_pause has 'win-9'; canary, batches, or a Node of this upgrade is expected: win-1, win-2, win-3"
+    with pytest.raises(Refused, match=words):
+        world.run()
+    world.wishes = replace(world.wishes, pause=("canary",))
+    world.run()
+    world.wishes = replace(world.wishes, pause=("canary", "win-9"))
+    with pytest.raises(Refused, match=words):
+        world.run(("canary",))
