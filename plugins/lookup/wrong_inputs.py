@@ -46,7 +46,6 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
 
-
 TASKS = "kubewin_upgrade_tasks"
 
 
@@ -73,4 +72,6 @@ class LookupModule(LookupBase):
         tasks = found if isinstance(found, list) else []
         if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
             return []
-        return [f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."]
+        return [
+            f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."
+        ]

@@ -74,7 +74,6 @@ nodes:
     win-1:
       ready: true
       unschedulable: false
-      cordoned_by_us: false
       cordoned_for: ""
       labels: {kubernetes.io/os: windows}
       boot_id: 1c0f
@@ -133,7 +132,6 @@ def describe(node: dict[str, Any]) -> dict[str, Any]:
     return {
         "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
         "unschedulable": bool(spec.get("unschedulable")),
-        "cordoned_by_us": CORDON_ANNOTATION in (metadata.get("annotations") or {}),
         "cordoned_for": (metadata.get("annotations") or {}).get(CORDON_ANNOTATION, ""),
         "labels": metadata.get("labels") or {},
         "boot_id": info.get("bootID", ""),

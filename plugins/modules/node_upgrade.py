@@ -379,11 +379,6 @@ class Upgrade:
     def refuse(self) -> None:
         """What would go wrong half way."""
         params = self._params
-        if self._client.get(kinds.NAMESPACE, params["namespace"]) is None:
-            raise Refused(
-                f"Namespace {params['namespace']}, where the journal is to be kept, does not exist: kubectl create namespace "
-                f"{params['namespace']}"
-            )
 
         def allowed(need: Need) -> bool:
             return self._client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
@@ -397,6 +392,13 @@ class Upgrade:
                 "forbidden",
                 403,
             )
+        if self._client.get(kinds.NAMESPACE, params["namespace"]) is None:
+            raise Refused(
+                f"Namespace {params['namespace']}, where the journal is to be kept, does not exist: kubectl create namespace "
+                f"{params['namespace']}"
+            )
+        system = self._client.get(kinds.NAMESPACE, "kube-system") or {"metadata": {"uid": ""}}
+        self.wishes = replace(self.wishes, cluster=system["metadata"]["uid"])
 
     def findings(self, seen: Seen) -> list[Finding]:
         """What is in the way of WMCO's hook, or worth knowing."""

@@ -326,11 +326,6 @@ def places(client: Client, params: dict[str, Any]) -> list[Place]:
 def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
     """What would fail half way: a namespace that is not there, or a permission."""
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
-    for name in namespaces:
-        if client.get(kinds.NAMESPACE, name) is None:
-            raise Unusable(
-                f"Namespace {name}, where records are to be kept, does not exist: kubectl create namespace {name}"
-            )
 
     def allowed(need: Need) -> bool:
         return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
@@ -345,6 +340,11 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
             "forbidden",
             403,
         )
+    for name in namespaces:
+        if client.get(kinds.NAMESPACE, name) is None:
+            raise Unusable(
+                f"Namespace {name}, where records are to be kept, does not exist: kubectl create namespace {name}"
+            )
 
 
 def main() -> None:

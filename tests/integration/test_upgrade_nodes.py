@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import W
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, family, play, read, start
-from integration.storage import NAMESPACE, make_namespace, run, storage_class
+from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
 from integration.upgrading import (
     JOURNALS,
     LEASE,
@@ -350,17 +350,30 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     assert "stories/db-a: not looked at: it was not noted before the first node" in after
 
 
-def another_run_is_refused(lab: Lab) -> None:
-    """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is written."""
+def another_run_is_refused(lab: Lab, folder: Path) -> None:
+    """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done.
+
+    Once more as a whole playbook, which would begin with proofs; it is said what to do.
+    """
     another = upgrade_of(lab, name="another", target={"kubelet": "1.27"}, holder=holder_of(os.getppid()))
-    words = f"another run is at an upgrade of this cluster: {os.uname().nodename}/.* gave its last sign of life"
+    words = f"another run is at an upgrade of this cluster: ({os.uname().nodename}/.*) gave its last sign of life"
     assert re.search(words, another.plan()["locked"])
     with pytest.raises(ClusterError, match=words):
         another.go_on()
+    refused = play(PLAYBOOK, "localhost,", variables=given(lab, "another", {"kubelet": "1.27"}, folder))
+    (failure,) = refused.failures
+    found = re.search(words, failure["result"]["msg"])
+    assert found is not None, refused.screen
+    assert f"run again with kubewin_upgrade_take_over={found[1]}" in failure["result"]["msg"]
+    assert (refused.code, refused.changed) == (2, [])
+    assert lab.api.items(PODS.replace(NAMESPACE, "kubewin")) == []
+    assert not list(folder.iterdir())
     assert not lab.api.ok(f"{JOURNALS}/kubewin-upgrade-another")
 
 
-def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(ready: Lab) -> None:
+def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(
+    ready: Lab, tmp_path: Path
+) -> None:
     """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well."""
     name, node = "db-c", "win-3"
     options = {"name": "by-hand", "target": {"kubelet": "1.60"}, "nodes": [node], "node_timeout": 120}
@@ -369,7 +382,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
             waits = beside.submit(upgrade_of(ready, **options).go_on)
             eventually(lambda: waits.done() or told(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named")
         eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
-        another_run_is_refused(ready)
+        another_run_is_refused(ready, tmp_path)
         upgrade(ready, node, "v1.60.0")
         result, _journal = waits.result(60)
     for kind in ("gate", "canary"):

@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import 
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import BadJournal, Journal, from_json, newest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import unpack
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import told
 
 _JSON, _TEXT = "journal.json", "journal.txt"
@@ -67,7 +68,9 @@ class Pages:
         for place, text in texts.items():
             try:
                 found[place] = from_json(text)
-            except BadJournal as error:
+                unpack(found[place].before)
+            except ValueError as error:
+                found.pop(place, None)
                 bad.append(f"{place}: {error}")
         if bad and not found:
             raise ClusterError(

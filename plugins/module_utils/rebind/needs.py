@@ -13,6 +13,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import V
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
     """Everything that is written, asked for before the first change. records: namespaces of the records."""
+    for name in records:
+        yield Need("get", "", "namespaces", name=name)
     for verb in ("get", "list", "create", "patch", "delete"):
         yield Need(verb, "", "persistentvolumes")
     for namespace in namespaces:

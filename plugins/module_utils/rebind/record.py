@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, restore
+
 SCHEMA = 1
 
 Variant = Literal["in_place", "re_claim"]
@@ -151,21 +153,27 @@ def from_json(text: str) -> Record:
     if found["schema"] != SCHEMA:
         raise BadRecord(f"its schema version is {found['schema']}, and this release reads {SCHEMA}")
     try:
-        return _read({name: value for name, value in found.items() if name != "schema"})
-    except (KeyError, TypeError, AttributeError) as error:
-        raise BadRecord(f"it lacks or has too much: {error}") from error
-
-
-def _read(found: dict[str, Any]) -> Record:
-    for name, words in (("variant", Variant), ("direction", Direction), ("step", Step)):
-        if found.get(name) not in get_args(words):
-            raise BadRecord(f"its {name} is {found.get(name)!r}; expected one of {', '.join(get_args(words))}")
-    found["old"], found["new"] = Volume(**found["old"]), Volume(**found["new"])
-    found["workloads"] = tuple(Workload(**one) for one in found["workloads"])
+        record: Record = restore(Record, {name: value for name, value in found.items() if name != "schema"})
+    except Misfit as error:
+        raise BadRecord(str(error)) from error
     for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
-        if not isinstance(found.get(name), str) or not found[name]:
-            raise BadRecord(f"its {name} is {found.get(name)!r}; expected a text")
-    return Record(**found)
+        if not getattr(record, name):
+            raise BadRecord(f"{name} is ''; expected a text")
+    if record.step not in record.steps:
+        raise BadRecord(
+            f"step is {record.step}, which {record.variant} has not; expected one of {', '.join(record.steps)}"
+        )
+    for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
+        thing = record.objects.get(name)
+        parts = [thing.get("metadata"), thing.get("spec")] if isinstance(thing, dict) else [None]
+        if "claim" not in name and isinstance(parts[-1], dict):
+            parts.append(parts[-1].get("claimRef"))
+        if not all(isinstance(part, dict) for part in parts):
+            raise BadRecord(f"objects.{name} is no object as the API returned it, with metadata and spec")
+    for name in ("handles", "on_node"):
+        if not isinstance(record.objects.get(name), list):
+            raise BadRecord(f"objects.{name} is {record.objects.get(name)!r}; expected a list")
+    return record
 
 
 def newest(records: Mapping[str, Record]) -> Record:

@@ -31,7 +31,7 @@ class Refused(ValueError):
 class Wishes:
     """What the user asked for. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
 
-    pause: before which a person has to look: "canary", "batches", or Nodes.
+    pause: before which a person has to look: "canary", "batches", or Nodes. cluster: an id of it, empty when it is not known.
     unproven_canary: where nothing can be proven before (WMCO without csi-proxy), a node without volumes may go first.
     """
 
@@ -43,6 +43,7 @@ class Wishes:
     batches: tuple[str, ...] = ("1",)
     unproven_canary: bool = False
     pause: tuple[str, ...] = ()
+    cluster: str = ""
 
 
 def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
@@ -77,6 +78,7 @@ def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
         nodes=tuple(made),
         before=before,
         only=wishes.nodes,
+        cluster=wishes.cluster,
     )
 
 
@@ -104,7 +106,12 @@ def _no_pauses(wishes: Wishes, nodes: Collection[str]) -> list[str]:
 
 
 def same(journal: Journal, wishes: Wishes) -> None:
-    """Refused when that name is of an upgrade to something else, or of other nodes: it would be gone on with, or be finished."""
+    """Refused when that name is of an upgrade to something else, of other nodes or another cluster: that would be gone on with."""
+    if journal.cluster and wishes.cluster and journal.cluster != wishes.cluster:
+        raise Refused(
+            f"the journal of upgrade {journal.name} that was found is of another cluster (its kube-system has uid {journal.cluster}, "
+            f"here it is {wishes.cluster}). Give each cluster a folder of its own (kubewin_output_dir)."
+        )
     began, asked = (
         f"hook {hook}, target {target.text() or 'none'} and nodes {', '.join(sorted(nodes)) or 'all'}"
         for hook, target, nodes in (

@@ -9,7 +9,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any, Literal, get_args
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, restore
 
 SCHEMA = 1
 
@@ -144,10 +146,11 @@ class Stopping:
 class Journal:
     """One upgrade.
 
-    name: what it is called; a finished one is not begun again. only: the Nodes that were named, empty for all. term: grows whenever a run takes it up, so that a run that
-    was taken over can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a
-    person ended, and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and
-    compared after the last node. happened: the newest events, one line each.
+    name: what it is called; a finished one is not begun again. cluster: an id of it, empty where it was not looked at.
+    only: the Nodes that were named, empty for all. term: grows whenever a run takes it up, so that a run that was taken over
+    can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a person ended,
+    and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and compared after
+    the last node. happened: the newest events, one line each.
     """
 
     name: str
@@ -165,6 +168,7 @@ class Journal:
     before: str = ""
     ended: str = ""
     only: tuple[str, ...] = ()
+    cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
     def entry(self, node: str) -> Entry:
@@ -218,26 +222,16 @@ def from_json(text: str) -> Journal:
     if found.pop("schema") != SCHEMA:
         raise BadJournal(f"its schema version is not {SCHEMA}, which this release reads")
     try:
-        found["target"] = Target(**found["target"])
-        found["nodes"] = tuple(_entry(one) for one in found["nodes"])
-        found["stopping"] = Stopping(**found["stopping"]) if found["stopping"] else None
-        found["happened"] = tuple(found["happened"])
-        found["only"] = tuple(found.get("only", ()))
-        journal = Journal(**found)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise BadJournal(f"it lacks or has too much: {error}") from error
-    for value, words in ((journal.hook, Hook), (journal.state, State)):
-        if value not in get_args(words):
-            raise BadJournal(f"{value!r} is none of {', '.join(get_args(words))}")
+        journal: Journal = restore(Journal, found)
+    except Misfit as error:
+        raise BadJournal(str(error)) from error
+    names = [entry.node for entry in journal.nodes]
+    if not names or len(set(names)) < len(names):
+        raise BadJournal(f"nodes are {', '.join(names) or 'none'}; each is expected once, and one at least")
+    for entry in journal.nodes:
+        if entry.step not in TABLES[journal.hook]:
+            raise BadJournal(f"{entry.node} is at step {entry.step}, which hook {journal.hook} has not")
     return journal
-
-
-def _entry(found: dict[str, Any]) -> Entry:
-    if found.get("step") not in get_args(Step):
-        raise BadJournal(
-            f"node {found.get('node')} is at step {found.get('step')!r}; expected one of {', '.join(get_args(Step))}"
-        )
-    return Entry(**{**found, "workloads": tuple(Workload(**one) for one in found["workloads"])})
 
 
 def newest(copies: Mapping[str, Journal]) -> Journal | None:

@@ -13,6 +13,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 
 def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator[Need]:
     """Everything that is asked of the API. namespace: of journal and lease; operator: of WMCO."""
+    for name in (namespace, "kube-system"):
+        yield Need("get", "", "namespaces", name=name)
     for verb in ("get", "list", "patch"):
         yield Need(verb, "", "nodes")
     for resource in ("pods", "persistentvolumeclaims", "persistentvolumes"):

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,11 @@ def unpack(text: str) -> Picture:
     """Read what pack made. ValueError when it is none."""
     try:
         found = json.loads(zlib.decompress(base64.b64decode(text)))
-    except (zlib.error, ValueError) as error:
+        volumes = restore(tuple[Claimed, ...], found["volumes"], "volumes")
+        nodes = restore(Mapping[str, NodeWas], found["nodes"], "nodes")
+    except (zlib.error, ValueError, TypeError, KeyError) as error:
         raise ValueError(f"the volumes as they were cannot be read: {error}") from error
-    volumes = [Claimed(**one) for one in found["volumes"]]
-    return Picture({one.claim: one for one in volumes}, {name: NodeWas(**one) for name, one in found["nodes"].items()})
+    return Picture({one.claim: one for one in volumes}, nodes)
 
 
 def compare(before: Picture, after: Picture) -> Iterator[Finding]:

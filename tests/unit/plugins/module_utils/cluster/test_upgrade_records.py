@@ -9,7 +9,9 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,25 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import UpgradeLease
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Target, from_json
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    Entry,
+    Journal,
+    Stopping,
+    Target,
+    Workload,
+    from_json,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import told
+from unit.plugins.module_utils.by_hand import spoiled_by_hand
 from unit.plugins.module_utils.cluster.fakes import ApiError, Clock, Response, Script
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
+BEGAN = "2026-11-21T20:00:00Z"
 ELSEWHERE = "another-machine/0123-1/77-5"
 
 
@@ -66,7 +82,14 @@ def client(store: Store) -> Client:
 
 
 def journal(**changes: Any) -> Journal:
-    made = Journal("first", "none", Target(kubelet="1.27"), "2026-11-21T20:00:00Z", (Entry("win-1", 0),))
+    made = Journal(
+        "first",
+        "none",
+        Target(kubelet="1.27"),
+        "2026-11-21T20:00:00Z",
+        (Entry("win-1", 0),),
+        before=Picture({}, {}).pack(),
+    )
     return replace(made, **changes)
 
 
@@ -181,6 +204,40 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) ->
     ) as bad:
         Pages(client(store), "kubewin", "first", tmp_path).read()
     assert bad.value.reason == "journal_unreadable"
+
+
+def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with() -> None:
+    """Never a traceback: every value, one after the other, by what it might have become."""
+    workload = Workload("StatefulSet", "shop", "db", 1)
+    entries = (Entry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), Entry("win-2", 1))
+    stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
+    whole = json.loads(
+        journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
+    )
+    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    store, refused, read = Store(), Counter[str](), 0
+    for spoiled in spoiled_by_hand(whole):
+        store.things[PAGE] = {"metadata": {"resourceVersion": "1"}, "data": {"journal.json": json.dumps(spoiled)}}
+        try:
+            found = Pages(client(store), "kubewin", "first", None).read()
+            assert found is not None
+            told(found)
+            found = take_up(found, Wishes(found.name, found.hook, found.target, found.only), seen, ())
+            decide(found, seen, Rules())
+            read += 1
+        except ClusterError as error:
+            refused[error.reason] += 1
+    assert set(refused) == {"journal_unreadable"}
+    assert (refused.total() > 300, read > 30) == (True, True)
+
+
+def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -> None:
+    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+    wishes = Wishes("first", "none", Target(kubelet="1.27"), cluster="here")
+    take_up(journal(cluster="here"), wishes, seen, ())
+    for state in ("open", "finished"):
+        with pytest.raises(Refused, match=r"of another cluster .*kubewin_output_dir"):
+            take_up(journal(cluster="there", state=state), wishes, seen, ())
 
 
 def test_a_run_that_was_taken_over_writes_nothing_more() -> None:

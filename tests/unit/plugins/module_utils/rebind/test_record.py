@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import (
     from_json,
     newest,
 )
+from unit.plugins.module_utils.by_hand import spoiled_by_hand
 from unit.plugins.module_utils.rebind.world import PATH, facts
 
 IN_PLACE = Wishes("shop", "data-db-0")
@@ -46,16 +48,37 @@ def test_it_comes_back_as_it_was_written() -> None:
     ("spoil", "words"),
     [
         ({"schema": 2}, "its schema version is 2"),
-        ({"step": "sideways"}, "its step is 'sideways'; expected one of lock"),
-        ({"run": ""}, "its run is ''"),
-        ({"key": ""}, "its key is ''"),
-        ({"surprise": 1}, "it lacks or has too much"),
-        ({"old": {"name": "x"}}, "it lacks or has too much"),
+        ({"step": "sideways"}, "step is 'sideways'; expected one of lock"),
+        ({"step": "delete_claim"}, "step is delete_claim, which in_place has not; expected one of lock"),
+        ({"run": ""}, "run is ''"),
+        ({"key": ""}, "key is ''"),
+        ({"surprise": 1}, "it has too much: surprise"),
+        ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
+        ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
+        ({"term": "2"}, "term is '2'; expected a number"),
+        ({"objects": {}}, "objects.old is no object"),
     ],
 )
 def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None:
     with pytest.raises(BadRecord, match=words):
         from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
+
+
+@pytest.mark.parametrize("wishes", [IN_PLACE, RECLAIM])
+def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with(wishes: Wishes) -> None:
+    """Never a traceback: every value, one after the other, by what it might have become."""
+    whole = json.loads(record(wishes).following().saved("2026-11-21T10:00:00Z").as_json())
+    number = 0
+    for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
+        text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
+        with contextlib.suppress(BadRecord):
+            read = from_json(text).taken_over().undone("x")
+            explain.steps(read)
+            explain.standing(read)
+            assert from_json(read.as_json()) == read
+            assert groups([read]) == [[read]]
+        number += 1
+    assert number > 100
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"x"'])

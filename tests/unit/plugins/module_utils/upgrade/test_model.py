@@ -340,7 +340,9 @@ def test_named_nodes_stay_the_only_ones() -> None:
 def test_a_pause_that_would_never_come_is_refused_at_the_beginning_and_later() -> None:
     world = kubelets(rules=Rules(pause=("canary",)))
     world.wishes = replace(world.wishes, pause=("canary", "win-9"))
-    words = "kubewin_upgrade_pause has 'win-9'; canary, batches, or a Node of this upgrade is expected: win-1, win-2, win-3"
+    words = (
+        "kubewin_upgrade_pause has 'win-9'; canary, batches, or a Node of this upgrade is expected: win-1, win-2, win-3"
+    )
     with pytest.raises(Refused, match=words):
         world.run()
     world.wishes = replace(world.wishes, pause=("canary",))

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was stored as JSON, and may have been edited by hand, as the dataclass that it was. Pure."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+
+class Misfit(ValueError):
+    """It is not of that form; says where, what was found and what is expected."""
+
+
+def restore(kind: Any, found: Any, where: str = "") -> Any:
+    """`found`, of which JSON was made, as `kind`: a dataclass, or what its fields are annotated with."""
+    if kind is Any:
+        return found
+    if is_dataclass(kind):
+        return _restore_fields(kind, found, where)
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return _checked(found, str(found) in of, f"one of {', '.join(of)}", where)
+    if origin in (Union, types.UnionType):
+        return None if found is None else restore(of[0], found, where)
+    if origin is tuple:
+        items = _checked(found, isinstance(found, (list, tuple)), "a list", where)
+        return tuple(restore(of[0], one, f"{where}[{number}]") for number, one in enumerate(items))
+    if origin is Mapping:
+        named = _checked(found, isinstance(found, dict), "names with values", where)
+        return {name: restore(of[1], one, _within(where, name)) for name, one in named.items()}
+    return _checked(found, type(found) is kind, {str: "a text", int: "a number", bool: "true or false"}[kind], where)
+
+
+def _restore_fields(kind: Any, found: Any, where: str) -> Any:
+    given = _checked(found, isinstance(found, dict), "names with values", where)
+    known = {field.name: field for field in fields(kind)}
+    lacking = [
+        name
+        for name, field in known.items()
+        if name not in given and field.default is MISSING and field.default_factory is MISSING
+    ]
+    for what, names in (("lacks", lacking), ("has too much", [name for name in given if name not in known])):
+        if names:
+            raise Misfit(f"{where or 'it'} {what}: {', '.join(names)}")
+    hints = get_type_hints(kind)
+    return kind(**{name: restore(hints[name], value, _within(where, name)) for name, value in given.items()})
+
+
+def _checked(found: Any, fits: bool, expected: str, where: str) -> Any:
+    if not fits:
+        raise Misfit(f"{where or 'it'} is {found!r}; expected {expected}")
+    return found
+
+
+def _within(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name
