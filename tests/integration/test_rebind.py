@@ -22,8 +22,10 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import CannotKeep
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
 from integration.kube import applied, connect, install_csi_proxy, label
 from integration.playbooks import ROOT, play
@@ -444,7 +446,9 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
     before = shape(lab, late)
     uid = lab.api.get(f"{VOLUMES}/{early.volume}")["metadata"]["uid"]
     killed_at(lab, late, folder / "late", "create_volume")
-    with denied(lab, early, late):
+    with denied(
+        lab, "native volumes", "persistentvolumes", _labelled(early, late), "!has(object.spec.csi)", _native(early)
+    ):
         result = refused(lab, early, folder / "early")
         assert result["reason"] == "admission_refused"
         assert "no native volumes here" in result["msg"]
@@ -456,21 +460,45 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         assert "the new volume was refused" in result["msg"]
     eventually(lambda: shape(lab, late) == before, "everything as it was")
     untouched(lab, late)
+    # The pod that reads the data is rehearsed as well, while the workload still works.
+    name = objects.helper_name(objects.run_name(lab.api.get(f"{CLAIMS}/{early.claim}")["metadata"]["uid"]))
+    probe = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+    }  # fmt: skip
+    with denied(lab, "such pods", "pods", f"object.metadata.name == '{name}'", "false", probe):
+        result = refused(lab, early, folder / "early")
+        assert result["reason"] == "admission_refused"
+        assert f"would refuse the helper pod, which reads the data of {NAMESPACE}/{early.claim}" in result["msg"]
+        assert lab.api.get(early.workload)["spec"]["replicas"] == 1
+    # And what was begun in place is not gone on with as something else.
+    with pytest.raises(ClusterError, match="begun with variant in_place, and re_claim is asked for now"):
+        convert(conversion(lab, early, folder / "early", variant="re_claim"))
     until_converted(lab, early, folder / "early")
     for story in (early, late):
         remove(lab, story)
 
 
-@contextmanager
-def denied(lab: Lab, *stories: Story) -> Iterator[None]:
-    """A policy of the cluster against native volumes of these, for the length of a block."""
-    base = "/apis/admissionregistration.k8s.io/v1"
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["persistentvolumes"]}
-    validation = {"expression": "!has(object.spec.csi)", "message": "no native volumes here"}
+def _labelled(*stories: Story) -> str:
+    """Whether an object is of one of these."""
     names = [story.name for story in stories]
-    condition = (
-        f"has(object.metadata.labels) && 'app' in object.metadata.labels && object.metadata.labels['app'] in {names}"
-    )
+    return f"has(object.metadata.labels) && 'app' in object.metadata.labels && object.metadata.labels['app'] in {names}"
+
+
+def _native(story: Story) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe", "labels": {"app": story.name}},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x", "volumeHandle": "x"}},
+    }  # fmt: skip
+
+
+@contextmanager
+def denied(lab: Lab, what: str, resource: str, condition: str, allowed: str, probe: dict[str, Any]) -> Iterator[None]:
+    """A policy of the cluster against what meets the condition, for the length of a block. probe: an object that it refuses."""
+    base = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}
+    validation = {"expression": allowed, "message": f"no {what} here"}
+    path = VOLUMES if resource == "persistentvolumes" else f"/api/v1/namespaces/{NAMESPACE}/{resource}"
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -490,16 +518,12 @@ def denied(lab: Lab, *stories: Story) -> Iterator[None]:
     }
     lab.api.ensure(f"{base}/validatingadmissionpolicies", policy)
     lab.api.ensure(f"{base}/validatingadmissionpolicybindings", binding)
-    probe = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "probe", "labels": {"app": names[0]}},
-        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": {"driver": "x", "volumeHandle": "x"}},
-    }  # fmt: skip
 
     def in_force() -> bool:
         try:
-            lab.api.post(f"{VOLUMES}?dryRun=All", probe)
+            lab.api.post(f"{path}?dryRun=All", probe)
         except ApiError as error:
-            return "no native volumes here" in str(error)
+            return f"no {what} here" in str(error)
         return False
 
     eventually(in_force, "the policy is in force")

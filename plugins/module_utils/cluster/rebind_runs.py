@@ -74,6 +74,28 @@ class Order:
     lease: int
 
 
+def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
+    """Refuses to go on with what was begun as something else: it would end well, and not be what was asked for."""
+    if undo or record.direction == "undo":
+        return
+    storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
+    differ = [
+        f"{what} {began or 'none'}, and {asked} is asked for now"
+        for what, began, asked in (
+            ("variant", record.variant, wishes.variant),
+            ("storage_class", storage_class, wishes.storage_class),
+            ("volume_name", record.new.name, wishes.volume_name),
+        )
+        if asked and asked != began
+    ]
+    if differ:
+        raise ClusterError(
+            f"the conversion of {record.namespace}/{record.claim} stands at step {record.step} and was begun with {'; '.join(differ)}. "
+            "Go on with it as it was begun, or go back first (state undone, kubewin_rebind_undo=true).",
+            "refused",
+        )
+
+
 class Runs:
     """All of them. places: makes the two places of records, for each thread its own."""
 
@@ -101,6 +123,7 @@ class Runs:
         found = records.find(wishes.namespace, wishes.claim)
         self.warnings += records.warnings
         if found is not None:
+            _same(found, wishes, undo=self._order.undo)
             goes_back = self._order.undo and found.direction == "forward"
             record = found.undone("it was asked for") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record))

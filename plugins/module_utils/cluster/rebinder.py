@@ -199,7 +199,25 @@ class Rebinder:
                     f"changed but the lock. Repair what refuses it, or undo.",
                     "admission_refused",
                 ) from error
+        self._rehearse_helper(record)
         return record.following()
+
+    def _rehearse_helper(self, record: Record) -> None:
+        """Whether the helper pod could be there, as long as the workload runs. A quota is no answer: the workload's part comes free."""
+        node, image = self._place(record)
+        pod = objects.helper(record, node.name, image, node.tolerations(self._limits.tolerations))
+        try:
+            self._client.create_new(kinds.POD, pod, dry_run=True)
+        except ClusterError as error:
+            if isinstance(error, Unreachable):
+                raise
+            # 409: one of before is there, which ends before the next one is made.
+            if error.status != 409 and "exceeded quota" not in str(error):
+                raise Stopped(
+                    f"the server would refuse the helper pod, which reads the data of {record.namespace}/{record.claim}: {error} "
+                    "Nothing was changed but the lock. Allow it (it needs pod security baseline), or undo.",
+                    "admission_refused",
+                ) from error
 
     def _read(self, record: Record, action: ReadData) -> Record:
         if not self._limits.compare:

@@ -294,21 +294,16 @@ def _release(record: Record, seen: Seen) -> Move:
         return move
     volume = leaving[0]
     others = [name for name in volume.finalizers if name != facts.PROTECTION]
-    known = [
-        name
-        for name in others
-        if name in (facts.PROVISIONER, facts.IN_TREE_CONTROLLER) or name.startswith(facts.ATTACHER)
-    ]
-    if len(known) < len(others):
+    if unknown := facts.strange(others):
         return Stop(
             "unknown_finalizer",
-            f"PersistentVolume {volume.name} is kept by {', '.join(name for name in others if name not in known)}",
+            f"PersistentVolume {volume.name} is kept by {', '.join(unknown)}",
             f"no finalizer but {facts.PROTECTION} and those of attacher and provisioner",
             f"Find out who set it and what it waits for. {AGAIN}",
         )
-    if known:
+    if others:
         return Wait(
-            f"PersistentVolume {volume.name} is let go of: {', '.join(known)}", "Look at the driver's controller."
+            f"PersistentVolume {volume.name} is let go of: {', '.join(others)}", "Look at the driver's controller."
         )
     if volume.phase != "Bound":
         return Wait(f"PersistentVolume {volume.name} goes", "Look at kube-controller-manager.")

@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import Pro
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import strange
 
 Object = Mapping[str, Any]
 
@@ -265,6 +266,10 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
             yield _block("CSI-B10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
+    for name in strange(volume["metadata"].get("finalizers") or ()):
+        text = f"finalizer {name} keeps it, and would while the workload stands still"
+        remedy = "Find out who set it, and take it off for the conversion."
+        yield _block("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
     status = claim.get("status") or {}
     conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
     asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")

@@ -24,7 +24,7 @@ def _text(record: Record, step: Step) -> str:
     workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
     known: dict[Step, str] = {
         "lock": f"lock {claim}",
-        "rehearse": "let the server check both volumes under scratch names, nothing is stored",
+        "rehearse": "let the server check both volumes under scratch names and the helper pod, nothing is stored",
         "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
         "quiesce": f"scale to 0: {workloads}; wait until nobody has the volume, on any node",
         "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",

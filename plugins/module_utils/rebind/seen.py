@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,13 @@ PROTECTION = "kubernetes.io/pv-protection"
 PROVISIONER = "external-provisioner.volume.kubernetes.io/finalizer"
 IN_TREE_CONTROLLER = "kubernetes.io/pv-controller"
 ATTACHER = "external-attacher/"
+
+
+def strange(finalizers: Iterable[str]) -> list[str]:
+    """Those of a volume that nobody here knows, and that may stay for ever."""
+    known = (PROTECTION, PROVISIONER, IN_TREE_CONTROLLER)
+    return [name for name in finalizers if name not in known and not name.startswith(ATTACHER)]
+
 
 Whose = Literal["old", "new", "foreign"]
 Helper = Literal["", "starting", "running", "stopping", "failed"]

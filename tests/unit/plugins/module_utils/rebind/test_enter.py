@@ -42,6 +42,8 @@ def _claim(**changes: Any) -> dict[str, Any]:
     return found
 
 
+KEPT = volume()
+KEPT["metadata"]["finalizers"].append("backup.example.com/protect")
 ARGO = {"annotations": {"argocd.argoproj.io/tracking-id": "shop:v1/PersistentVolumeClaim:shop/data-db-0"}}
 TWIN = {
     "metadata": {"name": "pv-2"},
@@ -83,6 +85,7 @@ CLONE = {
         ("CSI-B15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
         ("CSI-B16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
         ("CSI-B17", facts(claim=claim(**ARGO)), "Argo CD keeps it"),
+        ("CSI-B21", facts(volume=KEPT), "PersistentVolume pv-1: finalizer backup.example.com/protect keeps it"),
         ("CSI-B18", facts(storage_class=None), "StorageClass thin does not exist"),
     ],
 )  # fmt: skip
