@@ -644,6 +644,11 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
     assert "which has begun nothing" in result["msg"]
     assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
+    # Once more there is nothing of its own to undo, and something of somebody else.
+    with pytest.raises(
+        ClusterError, match=r"is locked by run .* and its record is in none of the places that were given"
+    ):
+        convert(conversion(lab, story, elsewhere, undo=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
     name = next((folder / "here").iterdir()).stem

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_lease import Lease
@@ -23,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
@@ -128,6 +130,15 @@ class Runs:
             record = found.undone("it was asked for") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record))
         if self._order.undo:
+            claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, wishes.claim, wishes.namespace)
+            run, dummy = locked_by(claim) if claim is not None else ("", "")
+            if run:
+                raise ClusterError(
+                    f"PersistentVolumeClaim {name} is locked by run {run}, and its record is in none of the places that were given. "
+                    "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
+                    "kubewin_rebind_namespace, kubewin_rebind_second_namespace).",
+                    "record_unreadable",
+                )
             return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
         seen = facts(self._client, wishes)
         entry = enter(seen, wishes)
