@@ -95,8 +95,14 @@ class UpgradeLease:
     def leave(self, seconds: float) -> None:
         """End of this module, not of the run: the next one comes within these seconds."""
         self._still()
-        if not self._lost:
-            self._version = self._renew(int(seconds) + AT_WORK)["metadata"]["resourceVersion"]
+        for again in (True, False):
+            try:
+                if not self._lost:
+                    self._version = self._renew(int(seconds) + AT_WORK)["metadata"]["resourceVersion"]
+                return
+            except ClusterError as error:
+                if not (again and error.status in (404, 409) and self._still_ours()):
+                    raise
 
     def end(self) -> None:
         """End of the run: the next one need not wait."""
@@ -137,17 +143,19 @@ class UpgradeLease:
             try:
                 self._version = self._renew(AT_WORK)["metadata"]["resourceVersion"]
             except ClusterError as error:
-                if not (error.status == 409 and self._still_ours()):
+                if not (error.status in (404, 409) and self._still_ours()):
                     self._lost = f"this run's sign of life could not be renewed, another one may be at it: {error}"
                     return
 
     def _still_ours(self) -> bool:
-        """After an answer that was lost: the version may be newer for a write of our own."""
+        """After an answer that was lost, the version may be newer for a write of our own; one that somebody deleted is made again."""
         try:
             live = self._client.get(kinds.LEASE, NAME, self._namespace)
+            if live is None:
+                live = self._client.create_new(kinds.LEASE, self._definition(), dry_run=False)
         except ClusterError:
             return False
-        if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
+        if (live.get("spec") or {}).get("holderIdentity") != self._holder:
             return False
         self._version = live["metadata"]["resourceVersion"]
         return True

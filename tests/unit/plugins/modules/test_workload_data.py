@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest
-from ansible_collections.kubewin.csi.plugins.modules.workload_data import Refused, load, store
+from ansible_collections.kubewin.csi.plugins.modules.workload_data import Refused, known, load, store
 
 KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (), ())
 
@@ -31,6 +31,14 @@ def test_a_baseline_that_cannot_be_written_is_refused_and_the_one_before_stays(t
         store(str(file), KEPT)
     assert load(str(file)) == KEPT
     assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_baseline_that_is_taken_anew_need_not_be_readable(tmp_path: Path) -> None:
+    (tmp_path / "shop_data.jsonl").write_text("{", encoding="utf-8")
+    params = {"namespace": "shop", "claims": ["data"], "directory": str(tmp_path), "compare": False}
+    assert known({**params, "renew": True}) == {"data": None}
+    with pytest.raises(Refused, match="cannot be read"):
+        known({**params, "renew": False})
 
 
 @contextmanager

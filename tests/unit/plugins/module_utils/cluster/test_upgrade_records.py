@@ -152,6 +152,21 @@ def test_a_lease_that_was_not_renewed_in_time_is_free() -> None:
     mine.end()
 
 
+def test_a_lease_that_somebody_deleted_is_made_again_unless_another_run_has_it_by_then() -> None:
+    store = Store()
+    mine = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    del store.things[LEASE]
+    mine.leave(3600)
+    assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
+    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] > 3600
+    del store.things[LEASE]
+    UpgradeLease(client(store), "kubewin", ELSEWHERE).take()
+    with pytest.raises(ClusterError, match="conflict"):
+        mine.leave(3600)
+    assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
+
+
 def test_a_module_whose_run_has_ended_changes_nothing_more() -> None:
     store = Store()
     orphan = UpgradeLease(client(store), "kubewin", ended())
