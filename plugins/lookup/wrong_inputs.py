@@ -43,6 +43,7 @@ import os
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
 
@@ -56,22 +57,21 @@ class LookupModule(LookupBase):
         """A sentence for each that is wrong. AnsibleError when something is asked by name."""
         if terms or kwargs:
             raise AnsibleError(f"the lookup kubewin.csi.wrong_inputs takes nothing, found {[*terms, *kwargs]}")
-        templar, given = self._templar, variables or {}
-        if templar is None:
+        templar, loader, given = self._templar, self._loader, variables or {}
+        if templar is None or loader is None:
             raise AnsibleError("the lookup kubewin.csi.wrong_inputs needs a play, whose variables it looks at")
         values = {name: templar.template(given[name]) for name in INPUTS if name in given}
         path = values.get(TASKS) if values.get("kubewin_upgrade_hook") == "tasks" else None
-        return wrong(values) + (self._no_tasks(path) if isinstance(path, str) and os.path.isfile(path) else [])
+        return wrong(values) + (_no_tasks(loader, path) if isinstance(path, str) and os.path.isfile(path) else [])
 
-    def _no_tasks(self, path: str) -> list[str]:
-        """What would else be seen when the first node is closed and empty. Whether there is a file says the play that needs it."""
-        try:
-            found = self._loader.load_from_file(os.path.realpath(path))
-        except AnsibleError as error:
-            return [f"{TASKS} is {path}, which cannot be read: {error}"]
-        tasks = found if isinstance(found, list) else []
-        if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
-            return []
-        return [
-            f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."
-        ]
+
+def _no_tasks(loader: DataLoader, path: str) -> list[str]:
+    """What would else be seen when the first node is closed and empty. Whether there is a file says the play that needs it."""
+    try:
+        found = loader.load_from_file(os.path.realpath(path))
+    except AnsibleError as error:
+        return [f"{TASKS} is {path}, which cannot be read: {error}"]
+    tasks = found if isinstance(found, list) else []
+    if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
+        return []
+    return [f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."]
