@@ -32,7 +32,9 @@ def restore(kind: Any, found: Any, where: str = "") -> Any:
     if origin is Mapping:
         named = _checked(found, isinstance(found, dict), "names with values", where)
         return {name: restore(of[1], one, _within(where, name)) for name, one in named.items()}
-    return _checked(found, type(found) is kind, {str: "a text", int: "a number", bool: "true or false"}[kind], where)
+    # True is an int, and no number.
+    fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
+    return _checked(found, fits, {str: "a text", int: "a number", bool: "true or false"}[kind], where)
 
 
 def _restore_fields(kind: Any, found: Any, where: str) -> Any:
