@@ -57,3 +57,9 @@ def test_a_driver_and_a_direction_have_to_be_named() -> None:
     assert "kubewin_drivers is not given; nothing is removed that was not named" in said
     said, _run = refused("handover", "localhost,", kubewin_drivers="smb,vsphere", kubewin_handover="to_platform")
     assert "kubewin_drivers is smb, vsphere" in said
+
+
+def test_a_configuration_that_hides_the_playbooks_variables_is_named() -> None:
+    hidden = {"ANSIBLE_PRIVATE_ROLE_VARS": "true"}
+    run = play("playbooks/enable-csi.yml", NOBODY, variables=HOSTS, env=hidden)
+    assert "private_role_vars true, which hides the variables of these playbooks" in run.failures[0]["result"]["msg"]

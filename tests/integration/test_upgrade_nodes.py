@@ -305,7 +305,7 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
         "hosts": "localhost",
         "connection": "local",
         "gather_facts": False,
-        "vars_files": [str(ROOT / "playbooks" / "vars" / f"{name}.yml") for name in ("inputs", "upgrade")],
+        "roles": ["kubewin.csi.kubewin"],
         "vars": {
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
             "node_upgrade_state": {"claims": [f"{NAMESPACE}/db-c", f"{NAMESPACE}/never"]},
