@@ -111,7 +111,8 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     size = lab.audit_size()
     folder = tmp_path / "made" / "by it"
     # As one gives a path on a command line: of where the run is started, not of where the playbook is.
-    run = preflight(lab, config, kubewin_output_dir=os.path.relpath(folder, ROOT), kubewin_cluster_name="the lab")
+    given = {"kubewin_output_dir": os.path.relpath(folder, ROOT), "kubewin_cluster_name": "the lab"}
+    run = preflight(lab, os.path.relpath(config, ROOT), **given)
     assert run.code == 0, run.screen
     assert run.changed == []
     found = result(run)
