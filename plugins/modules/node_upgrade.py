@@ -294,7 +294,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import UpgradeLease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
@@ -364,7 +364,7 @@ class Upgrade:
         self.wishes, self.rules = wishes(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
         self.pages = Pages(client, params["namespace"], params["name"], folder)
-        self.lease = UpgradeLease(client, params["namespace"], params["holder"], params["take_over"])
+        self.lease = upgrade_lease(client, params["namespace"], params["holder"], params["take_over"])
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.say = teller(params["progress_file"])
         self.worker = Worker(client, self.watcher, self._check, self.say)

@@ -657,10 +657,12 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     lab.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1"}})
     result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
-    assert "is at work: elsewhere/1-1/1-1 gave a sign of life" in result["msg"]
+    assert (
+        f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 gave its last sign of life" in result["msg"]
+    )
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
-    assert f"its clock jumped. When it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]
+    assert f"its clock jumped. When you know that it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]
     lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
     until_converted(lab, story, folder / "here")
     remove(lab, story)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +17,8 @@ from typing import Any, Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_lease import Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Place, Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import facts
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Rebinder
@@ -24,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes, enter
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import locked_by
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import labels, locked_by, record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
@@ -169,9 +171,20 @@ class Runs:
                 self._failed.set()
                 result.status, result.message, result.reason = "failed", str(error), error.reason
 
+    def _lease(self, planned: Record) -> Lease:
+        name = record_name(planned.run)
+        about = About(
+            namespace=self._lease_namespace,
+            name=name,
+            labels=labels(planned.run),
+            what=f"the conversion of {planned.namespace}/{planned.claim}",
+            remedy=f"kubectl -n {self._lease_namespace} delete lease {name}",
+        )
+        return Lease(self._client, about, holder_of(os.getpid()), self._order.lease)
+
     def _one(self, result: Result, planned: Record) -> None:
-        lease = Lease(self._client, self._lease_namespace, planned.run, self._order.lease)
-        lease.begin()
+        lease = self._lease(planned)
+        lease.take()
         records = Records(self._places())
 
         def check() -> None:

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import Pages
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import UpgradeLease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
@@ -108,20 +108,20 @@ def ended() -> str:
 
 def test_a_second_run_is_refused_with_who_holds_it_and_since_when() -> None:
     store = Store()
-    first = UpgradeLease(client(store), "kubewin", ELSEWHERE)
+    first = upgrade_lease(client(store), "kubewin", ELSEWHERE)
     first.take()
     first.leave(3600)
-    second = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()))
+    second = upgrade_lease(client(store), "kubewin", holder_of(os.getpid()))
     assert f"{ELSEWHERE} gave its last sign of life" in second.others()
     with pytest.raises(ClusterError, match=f"kubewin_upgrade_take_over={ELSEWHERE}") as refused:
         second.take()
     assert refused.value.reason == "locked"
     # The same run goes on with it, and gives it back.
-    first = UpgradeLease(client(store), "kubewin", ELSEWHERE)
+    first = upgrade_lease(client(store), "kubewin", ELSEWHERE)
     first.take()
     first.end()
     assert LEASE not in store.things
-    second = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()))
+    second = upgrade_lease(client(store), "kubewin", holder_of(os.getpid()))
     assert second.others() == ""
     second.take()
     second.check()
@@ -131,10 +131,10 @@ def test_a_second_run_is_refused_with_who_holds_it_and_since_when() -> None:
 def test_a_run_that_has_ended_on_this_machine_is_followed_at_once_and_one_elsewhere_by_name() -> None:
     for holder, over in ((ended(), ""), (ELSEWHERE, ELSEWHERE)):
         store = Store()
-        dead = UpgradeLease(client(store), "kubewin", holder)
+        dead = upgrade_lease(client(store), "kubewin", holder)
         dead.take()
         dead.leave(3600)
-        mine = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()), over)
+        mine = upgrade_lease(client(store), "kubewin", holder_of(os.getpid()), over)
         mine.take()
         assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
         mine.end()
@@ -142,11 +142,17 @@ def test_a_run_that_has_ended_on_this_machine_is_followed_at_once_and_one_elsewh
 
 def test_a_lease_that_was_not_renewed_in_time_is_free() -> None:
     store = Store()
-    old = UpgradeLease(client(store), "kubewin", ELSEWHERE)
+    old = upgrade_lease(client(store), "kubewin", ELSEWHERE)
     old.take()
     old.leave(0)
+    store.things[LEASE]["spec"]["renewTime"] = "2126-01-01T00:00:00.000000Z"
+    jumped = upgrade_lease(client(store), "kubewin", holder_of(os.getpid())).others()
+    assert (
+        f"its clock jumped. When you know that it is dead: run again with kubewin_upgrade_take_over={ELSEWHERE}"
+        in jumped
+    )
     store.things[LEASE]["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z"
-    mine = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client(store), "kubewin", holder_of(os.getpid()))
     assert mine.others() == ""
     mine.take()
     mine.end()
@@ -154,14 +160,14 @@ def test_a_lease_that_was_not_renewed_in_time_is_free() -> None:
 
 def test_a_lease_that_somebody_deleted_is_made_again_unless_another_run_has_it_by_then() -> None:
     store = Store()
-    mine = UpgradeLease(client(store), "kubewin", holder_of(os.getpid()))
+    mine = upgrade_lease(client(store), "kubewin", holder_of(os.getpid()))
     mine.take()
     del store.things[LEASE]
     mine.leave(3600)
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
     assert store.things[LEASE]["spec"]["leaseDurationSeconds"] > 3600
     del store.things[LEASE]
-    UpgradeLease(client(store), "kubewin", ELSEWHERE).take()
+    upgrade_lease(client(store), "kubewin", ELSEWHERE).take()
     with pytest.raises(ClusterError, match="conflict"):
         mine.leave(3600)
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
@@ -169,7 +175,7 @@ def test_a_lease_that_somebody_deleted_is_made_again_unless_another_run_has_it_b
 
 def test_a_module_whose_run_has_ended_changes_nothing_more() -> None:
     store = Store()
-    orphan = UpgradeLease(client(store), "kubewin", ended())
+    orphan = upgrade_lease(client(store), "kubewin", ended())
     orphan.take()
     with pytest.raises(ClusterError, match="has ended; nothing more is changed"):
         orphan.check()

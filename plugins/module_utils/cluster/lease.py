@@ -1,0 +1,177 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run at a time: a Lease (coordination.k8s.io/v1) whose holder gives a sign of life as long as he is at work.
+
+Who was believed dead and was not notices before his next change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which lease it is. what: it is of, for messages. remedy: what to do when its holder is dead; {holder} stands for him."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    what: str
+    remedy: str
+
+
+class Lease:
+    """Taken, and renewed by a thread until it is left or ended.
+
+    holder: a name as of holder.py. seconds: without a sign of life for so long, he may be taken for dead. It must be more than
+    the time for which one request is repeated: then a request of a dead run cannot come after the first of its successor.
+    over: the holder from whom it may be taken although he may live.
+    """
+
+    def __init__(self, client: Client, about: About, holder: str, seconds: int, over: str = "") -> None:
+        self._client, self._about, self._holder, self._seconds, self._over = client, about, holder, seconds, over
+        self._version = ""
+        self._stop = threading.Event()
+        self._lost = ""
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def take(self) -> None:
+        """Take it, or go on with it. ClusterError locked when another run lives."""
+        for _again in range(5):
+            live = self._look()
+            if live is None:
+                # Somebody may be quicker; whose it is shows with the next look.
+                self._client.create(self._definition())
+                continue
+            self._refuse(live)
+            self._version = live["metadata"]["resourceVersion"]
+            try:
+                self._renew(self._seconds)
+            except ClusterError as error:
+                if error.status not in (404, 409):
+                    raise
+                continue
+            self._thread.start()
+            return
+        raise ClusterError(f"another run began {self._about.what} at the same moment; let that one end", "locked", 409)
+
+    def others(self) -> str:
+        """Who else is at it, empty when nobody is."""
+        try:
+            self._refuse(self._look() or {})
+        except ClusterError as error:
+            return str(error)
+        return ""
+
+    def _refuse(self, live: dict[str, Any]) -> None:
+        spec = live.get("spec") or {}
+        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
+        if not holder or holder in (self._holder, self._over) or renewed is None or is_dead(holder):
+            return
+        now = self._client.now()
+        ends = renewed + timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
+        remedy = self._about.remedy.format(holder=holder)
+        if renewed > now + timedelta(seconds=self._seconds):
+            raise ClusterError(
+                f"{holder} is at {self._about.what}, and gave its last sign of life at {renewed:%Y-%m-%d %H:%M:%SZ}, which is to "
+                f"come: its clock jumped. When you know that it is dead: {remedy}",
+                "locked",
+                409,
+            )
+        if ends > now:
+            raise ClusterError(
+                f"another run is at {self._about.what}: {holder} gave its last sign of life "
+                f"{(now - renewed).total_seconds():.0f} s ago, at {renewed:%Y-%m-%d %H:%M:%SZ}, and is believed alive until "
+                f"{ends:%H:%M:%SZ}. Let it end. When you know that it is dead: {remedy}",
+                "locked",
+                409,
+            )
+
+    def check(self) -> None:
+        """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended."""
+        if is_dead(self._holder):
+            raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+
+    def leave(self, seconds: float) -> None:
+        """End of this process, not of the run: the next one comes within these seconds."""
+        self._still()
+        for again in (True, False):
+            try:
+                if not self._lost:
+                    self._renew(int(seconds) + self._seconds)
+                return
+            except ClusterError as error:
+                if not (again and error.status in (404, 409) and self._still_ours()):
+                    raise
+
+    def end(self) -> None:
+        """End of the run: the next one need not wait."""
+        self._still()
+        live = None if self._lost else self._look()
+        if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
+            about, uid = self._about, live["metadata"]["uid"]
+            self._client.delete(kinds.LEASE, about.name, about.namespace, uid, dry_run=False, policy="Background")
+
+    def _still(self) -> None:
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _look(self) -> dict[str, Any] | None:
+        return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
+
+    def _spec(self, seconds: int) -> dict[str, Any]:
+        return {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": seconds,
+            "renewTime": _stamp(self._client.now()),
+        }
+
+    def _definition(self) -> dict[str, Any]:
+        about = self._about
+        metadata = {"name": about.name, "namespace": about.namespace, "labels": dict(about.labels)}
+        spec = self._spec(self._seconds)
+        return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
+
+    def _renew(self, seconds: int) -> None:
+        body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec(seconds)}
+        made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
+        self._version = made["metadata"]["resourceVersion"]
+
+    def _keep(self) -> None:
+        while not self._stop.wait(self._seconds / 4):
+            try:
+                self._renew(self._seconds)
+            except ClusterError as error:
+                if not (error.status in (404, 409) and self._still_ours()):
+                    self._lost = f"the sign of life of {self._about.what} could not be renewed, another run may be at it: {error}"
+                    return
+
+    def _still_ours(self) -> bool:
+        """After an answer that was lost, the version may be newer for a write of our own; one that somebody deleted is made again."""
+        try:
+            live = self._look()
+            if live is None:
+                live = self._client.create_new(kinds.LEASE, self._definition(), dry_run=False)
+        except ClusterError:
+            return False
+        self._version = live["metadata"]["resourceVersion"]
+        return (live.get("spec") or {}).get("holderIdentity") == self._holder
+
+
+def _stamp(when: datetime) -> str:
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
