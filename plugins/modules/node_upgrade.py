@@ -314,7 +314,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import r
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, stamp
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import plan_of, told
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.told import plan_of, told, unfinished
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "name": {"type": "str", "required": True},
@@ -416,9 +416,10 @@ class Upgrade:
             if found is None or found.term != self._params["term"]:
                 raise Refused(f"the journal of upgrade {self.wishes.name} is not that of this run any more; run again")
             return found
-        if found is None:
-            return begin(self.wishes, seen, self.watcher.picture().pack())
-        return take_up(found, self.wishes, seen, self._params["confirmed"])
+        if found is not None:
+            return take_up(found, self.wishes, seen, self._params["confirmed"])
+        self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
+        return begin(self.wishes, seen, self.watcher.picture().pack())
 
     def _is_over(self, found: Journal | None) -> bool:
         """Whether nothing is to be done for this upgrade any more."""
@@ -436,13 +437,7 @@ class Upgrade:
         """What would be done."""
         seen = self.watcher.everything()
         found = self.pages.read()
-        journal = found if self._is_over(found) else None
-        if journal is None:
-            journal = (
-                begin(self.wishes, seen, self.watcher.picture().pack())
-                if found is None
-                else take_up(found, self.wishes, seen, self._params["confirmed"])
-            )
+        journal = found if found is not None and self._is_over(found) else self.start(found, seen)
         lines = plan_of(journal)
         waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
         if waiting and self.wishes.hook != "wmco":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,14 @@ class Pages:
             )
         self.warnings += bad
         return newest(found)
+
+    def beside(self) -> list[Journal]:
+        """Upgrades under other names that were begun and are not finished. What cannot be read is left out: its own run says so."""
+        found = []
+        for item in self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=f"{PART_OF}={PART}").items:
+            with contextlib.suppress(BadJournal):
+                found.append(from_json(str((item.get("data") or {}).get(_JSON, ""))))
+        return [one for one in found if one.name != self._name and one.state != "finished"]
 
     def keep(self, journal: Journal) -> Journal:
         """Write it; answers with it as it was written. ClusterError taken_over when a later run has it."""

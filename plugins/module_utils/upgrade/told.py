@@ -54,6 +54,16 @@ def told(journal: Journal) -> str:
     return "\n".join([*lines, "", "What happened:", *(f"  {line}" for line in journal.happened)]) + "\n"
 
 
+def unfinished(journal: Journal) -> str:
+    """That another upgrade was left, for who begins one beside it."""
+    left = "; ".join(f"{entry.node} {entry.said}" for entry in journal.nodes if entry.step != "waiting" or entry.failed)
+    return (
+        f"upgrade {journal.name} was begun {journal.began} and is not finished ({journal.state}{f'; {left}' if left else ''}). "
+        f"Go on with it under its name (kubewin_upgrade_name={journal.name}), or delete its journal when you gave it up. "
+        "What it has closed is not opened by another upgrade"
+    )
+
+
 def plan_of(journal: Journal) -> list[str]:
     """What is to come, a line for each batch."""
     lines = [f"upgrade {journal.name}, hook {journal.hook}, target {journal.target.text() or 'none'}: {journal.state}"]
