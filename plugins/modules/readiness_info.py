@@ -282,11 +282,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions im
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    SNAPSHOT_VERSION,
-    HostSeen,
-    Snapshot,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal

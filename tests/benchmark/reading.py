@@ -22,7 +22,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 
 from benchmark.apipeer import KINDS

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play

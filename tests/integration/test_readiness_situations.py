@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from benchmark.stored import alone, key, store
 from integration.kube import connect

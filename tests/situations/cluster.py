@@ -18,26 +18,27 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    AttachmentSeen,
-    ClaimSeen,
-    ClassSeen,
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
     ConfigMapSeen,
     ControllerSeen,
-    CsiNodeSeen,
     DriverSeen,
-    HostSeen,
     NamespaceSeen,
-    NodeSeen,
     OperatorConditionSeen,
-    PodSeen,
     RuntimeClassSeen,
-    Snapshot,
-    TemplateSeen,
-    Unread,
-    VolumeSeen,
     conditions_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    PodSeen,
+    TemplateSeen,
     pod_is_judged,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (

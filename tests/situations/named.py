@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import NO_TARGET, Target
 
 from situations.cluster import (

@@ -18,6 +18,11 @@ _AZURE_FILE, _VSPHERE = "kubernetes.io/azure-file", "kubernetes.io/vsphere-volum
 _AWS, _AZURE_DISK, _GCE = "kubernetes.io/aws-ebs", "kubernetes.io/azure-disk", "kubernetes.io/gce-pd"
 _CINDER = "kubernetes.io/cinder"
 
+# What its annotations and labels of Nodes begin with, and those that say how an upgrade stands: pkg/metadata/metadata.go.
+PREFIX = "windowsmachineconfig.openshift.io/"
+VERSION, DESIRED = f"{PREFIX}version", f"{PREFIX}desired-version"
+ALLOW, UPGRADING, BLOCKED = f"{PREFIX}allow-upgrade", f"{PREFIX}upgrading", f"{PREFIX}upgrade-blocked"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -19,33 +19,38 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    WMCO,
-    AttachmentSeen,
-    ClaimSeen,
-    ClassSeen,
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
     ConfigMapSeen,
     ControllerSeen,
-    CsiNodeSeen,
     DriverSeen,
-    HostSeen,
     NamespaceSeen,
-    NodeSeen,
     OperatorConditionSeen,
-    PodSeen,
     RuntimeClassSeen,
-    Snapshot,
-    TemplateSeen,
-    Unread,
-    VolumeSeen,
     conditions_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
+    CsiNodeSeen,
+    HostSeen,
+    NodeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    PodSeen,
+    TemplateSeen,
     pod_is_judged,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
@@ -63,7 +68,7 @@ OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
 OPERATOR = "windows-machine-config-operator"
 SERVICES = "windows-services-"
 # Which list of services a node has, and which it is to have.
-_NODE_VERSIONS = (f"{WMCO}version", f"{WMCO}desired-version")
+_NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
 _ADMIN = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 # Moments that may be lost before the pass is given up.

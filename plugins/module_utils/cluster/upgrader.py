@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
@@ -24,7 +25,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Claimed, NodeWas, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
-    ALLOW,
     CORDONED,
     TAINT,
     ClusterNow,

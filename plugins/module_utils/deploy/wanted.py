@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+
 PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -19,7 +21,6 @@ MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
 # On our DaemonSet: a hand-over to the platform is under way.
 HANDOVER = "kubewin.io/handover"
-_WMCO = "windowsmachineconfig.openshift.io/"
 OPENSHIFT_CONTAINER = "csi-driver"
 
 
@@ -220,7 +221,7 @@ class NodeSeen:
             build=parts[2] if len(parts) > 2 else "",
             labels=dict(labels),
             runtime=str(info.get("containerRuntimeVersion", "")),
-            wmco=any(key.startswith(_WMCO) for key in (*labels, *(node["metadata"].get("annotations") or {}))),
+            wmco=any(key.startswith(wmco.PREFIX) for key in (*labels, *(node["metadata"].get("annotations") or {}))),
         )
 
 

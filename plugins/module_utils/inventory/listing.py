@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address import (
     INSTANCE,
     Candidate,
@@ -21,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address impo
     unusable,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Instance, NodeListed, Seen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import WMCO
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
 # What the plays look for by default, and what is in it from here.
@@ -30,7 +30,7 @@ HOSTS = "kubewin_windows"
 UNREACHABLE = "kubewin_unreachable"
 WITHOUT_NODE = "kubewin_without_node"
 
-_BYOH = f"{WMCO}byoh"
+_BYOH = f"{wmco.PREFIX}byoh"
 
 # Who prepares a platform's Windows nodes, csi-proxy included.
 _OWNERS = {"aks": "node_image", "eks": "node_image", "gke": "node_image", "rke2": "rancher_wins"}

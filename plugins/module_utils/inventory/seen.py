@@ -14,15 +14,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.ownership import platform_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import WMCO
 
 SCHEMA = 1
 
 # Which WMCO prepared the Node, and which one it is to become.
-_ALWAYS_KEPT = (f"{WMCO}version", f"{WMCO}desired-version")
+_ALWAYS_KEPT = (wmco.VERSION, wmco.DESIRED)
 
 _DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
 

@@ -17,7 +17,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, release, surroundings, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import ControllerSeen, Snapshot, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
@@ -27,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes impo
 # Which sidecars make and attach volumes; distributions keep these words in their names.
 _SIDECARS = ("provisioner", "attacher")
 
-_DESIRED = "windowsmachineconfig.openshift.io/desired-version"
 _ACK = re.compile(r"ack-(\d+\.\d+)-")
 
 # Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
@@ -257,13 +258,15 @@ def _services(index: Index) -> Iterator[Finding]:
     snapshot = index.snapshot
     maps = {one.name: one for one in snapshot.config_maps if one.name.startswith(windows_services.PREFIX)}
     desired = {
-        node.annotations[_DESIRED]: node.name for node in index.each(index.windows) if _DESIRED in node.annotations
+        node.annotations[wmco.DESIRED]: node.name
+        for node in index.each(index.windows)
+        if wmco.DESIRED in node.annotations
     }
     for version, node in sorted(desired.items()):
         name = f"{windows_services.PREFIX}{version}"
         if name not in maps and "configmaps" not in index.unread:
             told = (
-                f"Node {node} annotation {_DESIRED}: {version}",
+                f"Node {node} annotation {wmco.DESIRED}: {version}",
                 f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
             )
             remedy = "look at the operator's log; it writes that list when it starts"

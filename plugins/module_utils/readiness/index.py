@@ -14,24 +14,25 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    AttachmentSeen,
-    ClaimSeen,
-    CsiNodeSeen,
-    HostSeen,
-    NodeSeen,
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
+    ANYWHERE,
     Placement,
-    PodSeen,
     Requirement,
-    Snapshot,
-    TemplateSeen,
     Term,
     Toleration,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
     VolumeSeen,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import holds, tolerates, why_not
 
@@ -120,7 +121,7 @@ class Index:
         return known
 
     def _fitting(self, placement: Placement) -> int:
-        added = self.runtime_classes.get(placement.runtime_class, Placement())
+        added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         nodes = self.all
         for key, value in chain(placement.selector, added.selector):
             nodes &= self.with_label(key, value)
@@ -254,7 +255,7 @@ class Index:
     def wmco(self) -> Version | None:
         """The release of the Windows Machine Config Operator, from itself or from its nodes."""
         told = [self.snapshot.cluster.wmco]
-        told += [node.annotations.get("windowsmachineconfig.openshift.io/version", "") for node in self.node_list]
+        told += [node.annotations.get(wmco.VERSION, "") for node in self.node_list]
         versions = [version for version in (version_of(text) for text in told if text) if version is not None]
         return max(versions, default=None)
 

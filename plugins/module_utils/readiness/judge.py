@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness import (
     volumes,
     workloads,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (

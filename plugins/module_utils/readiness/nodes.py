@@ -13,19 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    AttachmentSeen,
-    DriverEntry,
-    HostSeen,
-    NodeSeen,
-    PodSeen,
-    Snapshot,
-    TemplateSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import AttachmentSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import DOUBTS, found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
@@ -44,8 +39,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     moment,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack
-
-_WMCO = "windowsmachineconfig.openshift.io/"
 
 # After this the attach controller detaches by force.
 _DETACHING = timedelta(minutes=6)
@@ -472,23 +465,23 @@ def _system(node: NodeSeen) -> Iterator[Finding]:
 def _operator(node: NodeSeen) -> Iterator[Finding]:
     """What the Windows Machine Config Operator and its daemon say of a node."""
     about, said = f"Node {node.name}", node.annotations
-    desired, reached = said.get(f"{_WMCO}desired-version", ""), said.get(f"{_WMCO}version", "")
+    desired, reached = said.get(wmco.DESIRED, ""), said.get(wmco.VERSION, "")
     if desired and desired != reached:
-        evidence = (f"annotation {_WMCO}desired-version: {desired}", f"annotation {_WMCO}version: {reached or 'none'}")
+        evidence = (f"annotation {wmco.DESIRED}: {desired}", f"annotation {wmco.VERSION}: {reached or 'none'}")
         message = f"the operator wants version {desired} here and its daemon has reached {reached or 'none'}"
         yield found("CSI-N40", about, message, evidence, r"look at C:\var\log\wicd on the node")
-    if f"{_WMCO}reboot-required" in said:
-        told = (f"annotation {_WMCO}reboot-required",)
+    if f"{wmco.PREFIX}reboot-required" in said:
+        told = (f"annotation {wmco.PREFIX}reboot-required",)
         yield found(
             "CSI-N41", about, "it waits for a reboot by the operator", told, "let the operator drain and reboot it"
         )
-    if node.labels.get(f"{_WMCO}allow-upgrade") == "true":
-        told = (f"label {_WMCO}allow-upgrade: true",)
-        remedy = f"kubectl label node {node.name} {_WMCO}allow-upgrade-"
+    if node.labels.get(wmco.ALLOW) == "true":
+        told = (f"label {wmco.ALLOW}: true",)
+        remedy = f"kubectl label node {node.name} {wmco.ALLOW}-"
         yield found("CSI-N42", about, "its upgrade is allowed, whatever is on it", told, remedy)
-    if node.labels.get(f"{_WMCO}upgrade-blocked") == "true":
-        told = (f"label {_WMCO}upgrade-blocked: true",)
-        remedy = f"prove its drivers, then: kubectl label node {node.name} {_WMCO}allow-upgrade=true"
+    if node.labels.get(wmco.BLOCKED) == "true":
+        told = (f"label {wmco.BLOCKED}: true",)
+        remedy = f"prove its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
         yield found("CSI-N43", about, "the operator holds its upgrade back", told, remedy)
 
 

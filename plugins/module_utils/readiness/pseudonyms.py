@@ -24,7 +24,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness import facts
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
+    cluster,
+    nodes,
+    placement,
+    sources,
+    storage,
+    workloads,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import facts as gate
 
@@ -112,9 +120,9 @@ class Pseudonyms:
         self._taken: set[str] = set()
         self._names: dict[str, str] = {}
 
-    def snapshot(self, snapshot: facts.Snapshot) -> facts.Snapshot:
+    def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """The same cluster under other names."""
-        found: facts.Snapshot = self._any(snapshot)
+        found: Snapshot = self._any(snapshot)
         return found
 
     def suppression(self, suppression: Suppression) -> Suppression:
@@ -282,14 +290,14 @@ class Pseudonyms:
             )
         return value
 
-    def _requirement(self, one: facts.Requirement) -> facts.Requirement:
+    def _requirement(self, one: placement.Requirement) -> placement.Requirement:
         if one.field:
-            return facts.Requirement(one.key, one.operator, tuple(map(self.name, one.values)), True)
+            return placement.Requirement(one.key, one.operator, tuple(map(self.name, one.values)), True)
         values = tuple(self._label_value(one.key, value) for value in one.values)
-        return facts.Requirement(self._label(one.key), one.operator, values)
+        return placement.Requirement(self._label(one.key), one.operator, values)
 
-    def _toleration(self, one: facts.Toleration) -> facts.Toleration:
-        return facts.Toleration(
+    def _toleration(self, one: placement.Toleration) -> placement.Toleration:
+        return placement.Toleration(
             self._label(one.key) if one.key else "", one.operator, self._label_value(one.key, one.value), one.effect
         )
 
@@ -298,8 +306,8 @@ class Pseudonyms:
 
 
 _WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
-    facts.Requirement: Pseudonyms._requirement,
-    facts.Toleration: Pseudonyms._toleration,
+    placement.Requirement: Pseudonyms._requirement,
+    placement.Toleration: Pseudonyms._toleration,
     gate.Taint: Pseudonyms._taint,
 }
 
@@ -312,78 +320,78 @@ def _each(rule: Callable[[Pseudonyms, Any], Any]) -> Callable[[Pseudonyms, Any],
 def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
     """What is no name, by dataclass and field; everything else is one."""
     rules: list[tuple[Callable[[Pseudonyms, Any], Any], type, str]] = [
-        (Pseudonyms._keep, facts.Unread, "resource rule"),
-        (Pseudonyms._keep, facts.Placement, "os"),
-        (Pseudonyms._keep, facts.Source, "field fs_type kind"),
-        (Pseudonyms._keep, facts.Volumes, "pipes"),
-        (Pseudonyms._keep, facts.NodeSeen, "os kubelet build runtime"),
-        (Pseudonyms._keep, facts.CsiNodeSeen, "migrated"),
-        (Pseudonyms._keep, facts.VolumeSeen, "policy phase access_modes created"),
-        (Pseudonyms._keep, facts.ClaimSeen, "phase"),
-        (Pseudonyms._keep, facts.AttachmentSeen, "deleting"),
-        (Pseudonyms._keep, facts.ClassSeen, "binding_mode policy"),
-        (Pseudonyms._keep, facts.PodSeen, "phase"),
+        (Pseudonyms._keep, Unread, "resource rule"),
+        (Pseudonyms._keep, placement.Placement, "os"),
+        (Pseudonyms._keep, sources.Source, "field fs_type kind"),
+        (Pseudonyms._keep, sources.Volumes, "pipes"),
+        (Pseudonyms._keep, nodes.NodeSeen, "os kubelet build runtime"),
+        (Pseudonyms._keep, nodes.CsiNodeSeen, "migrated"),
+        (Pseudonyms._keep, storage.VolumeSeen, "policy phase access_modes created"),
+        (Pseudonyms._keep, storage.ClaimSeen, "phase"),
+        (Pseudonyms._keep, storage.AttachmentSeen, "deleting"),
+        (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy"),
+        (Pseudonyms._keep, workloads.PodSeen, "phase"),
         (Pseudonyms._keep, gate.PodFacts, "template_generation phase"),
         (Pseudonyms._keep, gate.ContainerFacts, "waiting"),
         (Pseudonyms._keep, gate.DaemonSetFacts, "template_generation pipes"),
         (Pseudonyms._keep, gate.HostFacts, "release state missing_pipes pipes"),
-        (Pseudonyms._keep, facts.TemplateSeen, "kind"),
-        (Pseudonyms._keep, facts.ControllerSeen, "driver"),
-        (Pseudonyms._keep, facts.Condition, "type status reason"),
-        (Pseudonyms._keep, facts.NamespaceSeen, "phase"),
-        (Pseudonyms._keep, facts.ClusterSeen, "kubernetes openshift updating_to infrastructure storage_driver wmco"),
-        (Pseudonyms._keep, facts.ConfigMapSeen, "name"),
-        (Pseudonyms._keep, facts.HostSeen, "managed_by"),
-        (Pseudonyms._text, facts.Unread, "why"),
-        (Pseudonyms._text, facts.NodeSeen, "not_ready_because"),
-        (Pseudonyms._text, facts.AttachmentSeen, "attach_error detach_error"),
+        (Pseudonyms._keep, workloads.TemplateSeen, "kind"),
+        (Pseudonyms._keep, cluster.ControllerSeen, "driver"),
+        (Pseudonyms._keep, cluster.Condition, "type status reason"),
+        (Pseudonyms._keep, cluster.NamespaceSeen, "phase"),
+        (Pseudonyms._keep, cluster.ClusterSeen, "kubernetes openshift updating_to infrastructure storage_driver wmco"),
+        (Pseudonyms._keep, cluster.ConfigMapSeen, "name"),
+        (Pseudonyms._keep, nodes.HostSeen, "managed_by"),
+        (Pseudonyms._text, Unread, "why"),
+        (Pseudonyms._text, nodes.NodeSeen, "not_ready_because"),
+        (Pseudonyms._text, storage.AttachmentSeen, "attach_error detach_error"),
         (Pseudonyms._text, gate.PodFacts, "not_scheduled"),
         (Pseudonyms._text, gate.ContainerFacts, "waiting_message ended_because"),
         (Pseudonyms._text, gate.HostFacts, "reason"),
-        (Pseudonyms._text, facts.Condition, "message"),
-        (Pseudonyms._namespaced, facts.Source, "secret_namespace"),
-        (Pseudonyms._namespaced, facts.VolumeSeen, "claim"),
-        (Pseudonyms._namespaced, facts.ClaimSeen, "namespace"),
-        (Pseudonyms._namespaced, facts.PodSeen, "namespace"),
-        (Pseudonyms._namespaced, facts.TemplateSeen, "namespace"),
-        (Pseudonyms._namespaced, facts.OperatorConditionSeen, "namespace"),
-        (Pseudonyms._namespaced, facts.NamespaceSeen, "name"),
-        (Pseudonyms._namespaced, facts.ConfigMapSeen, "namespace"),
+        (Pseudonyms._text, cluster.Condition, "message"),
+        (Pseudonyms._namespaced, sources.Source, "secret_namespace"),
+        (Pseudonyms._namespaced, storage.VolumeSeen, "claim"),
+        (Pseudonyms._namespaced, storage.ClaimSeen, "namespace"),
+        (Pseudonyms._namespaced, workloads.PodSeen, "namespace"),
+        (Pseudonyms._namespaced, workloads.TemplateSeen, "namespace"),
+        (Pseudonyms._namespaced, cluster.OperatorConditionSeen, "namespace"),
+        (Pseudonyms._namespaced, cluster.NamespaceSeen, "name"),
+        (Pseudonyms._namespaced, cluster.ConfigMapSeen, "namespace"),
         (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
         (Pseudonyms._namespaced, wanted.DaemonSetSeen, "namespace"),
         (Pseudonyms._namespaced, wanted.ControllerSeen, "namespace"),
-        (Pseudonyms._owner, facts.PodSeen, "owner"),
-        (Pseudonyms._owner, facts.TemplateSeen, "owner"),
-        (Pseudonyms._driver, facts.Source, "driver"),
-        (Pseudonyms._driver, facts.DriverEntry, "name"),
-        (Pseudonyms._driver, facts.VolumeSeen, "provisioned_by migrated_to"),
-        (Pseudonyms._driver, facts.ClaimSeen, "provisioner migrated_to"),
-        (Pseudonyms._driver, facts.AttachmentSeen, "attacher"),
-        (Pseudonyms._driver, facts.ClassSeen, "provisioner"),
-        (Pseudonyms._driver, facts.DriverSeen, "name"),
-        (_each(Pseudonyms._volume), facts.NodeSeen, "in_use attached"),
-        (_each(Pseudonyms._label), facts.DriverEntry, "topology_keys"),
-        (Pseudonyms._labels, facts.NodeSeen, "labels"),
-        (Pseudonyms._labels, facts.NamespaceSeen, "labels"),
+        (Pseudonyms._owner, workloads.PodSeen, "owner"),
+        (Pseudonyms._owner, workloads.TemplateSeen, "owner"),
+        (Pseudonyms._driver, sources.Source, "driver"),
+        (Pseudonyms._driver, nodes.DriverEntry, "name"),
+        (Pseudonyms._driver, storage.VolumeSeen, "provisioned_by migrated_to"),
+        (Pseudonyms._driver, storage.ClaimSeen, "provisioner migrated_to"),
+        (Pseudonyms._driver, storage.AttachmentSeen, "attacher"),
+        (Pseudonyms._driver, storage.ClassSeen, "provisioner"),
+        (Pseudonyms._driver, cluster.DriverSeen, "name"),
+        (_each(Pseudonyms._volume), nodes.NodeSeen, "in_use attached"),
+        (_each(Pseudonyms._label), nodes.DriverEntry, "topology_keys"),
+        (Pseudonyms._labels, nodes.NodeSeen, "labels"),
+        (Pseudonyms._labels, cluster.NamespaceSeen, "labels"),
         (Pseudonyms._labels, wanted.DaemonSetSeen, "node_selector"),
-        (Pseudonyms._pairs, facts.Placement, "selector"),
-        (Pseudonyms._pairs, facts.PluginTemplate, "selector"),
-        (Pseudonyms._annotations, facts.NodeSeen, "annotations"),
-        (Pseudonyms._node_ids, facts.NodeSeen, "node_ids"),
-        (Pseudonyms._parameters, facts.ClassSeen, "parameters"),
-        (Pseudonyms._ephemeral, facts.Volumes, "ephemeral"),
-        (Pseudonyms._images, facts.PodSeen, "images"),
-        (Pseudonyms._images, facts.PluginTemplate, "images"),
-        (Pseudonyms._images, facts.ControllerSeen, "images"),
+        (Pseudonyms._pairs, placement.Placement, "selector"),
+        (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
+        (Pseudonyms._annotations, nodes.NodeSeen, "annotations"),
+        (Pseudonyms._node_ids, nodes.NodeSeen, "node_ids"),
+        (Pseudonyms._parameters, storage.ClassSeen, "parameters"),
+        (Pseudonyms._ephemeral, sources.Volumes, "ephemeral"),
+        (Pseudonyms._images, workloads.PodSeen, "images"),
+        (Pseudonyms._images, workloads.PluginTemplate, "images"),
+        (Pseudonyms._images, cluster.ControllerSeen, "images"),
         (Pseudonyms._image, wanted.ControllerSeen, "image"),
         (Pseudonyms._parts, gate.ContainerFacts, "name"),
         (Pseudonyms._parts, wanted.DaemonSetSeen, "words"),
         (_each(Pseudonyms._parts), wanted.DaemonSetSeen, "host_paths"),
         (lambda names, text: names._label_value("", text), wanted.DaemonSetSeen, "managed_by"),
         (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
-        (Pseudonyms._raw, facts.DriverSeen, "spec"),
-        (Pseudonyms._data, facts.ConfigMapSeen, "data"),
-        (_each(Pseudonyms._host_finding), facts.HostSeen, "findings"),
+        (Pseudonyms._raw, cluster.DriverSeen, "spec"),
+        (Pseudonyms._data, cluster.ConfigMapSeen, "data"),
+        (_each(Pseudonyms._host_finding), nodes.HostSeen, "findings"),
     ]
     return {(kind, name): rule for rule, kind, names in rules for name in names.split()}
 

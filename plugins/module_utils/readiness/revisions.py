@@ -14,7 +14,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import PodSeen, TemplateSeen, controller_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    PodSeen,
+    TemplateSeen,
+    controller_of,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import hash_of
 
 # Below it every driver's plugin has its own directory.

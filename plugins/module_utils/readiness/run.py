@@ -17,16 +17,18 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import PROVEN_LABEL, PROVEN_VALUE
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    ClassSeen,
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import DriverSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
     CsiNodeSeen,
     DriverEntry,
-    DriverSeen,
     HostSeen,
     NodeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     PluginTemplate,
     PodSeen,
-    Snapshot,
     TemplateSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index

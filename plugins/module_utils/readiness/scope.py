@@ -14,11 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    NodeSeen,
-    PodSeen,
-    TemplateSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 
 Key = tuple[str, str, str]
 

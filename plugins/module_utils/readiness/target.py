@@ -18,12 +18,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import CsiNodeSeen, NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Target
-
-_ALLOW = "windowsmachineconfig.openshift.io/allow-upgrade"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Ver
     before = wmco.of_operator(now)
     if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
         return
-    free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(_ALLOW) == "true"]
+    free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(wmco.ALLOW) == "true"]
     if free:
         names = ", ".join(node.name for node in free[:5])
         told = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])

@@ -13,15 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    ClaimSeen,
-    Inline,
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
+    ANYWHERE,
     Placement,
-    PodSeen,
-    TemplateSeen,
     Toleration,
-    Volumes,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline, Volumes
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
@@ -214,7 +213,7 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
     named = {"windows": "windows", "linux": "linux"}
     if placement.os:
         return _system(named.get(placement.os, "")), f"spec.os.name is {placement.os}"
-    added = index.runtime_classes.get(placement.runtime_class, Placement())
+    added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
     for key, value in placement.selector:
         if key in OS_LABELS:
             return _system(named.get(value, "")), f"nodeSelector {key} is {value}"
@@ -250,7 +249,7 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
     if placement.terms is not None:
         some = Placement(selector=placement.selector, terms=placement.terms, tolerations=_ANY)
         yield "node affinity", index.fitting(some)
-    if placement.runtime_class and added != Placement():
+    if placement.runtime_class and added != ANYWHERE:
         some = Placement(
             selector=placement.selector + added.selector,
             terms=placement.terms,

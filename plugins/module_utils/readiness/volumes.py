@@ -17,13 +17,9 @@ from dataclasses import dataclass, field
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    ClaimSeen,
-    Inline,
-    Source,
-    Term,
-    VolumeSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline, Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import DriverState

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import has_volume
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
@@ -18,10 +19,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 CORDONED = "kubewin.io/cordoned"
 TAINT = "kubewin.io/upgrade"
 
-# github.com/openshift/windows-machine-config-operator: pkg/metadata/metadata.go
-_WMCO = "windowsmachineconfig.openshift.io/"
-VERSION, DESIRED = f"{_WMCO}version", f"{_WMCO}desired-version"
-ALLOW, UPGRADING, BLOCKED = f"{_WMCO}allow-upgrade", f"{_WMCO}upgrading", f"{_WMCO}upgrade-blocked"
 _CSI = "kubernetes.io/csi/"
 
 
@@ -118,11 +115,11 @@ class NodeNow:
             cordoned_for=str(notes.get(CORDONED, "")),
             tainted=any(taint.key == TAINT for taint in facts.taints),
             kubelet=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
-            version=str(notes.get(VERSION, "")),
-            desired=str(notes.get(DESIRED, "")),
-            allowed=labels.get(ALLOW) == "true",
-            upgrading=labels.get(UPGRADING) == "true",
-            blocked=labels.get(BLOCKED) == "true",
+            version=str(notes.get(wmco.VERSION, "")),
+            desired=str(notes.get(wmco.DESIRED, "")),
+            allowed=labels.get(wmco.ALLOW) == "true",
+            upgrading=labels.get(wmco.UPGRADING) == "true",
+            blocked=labels.get(wmco.BLOCKED) == "true",
             attached=tuple(str(one["name"]) for one in status.get("volumesAttached") or []),
             pods=pods,
             workloads=workloads,

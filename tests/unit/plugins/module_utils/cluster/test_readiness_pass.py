@@ -17,14 +17,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    HostSeen,
-    NodeSeen,
-    PodSeen,
-    Snapshot,
-    TemplateSeen,
-    VolumeSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet

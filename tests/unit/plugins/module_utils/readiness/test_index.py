@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Placement, terms_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Placement, terms_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not

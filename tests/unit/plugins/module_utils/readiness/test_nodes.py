@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import NodeVerdict, Report
 from situations.cluster import World, healthy

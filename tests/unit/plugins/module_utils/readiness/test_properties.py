@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
 from hypothesis import HealthCheck, given, settings

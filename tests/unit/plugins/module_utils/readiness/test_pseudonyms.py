@@ -15,16 +15,12 @@ from datetime import date, datetime, timezone
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
-    ClaimSeen,
-    ConfigMapSeen,
-    NodeSeen,
-    PodSeen,
-    Snapshot,
-    Source,
-    TemplateSeen,
-    VolumeSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ConfigMapSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope
 from situations.cluster import SHOP, World, attach, claim_of, csi, healthy, pod, pod_spec, undecided, volume, workload

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What holds for a cluster as a whole: its versions, operators, drivers, namespaces and settings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import images_of
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSeen:
+    """A CSIDriver. spec: as the API tells it."""
+
+    name: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_object(cls, driver: Mapping[str, Any]) -> DriverSeen:
+        """Read a storage.k8s.io/v1 CSIDriver: metadata.name, spec (whole)."""
+        return cls(name=str(driver["metadata"]["name"]), spec=dict(driver.get("spec") or {}))
+
+
+_CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSeen:
+    """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
+
+    driver: str
+    seen: wanted.ControllerSeen
+    images: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_object(cls, deployment: Mapping[str, Any]) -> ControllerSeen | None:
+        """Read an apps/v1 Deployment; None when its name is no driver's controller's.
+
+        Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
+        """
+        driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
+        if driver is None:
+            return None
+        seen = wanted.ControllerSeen.from_object(deployment, driver.controller.container)
+        return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that operators tell of themselves."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Condition, ...]:
+    """Read a list of conditions: type, status, reason, message."""
+    return tuple(
+        Condition(
+            str(one.get("type", "")),
+            str(one.get("status", "")),
+            str(one.get("reason", "")),
+            str(one.get("message", "")),
+        )
+        for one in entries or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorConditionSeen:
+    """An OperatorCondition. overrides win over status."""
+
+    namespace: str
+    name: str
+    status: tuple[Condition, ...] = ()
+    overrides: tuple[Condition, ...] = ()
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> OperatorConditionSeen:
+        """Read an operators.coreos.com/v2 OperatorCondition: metadata, spec.overrides, status.conditions (as conditions_of)."""
+        metadata = item["metadata"]
+        return cls(
+            namespace=str(metadata["namespace"]),
+            name=str(metadata["name"]),
+            status=conditions_of((item.get("status") or {}).get("conditions")),
+            overrides=conditions_of((item.get("spec") or {}).get("overrides")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSeen:
+    """A Namespace. labels: those of Pod Security and of OpenShift's label sync only."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    phase: str = "Active"
+
+    @classmethod
+    def from_object(cls, namespace: Mapping[str, Any]) -> NamespaceSeen:
+        """Read a core/v1 Namespace: metadata (name, labels), status.phase."""
+        labels = namespace["metadata"].get("labels") or {}
+        kept = ("pod-security.kubernetes.io/", "security.openshift.io/", "app.kubernetes.io/managed-by")
+        return cls(
+            name=str(namespace["metadata"]["name"]),
+            labels={key: str(value) for key, value in labels.items() if key.startswith(kept)},
+            phase=str((namespace.get("status") or {}).get("phase") or "Active"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapSeen:
+    """A ConfigMap that is judged: windows-services-*, admin-gates, admin-acks, a driver's feature states."""
+
+    namespace: str
+    name: str
+    data: Mapping[str, str] = field(default_factory=dict)
+    immutable: bool = False
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ConfigMapSeen:
+        """Read a core/v1 ConfigMap: metadata (namespace, name), data, immutable."""
+        metadata = item["metadata"]
+        data = {key: str(value) for key, value in (item.get("data") or {}).items()}
+        return cls(str(metadata["namespace"]), str(metadata["name"]), data, bool(item.get("immutable")))
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeClassSeen:
+    """A RuntimeClass: what it adds to the placement of its pods."""
+
+    name: str
+    placement: Placement = ANYWHERE
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> RuntimeClassSeen:
+        """Read a node.k8s.io/v1 RuntimeClass: metadata.name, scheduling (nodeSelector, tolerations)."""
+        return cls(str(item["metadata"]["name"]), Placement.from_spec(item.get("scheduling") or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    """What holds for the cluster as a whole.
+
+    kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
+    version that an update is bringing, empty when none runs. conditions: of the ClusterVersion. infrastructure: the
+    platform's name as OpenShift's Infrastructure "cluster" tells it (Azure, VSphere). storage_driver:
+    spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
+    operator's version where its ClusterServiceVersion was read, else empty; what its nodes say is with the nodes.
+    """
+
+    kubernetes: str
+    openshift: str = ""
+    updating_to: str = ""
+    conditions: tuple[Condition, ...] = ()
+    infrastructure: str = ""
+    storage_driver: str | None = None
+    wmco: str = ""
+    operator_conditions: tuple[OperatorConditionSeen, ...] = ()
+
+    @staticmethod
+    def openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:
+        """(openshift, updating_to) of a config.openshift.io/v1 ClusterVersion: status.history (state, version), status.desired.version."""
+        status = cluster_version.get("status") or {}
+        history = status.get("history") or []
+        done = next((str(one.get("version", "")) for one in history if one.get("state") == "Completed"), "")
+        desired = str((status.get("desired") or {}).get("version") or "")
+        return done or desired, desired if done and desired != done else ""

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a pod may run: what its spec, a node affinity or a RuntimeClass says of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a node affinity. field: it is about metadata.name, not about a label."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    field: bool = False
+
+
+Term = tuple[Requirement, ...]
+
+
+def terms_of(selector: Mapping[str, Any] | None) -> tuple[Term, ...] | None:
+    """Read a core/v1 NodeSelector; None where there is none, which lets every node pass."""
+    if selector is None:
+        return None
+    return tuple(
+        tuple(
+            Requirement(
+                str(one.get("key", "")),
+                str(one.get("operator", "")),
+                tuple(one.get("values") or ()),
+                by == "matchFields",
+            )
+            for by in ("matchExpressions", "matchFields")
+            for one in term.get(by) or ()
+        )
+        for term in selector.get("nodeSelectorTerms") or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint that a pod accepts."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What says where a pod may run.
+
+    os: spec.os.name. selector: spec.nodeSelector, sorted. terms: required node affinity. runtime_class: whose scheduling
+    is merged into pods at admission and does not show in templates. windows_options: a hint only.
+    """
+
+    os: str = ""
+    selector: tuple[tuple[str, str], ...] = ()
+    terms: tuple[Term, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    runtime_class: str = ""
+    windows_options: bool = False
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Placement:
+        """Read a core/v1 PodSpec.
+
+        Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
+        (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions.
+        """
+        told = tuple(map(spec.get, _PLACING))
+        if _LAST and told == _LAST[0][0]:
+            return _LAST[0][1]
+        affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+        made = cls(
+            os=str((spec.get("os") or {}).get("name", "")),
+            selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
+            terms=terms_of(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")),
+            tolerations=tuple(
+                Toleration(
+                    str(one.get("key") or ""),
+                    str(one.get("operator") or "Equal"),
+                    str(one.get("value") or ""),
+                    str(one.get("effect") or ""),
+                )
+                for one in spec.get("tolerations") or ()
+                # Every pod gets these two; they are about a moment, not about a place.
+                if one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+            ),
+            runtime_class=str(spec.get("runtimeClassName") or ""),
+            windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),
+        )
+        # Most pods of a cluster say the same here, and those that follow one another nearly always.
+        made = _PLACEMENTS.setdefault(made, made)
+        _LAST[:] = [(told, made)]
+        return made
+
+
+# Of a pod that says nothing.
+ANYWHERE = Placement()
+
+_PLACEMENTS: dict[Placement, Placement] = {}
+
+_PLACING = ("os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext")
+
+_LAST: list[tuple[tuple[Any, ...], Placement]] = []

@@ -1,0 +1,93 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What readiness is judged from: the few facts of each object of a cluster, read once from the API's JSON. Pure.
+
+Each ``from_object`` of these facts names the fields it reads, so that a reader decodes no others. Absent fields are what the
+API says they mean. What could not be read at all is in ``Snapshot.unread``, and nothing that depends on it is called well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
+    ClusterSeen,
+    ConfigMapSeen,
+    ControllerSeen,
+    DriverSeen,
+    NamespaceSeen,
+    RuntimeClassSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+
+SNAPSHOT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something that could not be read. resource: "pods". rule: what the account lacks, as text, empty otherwise."""
+
+    resource: str
+    why: str
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster as it was looked at. taken_at: by the cluster's clock. unread: what could not be read, and so is not known.
+
+    hosts_at: by the controller's clock, which dated what hosts saw.
+    """
+
+    taken_at: datetime
+    cluster: ClusterSeen
+    name: str = ""
+    hosts_at: datetime | None = None
+    nodes: tuple[NodeSeen, ...] = ()
+    csi_nodes: tuple[CsiNodeSeen, ...] = ()
+    volumes: tuple[VolumeSeen, ...] = ()
+    claims: tuple[ClaimSeen, ...] = ()
+    attachments: tuple[AttachmentSeen, ...] = ()
+    classes: tuple[ClassSeen, ...] = ()
+    pods: tuple[PodSeen, ...] = ()
+    templates: tuple[TemplateSeen, ...] = ()
+    drivers: tuple[DriverSeen, ...] = ()
+    controllers: tuple[ControllerSeen, ...] = ()
+    namespaces: tuple[NamespaceSeen, ...] = ()
+    config_maps: tuple[ConfigMapSeen, ...] = ()
+    runtime_classes: tuple[RuntimeClassSeen, ...] = ()
+    hosts: tuple[HostSeen, ...] = ()
+    unread: tuple[Unread, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a file; what from_dict reads."""
+        import msgspec
+
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return {"snapshot_version": SNAPSHOT_VERSION, **found}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
+        """Read what as_dict wrote; ValueError says what is wrong with it."""
+        import msgspec
+
+        version = data.get("snapshot_version")
+        if version != SNAPSHOT_VERSION:
+            raise ValueError(
+                f"snapshot_version is {version}, expected {SNAPSHOT_VERSION}: take the snapshot again with this release"
+            )
+        try:
+            return msgspec.convert({key: value for key, value in data.items() if key != "snapshot_version"}, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"this is no snapshot: {error}") from error

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PersistentVolumes, their claims, attachments and StorageClasses. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term, terms_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+
+MIGRATED_TO = "pv.kubernetes.io/migrated-to"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeen:
+    """A PersistentVolume. claim: "namespace/name" it is for, empty otherwise. terms: its node affinity. block: raw."""
+
+    name: str
+    source: Source
+    uid: str = ""
+    claim: str = ""
+    policy: str = ""
+    storage_class: str = ""
+    provisioned_by: str = ""
+    migrated_to: str = ""
+    phase: str = ""
+    deleting: bool = False
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    terms: tuple[Term, ...] | None = None
+    created: str = ""
+
+    @classmethod
+    def from_object(cls, volume: Mapping[str, Any]) -> VolumeSeen:
+        """Read a core/v1 PersistentVolume.
+
+        Reads metadata (name, uid, annotations, creationTimestamp, deletionTimestamp), spec (claimRef (namespace, name),
+        persistentVolumeReclaimPolicy, storageClassName, accessModes, volumeMode, nodeAffinity.required, and what
+        Source reads), status.phase.
+        """
+        metadata, spec = volume["metadata"], volume.get("spec") or {}
+        annotations, claim = metadata.get("annotations") or {}, spec.get("claimRef") or {}
+        return cls(
+            name=str(metadata["name"]),
+            source=Source.from_spec(spec),
+            uid=str(metadata.get("uid") or ""),
+            claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+            policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
+            storage_class=sys.intern(str(spec.get("storageClassName") or "")),
+            provisioned_by=sys.intern(str(annotations.get(PROVISIONED_BY) or "")),
+            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
+            phase=sys.intern(str((volume.get("status") or {}).get("phase") or "")),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            access_modes=tuple(spec.get("accessModes") or ()),
+            block=spec.get("volumeMode") == "Block",
+            terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
+            created=str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSeen:
+    """A PersistentVolumeClaim. storage_class: None takes the default one, empty means none. pod: that it was made for."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    volume: str = ""
+    storage_class: str | None = None
+    phase: str = ""
+    deleting: bool = False
+    provisioner: str = ""
+    migrated_to: str = ""
+    selected_node: str = ""
+    pod: str = ""
+
+    @property
+    def key(self) -> str:
+        """ "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    @classmethod
+    def from_object(cls, claim: Mapping[str, Any]) -> ClaimSeen:
+        """Read a core/v1 PersistentVolumeClaim.
+
+        Reads metadata (namespace, name, uid, annotations, deletionTimestamp, ownerReferences (kind, name, controller)),
+        spec (volumeName, storageClassName), status.phase.
+        """
+        metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
+        annotations = metadata.get("annotations") or {}
+        return cls(
+            namespace=sys.intern(str(metadata["namespace"])),
+            name=str(metadata["name"]),
+            uid=str(metadata.get("uid") or ""),
+            volume=str(spec.get("volumeName") or ""),
+            storage_class=spec.get("storageClassName"),
+            phase=sys.intern(str(status.get("phase") or "")),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            provisioner=sys.intern(next((str(annotations[key]) for key in PROVISIONERS if annotations.get(key)), "")),
+            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
+            selected_node=str(annotations.get(SELECTED_NODE) or ""),
+            pod=next(
+                (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentSeen:
+    """A VolumeAttachment. volume: the PersistentVolume's name; empty for one of an inline volume. deleting: since when."""
+
+    name: str
+    attacher: str
+    node: str
+    volume: str = ""
+    attached: bool = False
+    attach_error: str = ""
+    detach_error: str = ""
+    deleting: str = ""
+
+    @classmethod
+    def from_object(cls, attachment: Mapping[str, Any]) -> AttachmentSeen:
+        """Read a storage.k8s.io/v1 VolumeAttachment.
+
+        Reads metadata (name, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
+        (attached, attachError.message, detachError.message).
+        """
+        metadata, spec, status = attachment["metadata"], attachment.get("spec") or {}, attachment.get("status") or {}
+        return cls(
+            name=str(metadata["name"]),
+            attacher=sys.intern(str(spec.get("attacher", ""))),
+            node=sys.intern(str(spec.get("nodeName", ""))),
+            volume=str((spec.get("source") or {}).get("persistentVolumeName") or ""),
+            attached=bool(status.get("attached")),
+            attach_error=_error(status.get("attachError")),
+            detach_error=_error(status.get("detachError")),
+            deleting=str(metadata.get("deletionTimestamp") or ""),
+        )
+
+
+def _error(entry: Mapping[str, Any] | None) -> str:
+    return "" if entry is None else str(entry.get("message") or "no message")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSeen:
+    """A StorageClass."""
+
+    name: str
+    provisioner: str
+    default: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    binding_mode: str = "Immediate"
+    policy: str = "Delete"
+
+    @classmethod
+    def from_object(cls, storage_class: Mapping[str, Any]) -> ClassSeen:
+        """Read a storage.k8s.io/v1 StorageClass.
+
+        Reads metadata (name, annotations), provisioner, parameters, volumeBindingMode, reclaimPolicy.
+        """
+        metadata = storage_class["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return cls(
+            name=str(metadata["name"]),
+            provisioner=str(storage_class.get("provisioner", "")),
+            default=any(annotations.get(key) == "true" for key in DEFAULT_CLASS),
+            parameters=dict(storage_class.get("parameters") or {}),
+            binding_mode=str(storage_class.get("volumeBindingMode") or "Immediate"),
+            policy=str(storage_class.get("reclaimPolicy") or "Delete"),
+        )

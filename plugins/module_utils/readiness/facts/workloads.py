@@ -1,0 +1,208 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods and what makes them. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import NO_VOLUMES, Volumes
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, PodFacts
+
+MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
+
+    images: by container, likewise. host_process: it runs on the host itself.
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+    phase: str = "Running"
+    owner: str = ""
+    deleting: bool = False
+    mirror: bool = False
+    placement: Placement = ANYWHERE
+    volumes: Volumes = NO_VOLUMES
+    host_process: bool = False
+    images: tuple[tuple[str, str], ...] = ()
+    plugin: PodFacts | None = None
+
+    @property
+    def key(self) -> str:
+        """ "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether its containers will not run again."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @classmethod
+    def from_object(cls, pod: Mapping[str, Any]) -> PodSeen:
+        """Read a core/v1 Pod.
+
+        Reads metadata (namespace, name, annotations, labels, deletionTimestamp, ownerReferences (kind, name,
+        controller)), spec (nodeName, what Placement and Volumes read, securityContext.windowsOptions.hostProcess), status
+        (phase); and of pods that a DaemonSet owns also spec.containers (name, image), status.conditions (type, status,
+        lastTransitionTime, message) and status.containerStatuses (name, ready, restartCount, state, lastState).
+        """
+        metadata, spec = pod["metadata"], pod.get("spec") or {}
+        owner = controller_of(metadata)
+        options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
+        of_daemon_set = owner.startswith("DaemonSet/")
+        return cls(
+            namespace=sys.intern(str(metadata["namespace"])),
+            name=str(metadata["name"]),
+            node=sys.intern(str(spec.get("nodeName") or "")),
+            phase=sys.intern(str((pod.get("status") or {}).get("phase") or "")),
+            owner=sys.intern(owner),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            mirror=MIRROR in (metadata.get("annotations") or {}),
+            placement=Placement.from_spec(spec),
+            volumes=Volumes.from_spec(spec),
+            host_process=bool(options.get("hostProcess")),
+            images=images_of(spec) if of_daemon_set else (),
+            plugin=PodFacts.from_object(pod) if of_daemon_set else None,
+        )
+
+
+def controller_of(metadata: Mapping[str, Any]) -> str:
+    """ "Kind/name" of the object that controls this one, empty when none does."""
+    for one in metadata.get("ownerReferences") or ():
+        if one.get("controller"):
+            return f"{one.get('kind', '')}/{one.get('name', '')}"
+    return ""
+
+
+def images_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """By container, the images of a core/v1 PodSpec."""
+    return tuple((str(one.get("name", "")), str(one.get("image", ""))) for one in spec.get("containers") or ())
+
+
+def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
+    """Whether a core/v1 Pod has to do with what is judged, so that the many that have not cost nothing.
+
+    It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node.
+    """
+    spec = pod.get("spec") or {}
+    for volume in spec.get("volumes") or ():
+        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
+            return True
+        if not in_tree.FIELD_SET.isdisjoint(volume) and "hostPath" not in volume:
+            return True
+        if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
+            return True
+    return spec.get("nodeName") in windows_nodes and controller_of(pod["metadata"]).startswith("DaemonSet/")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTemplate:
+    """A DaemonSet as far as it may be a driver's node plugin.
+
+    seen: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
+    tolerations. selector: labels of its pods.
+    """
+
+    seen: wanted.DaemonSetSeen
+    gate: DaemonSetFacts
+    images: tuple[tuple[str, str], ...] = ()
+    host_process: bool = False
+    selector: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTemplate:
+    """A claim that a StatefulSet makes for each of its pods."""
+
+    name: str
+    storage_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSeen:
+    """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
+
+    owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
+    or completions. finished: a Job that is done. first: the first ordinal of a StatefulSet.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    owner: str = ""
+    replicas: int | None = None
+    finished: bool = False
+    placement: Placement = ANYWHERE
+    volumes: Volumes = NO_VOLUMES
+    claim_templates: tuple[ClaimTemplate, ...] = ()
+    first: int = 0
+    plugin: PluginTemplate | None = None
+
+    @property
+    def key(self) -> str:
+        """ "Kind namespace/name"."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @classmethod
+    def from_object(cls, kind: str, item: Mapping[str, Any]) -> TemplateSeen:
+        """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
+
+        Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
+        spec.replicas, spec.volumeClaimTemplates (metadata.name, spec.storageClassName), spec.ordinals.start,
+        status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
+        what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
+        spec.selector.matchLabels, there
+        containers (name, image, args, command, env (value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
+        status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
+        """
+        metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), controller_of(metadata)
+        if owner and kind != "DaemonSet":
+            return cls(kind, namespace, name, owner)
+        outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
+        pod = (outer.get("template") or {}).get("spec") or {}
+        counted = kind not in ("DaemonSet", "Job", "CronJob")
+        return cls(
+            kind=kind,
+            namespace=namespace,
+            name=name,
+            owner=owner,
+            replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
+            finished=kind == "Job"
+            and any(
+                one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+                for one in status.get("conditions") or ()
+            ),
+            placement=Placement.from_spec(pod),
+            volumes=Volumes.from_spec(pod),
+            claim_templates=tuple(
+                ClaimTemplate(str(one["metadata"]["name"]), (one.get("spec") or {}).get("storageClassName"))
+                for one in spec.get("volumeClaimTemplates") or ()
+            ),
+            first=int((spec.get("ordinals") or {}).get("start") or 0),
+            plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
+        )
+
+
+def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
+    options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
+    placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
+    return PluginTemplate(
+        seen=wanted.DaemonSetSeen.from_object(item),
+        gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
+        images=images_of(pod),
+        host_process=bool(options.get("hostProcess")),
+        selector=tuple(sorted(((item["spec"].get("selector") or {}).get("matchLabels") or {}).items())),
+    )
