@@ -23,8 +23,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import LINUX_FILE_SYSTEMS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import LINUX_FILE_SYSTEMS
 
 # Which sidecars make and attach volumes; distributions keep these words in their names.
 _SIDECARS = ("provisioner", "attacher")

@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import collect, migrated, moved
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     NO_TARGET,
@@ -46,13 +47,13 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     now = Index(snapshot)
     index = Index(target.imagine(now, asked.target)) if asked.target else now
     use = usage(index)
-    subjects = volumes.collect(index, use)
-    on_nodes = nodes.judge(index, subjects.demand, volumes.migrated(subjects), asked.host_facts_max_age)
-    hosts = volumes.Hosts(no_mbr=nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY))
-    volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, hosts)
+    subjects = collect(index, use)
+    on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
+    no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
+    volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
     workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts)
     findings: list[Finding] = [
-        *cluster_checks.judge(index, subjects.demand, volumes.moved(subjects)),
+        *cluster_checks.judge(index, subjects.demand, moved(subjects)),
         *on_nodes.findings,
         *of_volumes,
         *of_workloads,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     WELL,
@@ -19,7 +20,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     VolumeVerdict,
     WorkloadVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Subjects
 
 # Mounted as before until the node is upgraded.
 _AS_BEFORE: frozenset[VolumeClass] = frozenset({"SPLIT", "IN_TREE"})

@@ -22,17 +22,17 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     plugin_of,
     translate,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import strange
 
 Object = Mapping[str, Any]
 
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 SCALED = ("Deployment", "StatefulSet")
 _RESIZING = frozenset({"Resizing", "FileSystemResizePending", "ModifyingVolume"})
 
@@ -232,14 +232,12 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     if not nodes:
         text = "no Windows node can have the volume (kubernetes.io/os=windows, and the volume's node affinity)"
         yield _block("CSI-B06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
-    told = {node["metadata"]["name"]: (node, csi) for node, csi in facts.nodes}
+    seen = {node["metadata"]["name"]: (node, csi) for node, csi in facts.nodes}
     for node in nodes:
-        raw, csi_node = told[node.name]
+        raw, csi_node = seen[node.name]
         kubelet = str(((raw.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
-        annotations = ((csi_node or {}).get("metadata") or {}).get("annotations") or {}
-        listed = plugin.plugin in str(annotations.get(MIGRATED_PLUGINS, "")).split(",")
-        version = _version(kubelet)
-        if not (version is not None and version.release >= parse(plugin.gone).release) and not listed:
+        listed = told(plugin, None if csi_node is None else CsiNodeSeen.from_object(csi_node))
+        if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = (
                 f"its kubelet {kubelet or 'of unknown version'} takes {plugin.plugin} itself; expected {plugin.driver}"
             )
@@ -252,13 +250,6 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     if facts.unhealthy:
         remedy = "Repair it; the old volume is let go of by it, and the new one served."
         yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return parse(text.removeprefix("v").partition("+")[0].partition("-")[0])
-    except ValueError:
-        return None
 
 
 def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:

@@ -135,6 +135,18 @@ def test_a_node_before_the_end_of_the_plugin_may_say_that_it_is_migrated() -> No
     assert not judged(facts(nodes=[(old, csi_node)])).refused
 
 
+@pytest.mark.parametrize(("kubelet", "enters"), [("v1.28.9", False), ("v1.29.5", True), ("v1.30.0", True), ("", False)])
+def test_a_node_that_lists_nothing_is_judged_by_its_kubelet_as_preflight_judges_it(kubelet: str, enters: bool) -> None:
+    found, csi_node = node("win-2", kubelet)
+    csi_node["metadata"]["annotations"] = {"storage.alpha.kubernetes.io/migrated-plugins": ""}
+    assert list(blocks(facts(nodes=[(found, csi_node)]))) == ([] if enters else ["CSI-B07"])
+
+
+def test_a_kind_that_left_kubernetes_altogether_is_refused_for_that_alone() -> None:
+    gone = volume({"rbd": {"image": "i", "monitors": ["m"]}})
+    assert set(blocks(facts(volume=gone, nodes=[node("win-1", "v1.31.0", ("rbd.csi.ceph.com",))]))) == {"CSI-B03"}
+
+
 def test_a_deployment_is_found_behind_its_replica_set_and_by_its_template() -> None:
     deployment = {
         "kind": "Deployment",

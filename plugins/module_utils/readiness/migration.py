@@ -1,0 +1,77 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which way the volumes of in-tree plugins go: by each node's kubelet, and by the control plane. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, version_of
+
+Way = Literal["csi", "in_tree", "dead", "unknown"]
+
+
+def told(known: InTree, csi_node: CsiNodeSeen | None) -> bool | None:
+    """Whether a node says that its kubelet uses CSI for an in-tree plugin, None where it does not tell."""
+    return None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
+
+
+def way(known: InTree, kubelet: str, listed: bool | None) -> Way:
+    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: what its node tells, as of `told`."""
+    version = version_of(kubelet)
+    if version is None:
+        return "unknown"
+    if known.dead(version):
+        return "dead"
+    if known.translated and (known.forced(version) or listed):
+        return "csi"
+    if listed is None and known.translated and known.on_by_default(version):
+        return "unknown"
+    return "in_tree"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """How Windows kubelets mount volumes of an in-tree plugin: sets of nodes. broken: by a known issue of their release."""
+
+    csi: int = 0
+    in_tree: int = 0
+    dead: int = 0
+    unknown: int = 0
+    broken: int = 0
+
+
+def paths(index: Index, known: InTree) -> Paths:
+    """Every Windows node's way with an in-tree plugin."""
+    by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
+    for node in index.each(index.windows):
+        by_kubelet[node.kubelet, told(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
+    sets: dict[Way, int] = defaultdict(int)
+    broken = 0
+    for (kubelet, listed), nodes in by_kubelet.items():
+        found = way(known, kubelet, listed)
+        sets[found] |= nodes
+        version = version_of(kubelet)
+        if found == "csi" and version is not None and known.issue(version):
+            broken |= nodes
+    return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
+
+
+def control_plane_migrates(index: Index, known: InTree) -> bool:
+    """Whether kube-controller-manager provisions, deletes and resizes volumes of an in-tree plugin through CSI."""
+    version = index.kubernetes
+    if version is None or not known.translated:
+        return False
+    if known.forced(version) or known.driver in index.migrated_to:
+        return True
+    if known.plugin in index.provisioned_by:
+        # It would have said so on those.
+        return False
+    line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
+    return known.on_by_default(version) and not (line is not None and known.plugin in line.not_migrated)

@@ -1,0 +1,281 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which volumes Windows nodes may mount, by which of them, and which drivers that needs where. Pure.
+
+Node sets make that a few operations for a volume, however many nodes there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline, Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import Paths, paths
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+
+LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
+
+
+@dataclass(slots=True)
+class Subject:
+    """A volume that Windows may mount.
+
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. eligible: Windows
+    nodes that may mount it; wanted: those that its users may be on, reachable or not. users, linux_users: workloads.
+    """
+
+    key: str
+    source: Source
+    volume: VolumeSeen | None = None
+    claim: ClaimSeen | None = None
+    inline: bool = False
+    terms: tuple[Term, ...] | None = None
+    eligible: int = 0
+    wanted: int = 0
+    unused: bool = False
+    users: list[Workload] = field(default_factory=list)
+    linux_users: list[Workload] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What findings call it."""
+        if self.volume is not None:
+            return f"PersistentVolume {self.volume.name}"
+        return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
+
+    @property
+    def plugin(self) -> InTree | None:
+        """The in-tree plugin it belongs to, None for every other kind."""
+        return in_tree.of_field(self.source.field)
+
+    @property
+    def driver(self) -> str:
+        """The CSI name of the driver that mounts it, or would; empty when none does."""
+        plugin = self.plugin
+        return self.source.driver if self.source.field == "csi" else plugin.driver if plugin is not None else ""
+
+
+@dataclass(slots=True)
+class Subjects:
+    """Everything to judge. findings: about what could not become a subject. demand: by CSI name, where a driver is needed.
+
+    by_workload: keys of the subjects of each. missing, unjudged: by workload, what it lacks, and the list without which its
+    volumes are not known.
+    """
+
+    subjects: dict[str, Subject]
+    by_workload: dict[str, list[str]]
+    findings: list[Finding]
+    paths: Mapping[str, Paths]
+    demand: dict[str, int]
+    missing: dict[str, list[Finding]]
+    unjudged: dict[str, str]
+
+
+def collect(index: Index, use: Usage) -> Subjects:
+    """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
+    made = _Collector(index, use)
+    made.run()
+    ways = {known.field: paths(index, known) for known in in_tree.PLUGINS}
+    demand: dict[str, int] = defaultdict(int)
+    for subject in made.subjects.values():
+        if subject.driver and not subject.unused:
+            by_csi = index.windows if subject.plugin is None else ways[subject.source.field].csi
+            demand[subject.driver] |= subject.eligible & by_csi
+    needed = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return Subjects(made.subjects, made.by_workload, made.findings, ways, needed, made.missing, made.unjudged)
+
+
+def migrated(subjects: Subjects) -> dict[str, int]:
+    """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
+    return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
+
+
+def moved(subjects: Subjects) -> frozenset[str]:
+    """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
+    return frozenset(
+        one.plugin.plugin
+        for one in subjects.subjects.values()
+        if one.plugin is not None and one.eligible & subjects.paths[one.source.field].csi
+    )
+
+
+class _Collector:
+    def __init__(self, index: Index, use: Usage) -> None:
+        self._index, self._use = index, use
+        self.subjects: dict[str, Subject] = {}
+        self.by_workload: dict[str, list[str]] = {}
+        self.findings: list[Finding] = []
+        self.missing: dict[str, list[Finding]] = defaultdict(list)
+        self.unjudged: dict[str, str] = {}
+
+    def run(self) -> None:
+        if not self._index.windows:
+            return
+        for workload in self._use.workloads:
+            if workload.on_windows:
+                self._of_workload(workload)
+        self._attached()
+        self._unused()
+        for subject in self.subjects.values():
+            if subject.claim is not None:
+                users = self._use.users.get(subject.claim.key, ())
+                subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
+
+    def _of_workload(self, workload: Workload) -> None:
+        keys = self.by_workload.setdefault(workload.key, [])
+        for name in workload.claims + workload.spare:
+            subject = self._of_claim(name, workload)
+            if subject is not None:
+                keys.append(subject.key)
+                self._used(subject, workload, workload.eligible)
+        for one in workload.inline:
+            subject = self._of_inline(one, workload)
+            keys.append(subject.key)
+            self._used(subject, workload, workload.eligible)
+        for name, storage_class in workload.made:
+            key = f"new claim {workload.namespace}/{name} of {workload.key}"
+            source = self._by_class(storage_class, key, workload)
+            if source is not None:
+                subject = self.subjects.setdefault(key, Subject(key, source))
+                keys.append(key)
+                self._used(subject, workload, workload.eligible)
+
+    def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
+        # A workload's uses come one after another, so it is the last one when it was noted before.
+        if not subject.users or subject.users[-1] is not workload:
+            subject.users.append(workload)
+        subject.wanted |= nodes
+        subject.eligible |= nodes & self._reachable(subject)
+
+    def _reachable(self, subject: Subject) -> int:
+        nodes = self._index.windows
+        if subject.terms is not None:
+            known = BY_NAME.get(subject.driver)
+            zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
+            old = subject.plugin is not None and bool(zone)
+            nodes &= self._index.matching(subject.terms, zone if old else "")
+        return nodes
+
+    def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
+        claim = self._index.claims.get(name)
+        if claim is None:
+            if self._is_unread("persistentvolumeclaims", workload):
+                return None
+            if workload is not None:
+                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} names it and it is not there",
+                            "create the claim, or correct the workload")  # fmt: skip
+            return None
+        volume = self._index.volumes.get(claim.volume)
+        if volume is not None:
+            return self._of_volume(volume, claim)
+        if claim.volume or claim.phase == "Lost":
+            if self._is_unread("persistentvolumes", workload):
+                return None
+            return self.subjects.setdefault(name, Subject(name, Source(""), claim=claim))
+        if workload is None:
+            return None
+        source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
+        if source is None:
+            return None
+        subject = self.subjects.setdefault(name, Subject(name, source, claim=claim))
+        subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
+        return subject
+
+    def _of_volume(self, volume: VolumeSeen, claim: ClaimSeen | None) -> Subject:
+        subject = self.subjects.get(volume.name)
+        if subject is None:
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            self.subjects[volume.name] = subject
+        return subject
+
+    def _of_inline(self, one: Inline, workload: Workload) -> Subject:
+        key = f"inline {one.source.field} {one.name} of {workload.key}"
+        return self.subjects.setdefault(key, Subject(key, one.source, inline=True))
+
+    def _by_class(self, name: str | None, about: str, workload: Workload) -> Source | None:
+        """What a claim without a volume will get, by its class."""
+        index = self._index
+        if self._is_unread("storageclasses", workload):
+            return None
+        if name is None:
+            defaults = sorted((one for one in index.snapshot.classes if one.default), key=lambda one: one.name)
+            storage_class = defaults[0] if defaults else None
+            wrong = "it names no StorageClass and there is no default one"
+        elif not name:
+            return None
+        else:
+            storage_class = index.classes.get(name)
+            wrong = f"its StorageClass {name} does not exist"
+        if storage_class is None:
+            self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
+            return None
+        fs_type = next((value for key, value in storage_class.parameters.items() if key.lower() in FILE_SYSTEM), "")
+        known = in_tree.find(storage_class.provisioner)
+        if known is not None:
+            return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
+        return Source("csi", driver=storage_class.provisioner, fs_type=fs_type)
+
+    def _is_unread(self, resource: str, workload: Workload | None) -> bool:
+        if resource in self._index.unread and workload is not None:
+            self.unjudged[workload.key] = resource
+        return resource in self._index.unread
+
+    def _lacks(self, workload: Workload, id_: str, about: str, message: str, remedy: str) -> None:
+        made = found(id_, about, message, (f"used by {workload.key}",), remedy)
+        self.findings.append(made)
+        self.missing[workload.key].append(made)
+
+    def _attached(self) -> None:
+        """Volumes that are attached to Windows nodes, whoever uses them."""
+        index = self._index
+        for node in index.each(index.windows):
+            for one in index.attachments.get(node.name, ()):
+                volume = index.volumes.get(one.volume)
+                if volume is not None:
+                    subject = self._of_volume(volume, index.claims.get(volume.claim))
+                    subject.wanted |= index.bit[node.name]
+                    subject.eligible |= index.bit[node.name]
+
+    def _unused(self) -> None:
+        """Claims that nothing known uses: nobody can say where they belong, unless where they can be reached decides."""
+        index, used = self._index, self._use.users
+        if not index.unread.isdisjoint(("pods", "persistentvolumes")):
+            return
+        attached = {one.volume for one in index.snapshot.attachments}
+        for claim in index.snapshot.claims:
+            if claim.key in used or claim.pod or claim.volume in self.subjects or claim.volume in attached:
+                continue
+            volume = index.volumes.get(claim.volume)
+            if volume is None:
+                # Nothing is lost with a claim that has no volume and no user.
+                continue
+            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            if self._is_for_linux(subject):
+                continue
+            subject.eligible = subject.wanted = self._reachable(subject)
+            subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
+            self.subjects[subject.key] = subject
+
+    def _is_for_linux(self, subject: Subject) -> bool:
+        """Whether no Windows node could ever mount it."""
+        source = subject.source
+        if source.field in in_tree.LINUX_ONLY or source.field in in_tree.DEAD or not source.field:
+            return True
+        if not self._reachable(subject):
+            return True
+        known = BY_NAME.get(subject.driver)
+        if known is None:
+            return bool(subject.driver) and subject.driver not in self._index.registered
+        return bool(known.fstypes) and source.fs_type in LINUX_FILE_SYSTEMS and source.fs_type not in known.fstypes
