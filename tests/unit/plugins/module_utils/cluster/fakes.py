@@ -1,11 +1,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A stand-in for kubernetes.dynamic.DynamicClient's raw layer: answers from a script, remembers what was asked."""
+"""Stand-ins for kubernetes.dynamic.DynamicClient's raw layer: one answers from a script, one keeps objects."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 
 
 class Headers(dict[str, str]):
@@ -68,3 +70,42 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
+
+
+class ObjectStore:
+    """Objects by path, as an API server keeps them: versions that are compared, names that are taken, uids that must fit."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, dict[str, Any]] = {}
+        self.serial = 0
+
+    def request(self, method: str, path: str, body: Any = None, **_params: Any) -> Response:
+        if method == "POST":
+            path = f"{path}/{body['metadata']['name']}"
+            if path in self.things:
+                raise ApiError(409, {"message": "already exists"})
+            return self._put(path, {**body, "metadata": {**body["metadata"], "uid": f"u{self.serial}"}})
+        live = self.things.get(path)
+        if live is None:
+            raise ApiError(404)
+        if method == "PATCH":
+            wanted = body["metadata"].get("resourceVersion")
+            if wanted not in (None, live["metadata"]["resourceVersion"]):
+                raise ApiError(409, {"message": "the object has been modified"})
+            return self._put(path, {**live, **{key: {**live.get(key, {}), **body[key]} for key in body}})
+        if method == "DELETE":
+            if body["preconditions"]["uid"] != live["metadata"]["uid"]:
+                raise ApiError(409)
+            del self.things[path]
+        return Response(live)
+
+    def _put(self, path: str, thing: dict[str, Any]) -> Response:
+        self.serial += 1
+        self.things[path] = {**thing, "metadata": {**thing["metadata"], "resourceVersion": str(self.serial)}}
+        return Response(self.things[path])
+
+
+def client_of(store: ObjectStore) -> Client:
+    """One that asks it, in a time that passes only by sleeping."""
+    clock = Clock()
+    return Client(store, retry_for=1, clock=clock, sleep=clock.sleep)

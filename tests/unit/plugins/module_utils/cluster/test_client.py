@@ -347,3 +347,36 @@ def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
         client(ApiError(409, body))[0].apply({**NODE}, dry_run=True)
     assert '"helm" owns .spec.template; "kubectl" owns .spec.selector' in str(raised.value)
     assert "force_conflicts" in str(raised.value)
+
+
+# Evictions
+
+
+def evicted(*answers: Any) -> tuple[str, Script]:
+    made, script, dummy = client(*answers)
+    return made.evict("web-1", "shop", "u1", dry_run=False), script
+
+
+def test_an_eviction_is_of_the_pod_that_was_seen() -> None:
+    why, script = evicted(Response({}))
+    assert why == ""
+    ((method, path, sent),) = script.asked
+    assert (method, path) == ("POST", "/api/v1/namespaces/shop/pods/web-1/eviction")
+    assert sent["body"]["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+    for gone in (404, 409):
+        assert evicted(ApiError(gone))[0] == ""
+
+
+def test_a_budget_is_named_at_once_and_a_busy_server_is_asked_again() -> None:
+    says = "The disruption budget db needs 1 healthy pods and has 1 currently"
+    budget = {"message": "Cannot evict pod", "details": {"causes": [{"reason": "DisruptionBudget", "message": says}]}}
+    why, script = evicted(ApiError(429, budget, {"Retry-After": "10"}))
+    assert why == says
+    assert len(script.asked) == 1
+    why, script = evicted(ApiError(429, {"message": "slow down"}, {"Retry-After": "1"}), Response({}))
+    assert why == ""
+    assert len(script.asked) == 2
+    two = {
+        "message": "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    }
+    assert "more than one PodDisruptionBudget" in evicted(ApiError(500, two))[0]
