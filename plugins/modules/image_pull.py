@@ -112,7 +112,7 @@ def begin(
     """Find out where what is to be pulled, and take away what another run left."""
     metadata = plugin["metadata"]
     live = client.get(kinds.DAEMON_SET, metadata["name"], metadata["namespace"])
-    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    nodes = client.windows_nodes()
     wanted = pull.lacking(plugin, live, nodes, params["nodes"])
     images = list(dict.fromkeys(image for lacking in wanted.values() for image in lacking))
     result: dict[str, Any] = {"changed": bool(wanted), "images": images, "pulled": list(wanted) if check else []}

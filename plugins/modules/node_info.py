@@ -105,9 +105,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import busy_reasons, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import CORDONED
 
 # Set together with the cordon, so that a run after a crash knows that the cordon is ours to lift.
-CORDON_ANNOTATION = "kubewin.io/cordoned"
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {
@@ -132,7 +132,7 @@ def describe(node: dict[str, Any]) -> dict[str, Any]:
     return {
         "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
         "unschedulable": bool(spec.get("unschedulable")),
-        "cordoned_for": (metadata.get("annotations") or {}).get(CORDON_ANNOTATION, ""),
+        "cordoned_for": (metadata.get("annotations") or {}).get(CORDONED, ""),
         "labels": metadata.get("labels") or {},
         "boot_id": info.get("bootID", ""),
         "kubelet_version": info.get("kubeletVersion", ""),
@@ -152,7 +152,7 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     try:
         client = connect(ansible)
-        listed = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+        listed = client.windows_nodes()
         nodes = {node["metadata"]["name"]: describe(node) for node in listed}
         hosts = [
             Host(

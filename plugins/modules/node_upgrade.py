@@ -292,11 +292,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
@@ -380,18 +380,8 @@ class Upgrade:
         """What would go wrong half way."""
         params = self._params
 
-        def allowed(need: Need) -> bool:
-            return self._client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
-
         wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
-        lacking = missing(wanted, allowed)
-        if lacking:
-            raise ClusterError(
-                "this account may not do everything that an upgrade needs; nothing was changed. Add these rules to a role of the "
-                f"account, or bind kubewin-csi-upgrade of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(lacking)}",
-                "forbidden",
-                403,
-            )
+        require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade")
         if self._client.get(kinds.NAMESPACE, params["namespace"]) is None:
             raise Refused(
                 f"Namespace {params['namespace']}, where the journal is to be kept, does not exist: kubectl create namespace "

@@ -215,10 +215,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
@@ -284,10 +284,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
 def look(client: Client, wanted: Wishes) -> Plan:
     """Look at nodes and classes, and decide."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
-    nodes = [
-        ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
-        for item in client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
-    ]
+    nodes = [ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.windows_nodes()]
     attach = {}
     for driver in wanted.drivers:
         found = client.get(kinds.CSI_DRIVER, driver.name)
@@ -295,7 +292,7 @@ def look(client: Client, wanted: Wishes) -> Plan:
     return plan(wanted, nodes, client.list(kinds.STORAGE_CLASS).items, attach)
 
 
-def refuse(client: Client, wanted: Wishes, decided: Plan, room: Room) -> None:
+def refuse(client: Client, decided: Plan, room: Room) -> None:
     """Everything that would go wrong later, before the first object is made."""
     refusals = list(decided.refusals)
     if not room.own:
@@ -308,18 +305,9 @@ def refuse(client: Client, wanted: Wishes, decided: Plan, room: Room) -> None:
         elif "deletionTimestamp" in live["metadata"]:
             refusals.append(f"Namespace {room.namespace} is being deleted; wait for that, or give another one.")
 
-    def allowed(need: Need) -> bool:
-        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
-
     attaches = any(target.attaches for target in decided.targets)
-    lacking = missing(needs(room.namespace, own=room.own, attaches=attaches), allowed)
-    if lacking:
-        raise ClusterError(
-            "this account may not do everything that a proof needs; nothing was made. Add these rules to a role of the "
-            f"account, or bind kubewin-csi-proof of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(lacking)}",
-            "forbidden",
-            403,
-        )
+    wants = needs(room.namespace, own=room.own, attaches=attaches)
+    require(client, wants, "a proof", "kubewin-csi-proof")
     if refusals:
         raise Refused("\n".join(refusals))
 
@@ -361,7 +349,7 @@ def main() -> None:
         decided = look(client, wanted)
         told["plan"] = decided.steps()
         told["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
-        refuse(client, wanted, decided, room)
+        refuse(client, decided, room)
         found = earlier(client, room)
         told["earlier"] = [_as_dict(one) for one in found]
         dead = [one for one in found if not one.lives]

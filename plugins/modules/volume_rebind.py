@@ -223,11 +223,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 
@@ -327,19 +327,9 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
     """What would fail half way: a namespace that is not there, or a permission."""
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
 
-    def allowed(need: Need) -> bool:
-        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
-
     of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
-    lacking = missing(needs(of_claims, namespaces, asked.wishes[0].variant), allowed)
-    if lacking:
-        raise ClusterError(
-            "this account may not do everything that a conversion needs; nothing was changed. Add these rules to a role of "
-            "the account, or bind kubewin-csi-rebind of roles/csi_driver/files/kubewin-rbac.yaml to it: "
-            f"{'; '.join(lacking)}",
-            "forbidden",
-            403,
-        )
+    wants = needs(of_claims, namespaces, asked.wishes[0].variant)
+    require(client, wants, "a conversion", "kubewin-csi-rebind")
     for name in namespaces:
         if client.get(kinds.NAMESPACE, name) is None:
             raise Unusable(

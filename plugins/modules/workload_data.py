@@ -205,9 +205,9 @@ reason:
 import os
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.volume_data import Found, Looker, Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits
@@ -219,7 +219,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
     summary,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -303,21 +302,6 @@ def known(params: dict[str, Any]) -> dict[str, Manifest | None]:
     return found
 
 
-def allowed_or_fail(client: Client, namespace: str) -> None:
-    """Every missing rule, before the first pod is made."""
-
-    def allowed(need: Need) -> bool:
-        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
-
-    if lacking := missing(needs(namespace), allowed):
-        raise ClusterError(
-            "this account may not do everything that looking at volumes needs; nothing was made. Add these rules to a role of the "
-            f"account, or bind kubewin-csi-data of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(lacking)}",
-            "forbidden",
-            403,
-        )
-
-
 def planned(params: dict[str, Any], found: Found, before: Manifest | None) -> str:
     """What would be done about one claim."""
     name = f"{params['namespace']}/{found.claim['metadata']['name']}"
@@ -374,7 +358,7 @@ def main() -> None:
         checked(params)
         before = known(params)
         client = connect(ansible)
-        allowed_or_fail(client, params["namespace"])
+        require(client, needs(params["namespace"]), "looking at volumes", "kubewin-csi-data")
         wishes = Wishes(
             image=params["image"],
             node=params["node"],

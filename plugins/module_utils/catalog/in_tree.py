@@ -114,14 +114,8 @@ def find(plugin: str | None) -> InTree | None:
     return next((known for known in PLUGINS if known.plugin == plugin), None)
 
 
-def replaced_by(driver: str) -> InTree | None:
-    """The in-tree plugin that a CSI driver, by its CSI name, took over from."""
-    return next((known for known in PLUGINS if known.driver == driver), None)
-
-
-# Windows disks that kubelets before this release formatted carry an MBR, which csi-proxy reads from the release beside it on
-# (https://github.com/kubernetes-csi/csi-proxy/pull/175). The day is that release's: what is older was made by such a kubelet.
-MBR_BEFORE = "1.22"
+# Windows disks that kubelets before 1.22 formatted carry an MBR, which csi-proxy reads from this release on
+# (https://github.com/kubernetes-csi/csi-proxy/pull/175). The day is 1.22's: what is older was made by such a kubelet.
 MBR_DAY = "2021-08-04"
 MBR_CSI_PROXY = "1.1.0"
 

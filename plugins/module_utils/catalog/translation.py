@@ -16,8 +16,9 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS, InTree
 
-_ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_REGIONS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+# Labels of old volumes stand for the newer ones (https://github.com/kubernetes/csi-translation-lib, plugins/in_tree_volume.go).
+ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+REGIONS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
 _LINUX_ONLY = ("xfs", "btrfs")
 _SECRET = re.compile(r"azure-storage-account-(.+)-secret")
 _RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
@@ -121,28 +122,28 @@ def affinity(volume: Mapping[str, Any], found: Translated) -> dict[str, Any] | N
 def _from_labels(volume: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Volumes of old releases say their zone in labels alone."""
     labels = volume["metadata"].get("labels") or {}
-    zone = next((str(labels[key]) for key in _ZONES if labels.get(key)), "")
+    zone = next((str(labels[key]) for key in ZONES if labels.get(key)), "")
     if not zone:
         return []
-    return [{"matchExpressions": [{"key": _ZONES[0], "operator": "In", "values": zone.split("__")}]}]
+    return [{"matchExpressions": [{"key": ZONES[0], "operator": "In", "values": zone.split("__")}]}]
 
 
 def _term(volume: Mapping[str, Any], term: Mapping[str, Any], found: Translated) -> dict[str, Any]:
     made: list[dict[str, Any]] = []
     for entry in term.get("matchExpressions") or []:
         key = str(entry["key"])
-        if key in _ZONES and found.zone_key:
+        if key in ZONES and found.zone_key:
             values = list(entry.get("values") or [])
             if found.driver == "disk.csi.azure.com":
                 # Numbers are fault domains of an availability set, which the driver calls an empty zone.
                 values = ["" if value in ("0", "1", "2") else value for value in values]
             made.append({"key": found.zone_key, "operator": entry["operator"], "values": values})
-        elif key in _REGIONS and found.region_key:
+        elif key in REGIONS and found.region_key:
             made.append({**entry, "key": found.region_key})
-        elif key in _REGIONS and found.zone_key:
+        elif key in REGIONS and found.zone_key:
             # The zone, which stands beside it, says more.
             continue
-        elif key in (*_ZONES, *_REGIONS):
+        elif key in (*ZONES, *REGIONS):
             continue
         else:
             made.append(dict(entry))
@@ -250,7 +251,7 @@ def _gce_pd(plugin: InTree, volume: Mapping[str, Any], source: Mapping[str, Any]
         value
         for term in required or _from_labels(volume)
         for entry in term.get("matchExpressions") or []
-        if entry["key"] in (*_ZONES, "topology.gke.io/zone")
+        if entry["key"] in (*ZONES, "topology.gke.io/zone")
         for value in entry.get("values") or []
     ]
     zones = sorted(dict.fromkeys(zone for value in zones for zone in value.split("__")))

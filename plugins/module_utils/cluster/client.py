@@ -155,6 +155,10 @@ class Client:
             version = str((page.get("metadata") or {}).get("resourceVersion", ""))
         return Listing(items=tuple(items), resource_version=version)
 
+    def windows_nodes(self) -> tuple[dict[str, Any], ...]:
+        """All Nodes of Windows."""
+        return self.list(kinds.NODE, label_selector=kinds.WINDOWS).items
+
     def pages(
         self, kind: Kind, decode: Callable[[bytes], Any], namespace: str | None = None, *,
         label_selector: str | None = None, field_selector: str | None = None, at: str = "",

@@ -60,7 +60,7 @@ class Stage:
         """Everything that a hand-over is decided from."""
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
-        nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+        nodes = client.windows_nodes()
         seen = Snapshot(
             client.version(), tuple(NodeSeen.from_object(node) for node in nodes), (), (), {}, None, {}, None
         )

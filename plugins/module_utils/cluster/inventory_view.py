@@ -21,7 +21,7 @@ def look(client: Client, server: str, *, instances_in: str | None, annotations: 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
     """
     kubernetes = client.version()
-    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    nodes = client.windows_nodes()
     csi_nodes = client.list(kinds.CSI_NODE).items
     return Seen.from_objects(
         server=server,

@@ -71,12 +71,17 @@ CLUSTER_SERVICE_VERSION = Kind("operators.coreos.com/v1alpha1", "ClusterServiceV
 INFRASTRUCTURE = Kind("config.openshift.io/v1", "Infrastructure", "infrastructures", False)
 STORAGE_OPERATOR = Kind("operator.openshift.io/v1", "Storage", "storages", False)
 OPERATOR_CONDITION = Kind("operators.coreos.com/v2", "OperatorCondition", "operatorconditions", True)
-OPERATOR_RELEASE = Kind("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions", True)
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases", True)
 VOLUME_SNAPSHOT = Kind("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots", True)
 VSPHERE_MIGRATION = Kind("cns.vmware.com/v1alpha1", "CnsVSphereVolumeMigration", "cnsvspherevolumemigrations", False)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 SUBJECT_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
+
+# What makes pods and can be scaled, by kind.
+SCALABLE: Mapping[str, Kind] = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}
+
+# The label by which Nodes of Windows are found.
+WINDOWS = "kubernetes.io/os=windows"
 
 _KNOWN = {
     (kind.api_version, kind.kind): kind

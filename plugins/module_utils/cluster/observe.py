@@ -14,7 +14,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import begun
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need, missing, needs
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import lacking
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     ControllerSeen,
@@ -34,15 +35,12 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     kubernetes = client.version()
     controllers = tuple(_controllers(client, driver, wanted))
     namespaces = _unique([wanted.namespace, *(seen.namespace for seen in controllers), driver.namespace])
-    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    nodes = client.windows_nodes()
     seen = tuple(NodeSeen.from_object(node) for node in nodes)
     storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
     namespace = home(driver, wanted, controllers)
     openshift = _openshift(client, controllers, seen)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
-
-    def allowed(need: Need) -> bool:
-        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
 
     return Snapshot(
         kubernetes=kubernetes,
@@ -58,7 +56,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         if openshift or any(node.wmco for node in seen)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
-        missing_access=missing(needs(driver, wanted, namespace, live.get(namespace)), allowed) if check_access else (),
+        missing_access=lacking(client, needs(driver, wanted, namespace, live.get(namespace))) if check_access else (),
     )
 
 

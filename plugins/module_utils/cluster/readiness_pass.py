@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services, wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
     ConfigMapSeen,
@@ -66,7 +66,6 @@ Items = Sequence[Mapping[str, Any]]
 
 OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
 OPERATOR = "windows-machine-config-operator"
-SERVICES = "windows-services-"
 # Which list of services a node has, and which it is to have.
 _NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
 _ADMIN = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
@@ -245,7 +244,7 @@ class _Pass:
         storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
         releases = [
             str((item.get("spec") or {}).get("version") or "")
-            for item in self._some(kinds.OPERATOR_RELEASE, OPERATOR_NAMESPACE)
+            for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
             if str(item["metadata"]["name"]).startswith(OPERATOR)
         ]
         openshift, updating_to = ClusterSeen.openshift_versions(version)
@@ -277,7 +276,7 @@ class _Pass:
                 usual = {driver.namespace, *driver.controller.namespaces}
                 wanted += [(place, driver.feature_states.name) for place in sorted(places | (usual & names))]
         versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
-        wanted += [(OPERATOR_NAMESPACE, SERVICES + version) for version in sorted(versions)]
+        wanted += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
         found = [self._get(kinds.CONFIG_MAP, name, namespace) for namespace, name in dict.fromkeys(wanted)]
         return tuple(ConfigMapSeen.from_object(one) for one in found if one is not None)
 

@@ -31,9 +31,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
-SCALABLE: Mapping[str, Kind] = {"Deployment": kinds.DEPLOYMENT, "StatefulSet": kinds.STATEFUL_SET}
-_WINDOWS = "kubernetes.io/os=windows"
-
 
 def facts(client: Client, wishes: Wishes) -> Facts:
     """Everything that decides whether a volume may be converted."""
@@ -46,7 +43,7 @@ def facts(client: Client, wishes: Wishes) -> Facts:
     driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
     storage_class = wishes.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
-    nodes = client.list(kinds.NODE, label_selector=_WINDOWS).items
+    nodes = client.windows_nodes()
     sets: list[Mapping[str, Any]] = []
     for kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET):
         # Items of a list do not carry their kind.
@@ -263,7 +260,7 @@ class View:
         return registered, trouble if registered else ""
 
     def _workload(self, one: Workload, *, count: bool) -> WorkloadSeen:
-        live = self._client.get(SCALABLE[one.kind], one.name, one.namespace)
+        live = self._client.get(kinds.SCALABLE[one.kind], one.name, one.namespace)
         if live is None or live["metadata"]["uid"] != one.uid:
             return WorkloadSeen(one.kind, one.namespace, one.name, "", "", 0, 0)
         return WorkloadSeen(
@@ -280,7 +277,7 @@ class View:
         """Its pods that are Ready on Windows nodes."""
         labels = (live["spec"].get("selector") or {}).get("matchLabels") or {}
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        windows = {item["metadata"]["name"] for item in self._client.list(kinds.NODE, label_selector=_WINDOWS).items}
+        windows = {item["metadata"]["name"] for item in self._client.windows_nodes()}
         count = 0
         for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector or None).items:
             conditions = (pod.get("status") or {}).get("conditions") or []

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Di
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import digest as read_digest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Records
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import SCALABLE, View
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import View
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.decide import next_move
@@ -266,7 +266,7 @@ class Rebinder:
         """A node for the helper: one that the driver is on and that the volume can go to."""
         volume = record.objects[record.target_side if record.reached("canary") else "old"]
         whys: list[str] = []
-        for item in self._client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items:
+        for item in self._client.windows_nodes():
             node = ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
             why = closed(node, self._limits.image, self._limits.tolerations)
             if not why and record.new.driver not in node.drivers:
@@ -313,7 +313,7 @@ class Rebinder:
                 record, f"{name} was scaled to 0", "its replicas", "0 while its volume is exchanged", "not_quiet"
             )
         body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
-        self._client.patch(SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
+        self._client.patch(kinds.SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
         self._note(f"scaled {name} to {action.replicas}")
 
     def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:

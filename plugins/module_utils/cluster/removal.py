@@ -40,7 +40,7 @@ def in_use(client: Client, driver: Driver) -> tuple[Use, ...]:
     """Look at everything that tells of volumes in use on Windows Nodes."""
     return uses(
         driver,
-        client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items,
+        client.windows_nodes(),
         client.list(kinds.POD).items,
         client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
         client.list(kinds.PERSISTENT_VOLUME).items,
@@ -53,7 +53,7 @@ def csi_proxy_users(
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[Use, ...]], ...]]:
     """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.mounting."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
-    nodes = client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items
+    nodes = client.windows_nodes()
     claims = client.list(kinds.PERSISTENT_VOLUME_CLAIM).items
     volumes = client.list(kinds.PERSISTENT_VOLUME).items
     attachments = client.list(kinds.VOLUME_ATTACHMENT).items

@@ -30,8 +30,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
-WINDOWS = "kubernetes.io/os=windows"
-
 # Logs explain; a few are enough for people, and reading them all would cost more than the gate itself.
 _LOGS = 10
 
@@ -164,7 +162,7 @@ class View:
         selector = target.selector or f"app={target.app_label}"
         return (
             _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
-            _Source(kinds.NODE, None, label_selector=WINDOWS),
+            _Source(kinds.NODE, None, label_selector=kinds.WINDOWS),
             _Source(kinds.CSI_NODE, None),
             _Source(kinds.POD, target.namespace, label_selector=selector),
             _Source(kinds.CONTROLLER_REVISION, target.namespace, label_selector=selector),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import AL
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
@@ -34,8 +33,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
     WorkloadNow,
 )
 
-_WINDOWS = "kubernetes.io/os=windows"
-_SETS: Mapping[str, Kind] = {"Deployment": kinds.DEPLOYMENT, "StatefulSet": kinds.STATEFUL_SET}
 # Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
 _OPERATOR = "windows-machine-config-operator.v"
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
@@ -77,7 +74,7 @@ class Watcher:
         return Seen(now=self._client.now(), nodes=nodes)
 
     def _nodes(self) -> dict[str, Object]:
-        items = self._client.list(kinds.NODE, label_selector=_WINDOWS).items
+        items = self._client.windows_nodes()
         return {item["metadata"]["name"]: item for item in items}
 
     def pods(self, node: str) -> tuple[Object, ...]:
@@ -102,7 +99,7 @@ class Watcher:
         return self._set(workload.kind, workload.namespace, workload.name)
 
     def _set(self, kind: str, namespace: str, name: str) -> WorkloadNow:
-        live = self._client.get(_SETS[kind], name, namespace)
+        live = self._client.get(kinds.SCALABLE[kind], name, namespace)
         if live is None:
             # Deleted by its owner; nothing of it is to come back.
             return WorkloadNow(0, 0)

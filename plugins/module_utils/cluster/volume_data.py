@@ -145,7 +145,7 @@ class Looker:
         driver = (found.volume["spec"].get("csi") or {}).get("driver", "")
         whys: list[str] = []
         able: list[ProofNode] = []
-        for item in self._client.list(kinds.NODE, label_selector="kubernetes.io/os=windows").items:
+        for item in self._client.windows_nodes():
             node = ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
             why = closed(node, self._wishes.image, self._wishes.tolerations)
             if self._wishes.node not in ("", node.name):

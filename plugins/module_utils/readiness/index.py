@@ -17,6 +17,7 @@ from itertools import chain
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
@@ -40,11 +41,6 @@ BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.value
 
 # Taints about a moment, which say nothing of where a pod belongs.
 _PASSING = "node.kubernetes.io/"
-
-# Zone and region labels of old volumes stand for the newer ones, and for those of the driver
-# (https://github.com/kubernetes/csi-translation-lib, plugins/in_tree_volume.go).
-_ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-_REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
 
 
 def version_of(text: str) -> Version | None:
@@ -161,10 +157,10 @@ class Index:
                 named |= self.bit.get(value, 0)
             return named if one.operator == "In" else self.all & ~named
         keys: tuple[str, ...] = (one.key,)
-        if one.key in _ZONE:
-            keys = (*_ZONE, topology_key) if topology_key else _ZONE
-        elif one.key in _REGION:
-            keys = _REGION
+        if one.key in ZONES:
+            keys = (*ZONES, topology_key) if topology_key else ZONES
+        elif one.key in REGIONS:
+            keys = REGIONS
         labels = [self._labels[key] for key in keys if key in self._labels]
         if one.operator in ("In", "NotIn"):
             nodes = 0

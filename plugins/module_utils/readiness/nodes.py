@@ -269,7 +269,7 @@ def _gated(
             found_there = replace(found_there, message=message, doubt=True)
         yield found_there
     down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
-    yield from _plugin(index, driver, node, main, pods, host, down, evidence)
+    yield from _plugin(driver, node, main, pods, host, down, evidence)
 
 
 def _from_gate(lack: Lack, driver: str, node: NodeSeen, evidence: tuple[str, ...]) -> Finding:
@@ -303,7 +303,6 @@ def _evidence(
 
 
 def _plugin(
-    index: Index,
     driver: str,
     node: NodeSeen,
     main: TemplateSeen,

@@ -39,6 +39,9 @@ VolumeClass = Literal[
 
 WELL: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
 
+# It works as it did, and what is ahead of it is what its findings say.
+AS_BEFORE: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
+
 # A report names no more nodes than this for one volume; how many there are is told besides.
 NAMED_NODES = 10
 

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -129,7 +128,7 @@ class _Volume:
             self._finds("CSI-V22", what, remedy, unknown)
             yield self._verdict("UNKNOWN", unknown, what)
         csi = nodes & paths.csi
-        if csi and plugin is not None and (why := self._untranslatable(plugin)):
+        if csi and plugin is not None and (why := self._untranslatable()):
             self._finds("CSI-V13", why[0], why[1], csi)
             yield self._verdict("DEAD", csi, why[0])
             csi = 0
@@ -279,7 +278,7 @@ class _Volume:
         self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
         return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
 
-    def _untranslatable(self, plugin: InTree) -> tuple[str, str] | None:
+    def _untranslatable(self) -> tuple[str, str] | None:
         source, volume = self._subject.source, self._subject.volume
         if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
             return (

@@ -13,16 +13,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    AS_BEFORE,
     WELL,
     Answer,
     Finding,
-    VolumeClass,
     VolumeVerdict,
     WorkloadVerdict,
 )
-
-# Mounted as before until the node is upgraded.
-_AS_BEFORE: frozenset[VolumeClass] = frozenset({"SPLIT", "IN_TREE"})
 
 
 def judge(
@@ -78,8 +75,8 @@ def _comes_back(
     if held is not None:
         return "no", f"CSI-N34: volume {held.volume} is not attached or not let go"
     # Where the same volume is well on other nodes, the scheduler decides.
-    well = {(one.volume, one.claim): one for one in volumes if one.verdict in WELL or one.verdict in _AS_BEFORE}
-    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in _AS_BEFORE]
+    well = {(one.volume, one.claim): one for one in volumes if one.verdict in WELL or one.verdict in AS_BEFORE}
+    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in AS_BEFORE]
     for one in stops:
         if one.verdict != "UNKNOWN" and (one.volume, one.claim) not in well:
             return "no", f"{_named(one)} is {one.verdict}: {one.because}"
@@ -96,7 +93,7 @@ def _comes_back(
         return "unknown", f"CSI-W08: what {workload.kind} {workload.name} makes next was not seen"
     if not volumes:
         return "yes", "it has no volume now"
-    before = next((one for one in volumes if one.verdict in _AS_BEFORE), None)
+    before = next((one for one in volumes if one.verdict in AS_BEFORE), None)
     if before is not None:
         return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
     where = ", ".join(volumes[0].nodes[:3])
@@ -124,7 +121,7 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         told = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
         yield found("CSI-W02", about, message, told, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
     if template is not None:
-        yield from _of_template(index, workload)
+        yield from _of_template(workload)
     elif workload.kind == "Pod":
         static = any(pod.mirror for pod in workload.pods)
         if static:
@@ -148,7 +145,7 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         )
 
 
-def _of_template(index: Index, workload: Workload) -> Iterator[Finding]:
+def _of_template(workload: Workload) -> Iterator[Finding]:
     about, template = workload.key, workload.template
     if template is None:
         return

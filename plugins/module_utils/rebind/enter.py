@@ -138,7 +138,7 @@ def enter(facts: Facts, wishes: Wishes) -> Entry:
         findings += _places(volume, translated, able)
     findings += _path(facts, plugin, able) if plugin is not None else ()
     findings += _at_rest(facts, wishes, claim, volume)
-    workloads, problems = _workloads(facts, wishes, claim)
+    workloads, problems = _workloads(facts, wishes)
     findings += problems
     findings += _kept(facts, wishes, claim, volume)
     findings += _surroundings(facts, wishes, claim, volume)
@@ -286,7 +286,7 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
         yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
 
 
-def _workloads(facts: Facts, wishes: Wishes, claim: Object) -> tuple[tuple[Workload, ...], list[Finding]]:
+def _workloads(facts: Facts, wishes: Wishes) -> tuple[tuple[Workload, ...], list[Finding]]:
     """Everybody who uses the claim, or would: by pods, by templates, and by a StatefulSet's names for its claims."""
     problems: list[Finding] = []
     found: dict[str, Object] = {}

@@ -15,7 +15,7 @@ _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _REVISION_LABEL = "controller-revision-hash"
-_NODE_IDS = "csi.volume.kubernetes.io/nodeid"
+NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 
 
 def moment(text: Any) -> datetime | None:
@@ -57,7 +57,7 @@ class NodeFacts:
         conditions = (node.get("status") or {}).get("conditions") or []
         ready: Mapping[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
         try:
-            ids = json.loads((metadata.get("annotations") or {}).get(_NODE_IDS, "{}"))
+            ids = json.loads((metadata.get("annotations") or {}).get(NODE_IDS, "{}"))
         except ValueError:
             ids = {}
         return cls(

@@ -16,7 +16,6 @@ _STATES = ("STOPPED", "START_PENDING", "STOP_PENDING", "RUNNING", "CONTINUE_PEND
 _STATE = re.compile(r":\s+(\d)\s+(" + "|".join(_STATES) + r")\b")
 _PID = re.compile(r"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
 _EXIT = re.compile(r":\s+(\d+)\s+\(0x[0-9a-fA-F]+\)")
-_SC_FAILURE = re.compile(r"^\[SC\].*?(\d+)\s*:", re.MULTILINE)
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
@@ -47,12 +46,6 @@ def service_status(text: str) -> ServiceStatus | None:
     return ServiceStatus(
         int(state[1]), int(pid[1]) if pid else 0, exits[0] if exits else 0, exits[1] if len(exits) > 1 else 0
     )
-
-
-def sc_error(text: str) -> int | None:
-    """The Win32 code of sc.exe's own failure line; None when there is none."""
-    found = _SC_FAILURE.search(text)
-    return int(found[1]) if found else None
 
 
 def registry(text: str) -> RegistryTree:

@@ -13,9 +13,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NODE_IDS, HostFacts, Taint
 
-NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 

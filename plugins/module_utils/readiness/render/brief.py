@@ -10,14 +10,12 @@ from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Limits, look
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import AS_BEFORE, WELL, Report
 
 MORE = "all of it, line by line: ansible-playbook kubewin.csi.preflight"
 # Findings that a refusal names.
 _REASONS = 10
 _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml holds all that is needed"
-# In the report's own words: it works as it did before, and what is ahead of it is said elsewhere.
-_AS_BEFORE = frozenset({"SPLIT", "IN_TREE"})
 
 
 def render_brief(report: Report) -> tuple[str, ...]:
@@ -39,7 +37,7 @@ def render_refusal(own: Report) -> str:
 def _counts(report: Report) -> Iterator[str]:
     volumes: dict[str, bool] = defaultdict(lambda: True)
     for one in report.volumes:
-        volumes[one.volume or one.claim] &= one.verdict in WELL or one.verdict in _AS_BEFORE
+        volumes[one.volume or one.claim] &= one.verdict in WELL or one.verdict in AS_BEFORE
     workloads = look(report, Limits(0, 0)).workloads
     back = workloads.counts["yes"]
     yield (

@@ -17,6 +17,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, sentence, unique
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    AS_BEFORE,
     NAMED_NODES,
     SEVERITIES,
     WELL,
@@ -45,8 +46,6 @@ ANYWHERE = "*"
 
 # Of the objects that findings are about, causes before what suffers from them. Ids are CSI-<letter>..
 _CAUSES = "RCTDNGVW"
-# A volume in one of these still works as it did; what is ahead of it is what its findings say.
-_WATCHED = frozenset({"SPLIT", "IN_TREE"})
 
 CLASSES: Mapping[str, str] = {
     "NATIVE_CSI": "A CSI volume, and its driver works on every node that it may be on.",
@@ -379,7 +378,7 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
 
 
 def _volume(one: VolumeVerdict, about: _About) -> Line:
-    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in _WATCHED else "no"
+    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in AS_BEFORE else "no"
     return Line(
         name=one.volume or f"claim {one.claim}",
         mark="yes" if one.verdict in WELL else mark,

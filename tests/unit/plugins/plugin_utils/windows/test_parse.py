@@ -47,16 +47,6 @@ NOMBRE_SERVICIO: csi-proxy
         PID                : 4242
         MARCAS             :
 """
-SC_FAILURES = {
-    1060: "[SC] EnumQueryServicesStatus:OpenService FAILED 1060:",
-    5: "[SC] EnumQueryServicesStatus:OpenService FAILED 5:",
-    1073: "[SC] CreateService FAILED 1073:",
-    1072: "[SC] DeleteService FAILED 1072:",
-    1053: "[SC] StartService FAILED 1053:",
-    1056: "[SC] StartService FAILED 1056:",
-    1062: "[SC] ControlService FAILED 1062:",
-    1051: "[SC] ControlService FAILED 1051:",
-}
 
 
 @pytest.mark.parametrize(
@@ -71,12 +61,6 @@ def test_service_status(text: str, state: int, pid: int, win32_exit: int) -> Non
 
 def test_no_status_where_the_service_is_missing() -> None:
     assert parse.service_status(SC_MISSING_DE) is None
-    assert parse.sc_error(SC_MISSING_DE) == 1060
-
-
-@pytest.mark.parametrize("code", SC_FAILURES)
-def test_sc_error(code: int) -> None:
-    assert parse.sc_error(SC_FAILURES[code] + "\r\n\r\nThe sentence.\r\n\r\n") == code
 
 
 def test_registry_value() -> None:
