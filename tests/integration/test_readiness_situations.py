@@ -25,9 +25,10 @@ from benchmark.stored import alone, key, store
 from integration.kube import connect
 from lab import handle
 from lab.handle import Lab
-from situations.cluster import Object, World, healthy
+from situations.cluster import healthy
 from situations.named import SITUATIONS, Situation
 from situations.served import KINDS
+from situations.world import Object, World
 
 # An account that may not read is a matter of roles, not of objects.
 PLANTED = {name: one for name, one in SITUATIONS.items() if not one.only_here and not one.world().unread}

@@ -18,8 +18,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 
 from situations.cluster import (
     SHOP,
-    Object,
-    World,
     attach,
     claim_of,
     controller,
@@ -37,6 +35,7 @@ from situations.cluster import (
     windows_nodes,
     workload,
 )
+from situations.world import Object, World
 
 VSPHERE, AZURE_DISK, AZURE_FILE = DRIVERS["vsphere"], DRIVERS["azure_disk"], DRIVERS["azure_file"]
 EBS, GCE, SMB = DRIVERS["aws_ebs"], DRIVERS["gce_pd"], DRIVERS["smb"]

@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 
-from situations.cluster import World
+from situations.world import World
 
 KINDS: dict[str, Kind] = {one.kind: one for one in vars(kinds).values() if isinstance(one, Kind)}
 # Read one by one and by name; OpenShift's are not there elsewhere.

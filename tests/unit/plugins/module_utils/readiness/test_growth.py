@@ -12,9 +12,10 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
-from situations.cluster import World, attach, csi, healthy, node, owner_reference, pod, pod_spec, volume, workload
+from situations.cluster import attach, csi, healthy, node, owner_reference, pod, pod_spec, volume, workload
 from situations.cluster import plugin_pod as plugin_pod_on
 from situations.cluster import register as register_on
+from situations.world import World
 
 VSPHERE = DRIVERS["vsphere"]
 

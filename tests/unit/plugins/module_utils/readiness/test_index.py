@@ -12,7 +12,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import D
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from hypothesis import given
 from hypothesis import strategies as st
-from situations.cluster import World, node
+from situations.cluster import node
+from situations.world import World
 
 KEYS = st.sampled_from(["kubernetes.io/os", "pool", "size", "kubernetes.io/hostname"])
 VALUES = st.sampled_from(["windows", "linux", "a", "b", "1", "5", "n-1", "n-2"])

@@ -8,8 +8,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import NodeVerdict, Report
-from situations.cluster import World, healthy
+from situations.cluster import healthy
 from situations.named import SITUATIONS
+from situations.world import World
 
 VSPHERE = DRIVERS["vsphere"].name
 

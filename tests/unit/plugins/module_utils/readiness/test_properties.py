@@ -14,8 +14,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from situations.cluster import World, attach, csi, node, pod, pod_spec, volume, workload
+from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload
 from situations.named import SITUATIONS, Situation
+from situations.world import World
 
 PLANTED = st.sampled_from(sorted(SITUATIONS))
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

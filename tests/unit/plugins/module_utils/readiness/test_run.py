@@ -16,8 +16,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, imagine, of_run
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
-from situations.cluster import Object, World, daemon_set, healthy, unregister, windows_nodes
+from situations.cluster import daemon_set, healthy, unregister, windows_nodes
 from situations.named import SITUATIONS, Situation
+from situations.world import Object, World
 
 VSPHERE = DRIVERS["vsphere"]
 BY_DAEMON_SET = {driver.daemonset: key for key, driver in DRIVERS.items()}

@@ -10,8 +10,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope
-from situations.cluster import SHOP, World, attach, claim_of, csi, healthy, pod, pod_spec, undecided, volume, workload
+from situations.cluster import SHOP, attach, claim_of, csi, healthy, pod, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS, Situation
+from situations.world import World
 
 DRIVER = DRIVERS["vsphere"].name
 

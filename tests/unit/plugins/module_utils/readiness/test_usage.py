@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload, usage
-from situations.cluster import SHOP, World, csi, healthy, owner_reference, pod, undecided, volume, workload
+from situations.cluster import SHOP, csi, healthy, owner_reference, pod, undecided, volume, workload
+from situations.world import World
 
 
 def decided(world: World, key: str) -> Workload:

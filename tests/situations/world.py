@@ -1,0 +1,170 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster as plain objects that a real API server takes too, and what a pass over it would read.
+
+References between objects carry the uids that `uid` makes; whoever creates the objects on a real server puts that server's
+uids there instead.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
+    ClusterSeen,
+    ConfigMapSeen,
+    ControllerSeen,
+    DriverSeen,
+    NamespaceSeen,
+    OperatorConditionSeen,
+    RuntimeClassSeen,
+    conditions_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    PodSeen,
+    TemplateSeen,
+    pod_is_judged,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
+    RevisionSeen,
+    in_doubt,
+    with_revisions,
+)
+
+Object = dict[str, Any]
+NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
+KUBERNETES = "v1.36.3"
+TEMPLATES = (
+    "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob",
+)  # fmt: skip
+API_VERSIONS = {
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"), "apps/v1"),
+    **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
+    **dict.fromkeys(("CSINode", "CSIDriver", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"),
+    "RuntimeClass": "node.k8s.io/v1",
+    "ClusterVersion": "config.openshift.io/v1",
+    "Infrastructure": "config.openshift.io/v1",
+    "OperatorCondition": "operators.coreos.com/v2",
+    "Storage": "operator.openshift.io/v1",
+}
+
+
+def uid(kind: str, name: str, namespace: str = "") -> str:
+    """A uid that stays the same for a name."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{kind}/{namespace}/{name}"))
+
+
+@dataclass
+class World:
+    """A cluster. hosts: what csi_proxy_info saw. kubernetes: what the API server tells of itself."""
+
+    now: datetime = NOW
+    kubernetes: str = KUBERNETES
+    objects: list[Object] = field(default_factory=list)
+    hosts: list[Object] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+    def copy(self) -> World:
+        """One that can be spoilt."""
+        return copy.deepcopy(self)
+
+    # Making and finding objects
+
+    def add(self, kind: str, name: str, namespace: str = "", **parts: Any) -> Object:
+        """Put an object in. metadata given in parts is added to the name."""
+        metadata = {"name": name, "uid": uid(kind, name, namespace), "creationTimestamp": self.ago(days=30)}
+        if namespace:
+            metadata["namespace"] = namespace
+        metadata.update(parts.pop("metadata", {}))
+        made = {"apiVersion": API_VERSIONS.get(kind, "v1"), "kind": kind, "metadata": metadata, **parts}
+        self.objects.append(made)
+        return made
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Object:
+        """The one object of that name."""
+        return next(one for one in self.of(kind) if _is(one, name, namespace))
+
+    def of(self, kind: str) -> Iterator[Object]:
+        """Every object of a kind."""
+        return (one for one in self.objects if one["kind"] == kind)
+
+    def remove(self, kind: str, name: str, namespace: str = "") -> None:
+        """Take an object out."""
+        found = self.get(kind, name, namespace)
+        self.objects = [one for one in self.objects if one is not found]
+
+    def host(self, node: str) -> Object:
+        """What was seen on a node's host."""
+        return next(one for one in self.hosts if one["node"] == node)
+
+    def ago(self, **time: float) -> str:
+        """A moment of the past, as the API writes it."""
+        return (self.now - timedelta(**time)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    # What a pass over it reads
+
+    def snapshot(self) -> Snapshot:
+        """As the pass over a cluster would read it."""
+        windows = {one["metadata"]["name"] for one in self.of("Node") if NodeSeen.from_object(one).windows}
+        deployments = [ControllerSeen.from_object(one) for one in self.of("Deployment")]
+        templates = [TemplateSeen.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
+        revisions = map(RevisionSeen.from_object, self.of("ControllerRevision"))
+        pods = [PodSeen.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)]
+        doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
+        return Snapshot(
+            taken_at=self.now,
+            hosts_at=self.now,
+            name="lab",
+            cluster=self._cluster(),
+            nodes=tuple(NodeSeen.from_object(one) for one in self.of("Node")),
+            csi_nodes=tuple(CsiNodeSeen.from_object(one) for one in self.of("CSINode")),
+            volumes=tuple(VolumeSeen.from_object(one) for one in self.of("PersistentVolume")),
+            claims=tuple(ClaimSeen.from_object(one) for one in self.of("PersistentVolumeClaim")),
+            attachments=tuple(AttachmentSeen.from_object(one) for one in self.of("VolumeAttachment")),
+            classes=tuple(ClassSeen.from_object(one) for one in self.of("StorageClass")),
+            pods=tuple(pods),
+            templates=with_revisions(
+                templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
+            ),
+            drivers=tuple(DriverSeen.from_object(one) for one in self.of("CSIDriver")),
+            controllers=tuple(one for one in deployments if one is not None),
+            namespaces=tuple(NamespaceSeen.from_object(one) for one in self.of("Namespace")),
+            config_maps=tuple(ConfigMapSeen.from_object(one) for one in self.of("ConfigMap")),
+            runtime_classes=tuple(RuntimeClassSeen.from_object(one) for one in self.of("RuntimeClass")),
+            hosts=tuple(HostSeen.from_option(one) for one in self.hosts),
+            unread=tuple(self.unread),
+        )
+
+    def _cluster(self) -> ClusterSeen:
+        version = next(self.of("ClusterVersion"), None)
+        if version is None:
+            return ClusterSeen(kubernetes=self.kubernetes)
+        openshift, updating_to = ClusterSeen.openshift_versions(version)
+        infrastructure = next(self.of("Infrastructure"), {})
+        storage = next(self.of("Storage"), None)
+        return ClusterSeen(
+            kubernetes=self.kubernetes,
+            openshift=openshift,
+            updating_to=updating_to,
+            conditions=conditions_of(version["status"].get("conditions")),
+            infrastructure=str(infrastructure.get("status", {}).get("platformStatus", {}).get("type", "")),
+            storage_driver=None if storage is None else storage["spec"].get("vsphereStorageDriver", ""),
+            operator_conditions=tuple(OperatorConditionSeen.from_object(one) for one in self.of("OperatorCondition")),
+        )
+
+
+def _is(one: Mapping[str, Any], name: str, namespace: str) -> bool:
+    metadata = one["metadata"]
+    return bool(metadata["name"] == name and metadata.get("namespace", "") == namespace)
