@@ -280,7 +280,6 @@ reason:
   sample: stopped
 """
 
-import signal
 import threading
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -293,7 +292,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
@@ -560,9 +559,7 @@ def main() -> None:
     try:
         upgrade = Upgrade(connect(ansible), params, stop)
         warnings = upgrade.pages.warnings
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: stop.set())
-        when_left_alone(params["progress_file"], stop.set)
+        when_ended(params["progress_file"], stop.set)
         if not params["term"]:
             upgrade.refuse()
         if ansible.check_mode:

@@ -216,7 +216,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import SIGNALS, teller, when_left_alone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
@@ -240,7 +240,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 3600},
     "progress_file": {"type": "path"},
 }
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Interrupted(BaseException):
@@ -320,15 +319,12 @@ def deaf() -> None:
 
 def watch_over(progress: str | None) -> None:
     """End this process when nobody waits for it any more."""
-    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
     def end(_number: int, _frame: Any) -> NoReturn:
-        # Once is enough: what follows is taking everything away.
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
+        deaf()
         raise Interrupted
 
-    for number in numbers:
+    for number in SIGNALS:
         signal.signal(number, end)
     when_left_alone(progress, lambda: os.kill(os.getpid(), signal.SIGTERM))
 

@@ -216,7 +216,6 @@ reason:
   sample: refused
 """
 
-import signal
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -224,7 +223,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
@@ -350,9 +349,7 @@ def main() -> None:
         runs = Runs(
             client, asked, lambda: places(client, params), params["record_namespace"], teller(params["progress_file"])
         )
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: runs.stop())
-        when_left_alone(params["progress_file"], runs.stop)
+        when_ended(params["progress_file"], runs.stop)
         results = runs.prepare()
         for warning in runs.warnings:
             ansible.warn(warning)

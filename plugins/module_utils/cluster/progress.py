@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable
+
+# By which somebody ends a process from outside.
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def teller(progress: str | None) -> Callable[[str], None]:
@@ -27,6 +31,13 @@ def teller(progress: str | None) -> Callable[[str], None]:
                 return
 
     return say
+
+
+def when_ended(progress: str | None, then: Callable[[], None]) -> None:
+    """Call `then` when this process is told to end, and once nobody waits for it any more."""
+    for number in SIGNALS:
+        signal.signal(number, lambda _number, _frame: then())
+    when_left_alone(progress, then)
 
 
 def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:

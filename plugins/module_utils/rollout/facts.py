@@ -15,7 +15,7 @@ _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _REVISION_LABEL = "controller-revision-hash"
-NODE_IDS = "csi.volume.kubernetes.io/nodeid"
+_NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 
 
 def moment(text: Any) -> datetime | None:
@@ -27,6 +27,15 @@ def moment(text: Any) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
+    """By driver, the node ids that a kubelet wrote into its Node's annotations."""
+    try:
+        found = json.loads(annotations.get(_NODE_IDS) or "{}")
+    except ValueError:
+        return {}
+    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +65,6 @@ class NodeFacts:
         metadata, spec = node["metadata"], node.get("spec") or {}
         conditions = (node.get("status") or {}).get("conditions") or []
         ready: Mapping[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
-        try:
-            ids = json.loads((metadata.get("annotations") or {}).get(NODE_IDS, "{}"))
-        except ValueError:
-            ids = {}
         return cls(
             name=metadata["name"],
             labels=dict(metadata.get("labels") or {}),
@@ -72,7 +77,7 @@ class NodeFacts:
             if ready
             else "no Ready condition",
             cordoned=bool(spec.get("unschedulable")),
-            node_ids={str(key): str(value) for key, value in ids.items()} if isinstance(ids, dict) else {},
+            node_ids=node_ids(metadata.get("annotations") or {}),
         )
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NODE_IDS, HostFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Taint, node_ids
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -67,7 +66,7 @@ class NodeSeen:
             kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
             build=wanted.NodeSeen.from_object(node).build,
             runtime=sys.intern(str(info.get("containerRuntimeVersion", ""))),
-            node_ids=_json_map(annotations.get(NODE_IDS)),
+            node_ids=node_ids(annotations),
             in_use=tuple(str(one) for one in status.get("volumesInUse") or ()),
             attached=tuple(str(one.get("name", "")) for one in status.get("volumesAttached") or ()),
             annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
@@ -82,14 +81,6 @@ class NodeSeen:
     def of_operator(self) -> bool:
         """Whether the Windows Machine Config Operator prepared it."""
         return bool(self.annotations) or any(key.startswith(wmco.PREFIX) for key in self.labels)
-
-
-def _json_map(text: Any) -> dict[str, str]:
-    try:
-        found = json.loads(text) if isinstance(text, str) and text else {}
-    except ValueError:
-        return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
