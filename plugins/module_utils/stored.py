@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -13,6 +14,19 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 class Misfit(ValueError):
     """It is not of that form; says where, what was found and what is expected."""
+
+
+def read(kind: Any, text: str, schema: int) -> Any:
+    """A stored text as `kind`. Misfit when it is of another schema version, or does not fit."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Misfit(f"it is no JSON ({error})") from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise Misfit("it has no schema version")
+    if (version := found.pop("schema")) != schema:
+        raise Misfit(f"its schema version is {version}, and this release reads {schema}")
+    return restore(kind, found)
 
 
 def restore(kind: Any, found: Any, where: str = "") -> Any:

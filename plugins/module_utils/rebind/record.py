@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, restore
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, read
 
 SCHEMA = 1
 
@@ -145,15 +145,7 @@ def from_json(text: str) -> Record:
     Raises BadRecord naming what is wrong with it.
     """
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise BadRecord(f"it is no JSON ({error})") from error
-    if not isinstance(found, dict) or "schema" not in found:
-        raise BadRecord("it has no schema version")
-    if found["schema"] != SCHEMA:
-        raise BadRecord(f"its schema version is {found['schema']}, and this release reads {SCHEMA}")
-    try:
-        record: Record = restore(Record, {name: value for name, value in found.items() if name != "schema"})
+        record: Record = read(Record, text, SCHEMA)
     except Misfit as error:
         raise BadRecord(str(error)) from error
     for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):

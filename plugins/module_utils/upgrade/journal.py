@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, restore
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, read
 
 SCHEMA = 1
 
@@ -214,15 +214,7 @@ def stamp(when: datetime) -> str:
 def from_json(text: str) -> Journal:
     """Read a stored journal. BadJournal says what is wrong with it."""
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise BadJournal(f"it is no JSON ({error})") from error
-    if not isinstance(found, dict) or "schema" not in found:
-        raise BadJournal("it has no schema version")
-    if found.pop("schema") != SCHEMA:
-        raise BadJournal(f"its schema version is not {SCHEMA}, which this release reads")
-    try:
-        journal: Journal = restore(Journal, found)
+        journal: Journal = read(Journal, text, SCHEMA)
     except Misfit as error:
         raise BadJournal(str(error)) from error
     names = [entry.node for entry in journal.nodes]
