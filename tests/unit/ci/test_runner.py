@@ -134,8 +134,16 @@ def test_being_told_to_stop_ends_what_was_started_as_a_key_press_would() -> None
         step.run(["sh", "-c", program])
 
     def stop() -> None:
-        until(lambda: any("ready" in "".join(entry[1].tail()) for entry in list(made.running.values())))
-        runner.interrupt_children()
+        # It may speak before the runner has noted that it was started.
+        try:
+            until(
+                lambda: (
+                    bool(runner.STARTED)
+                    and any("ready" in "".join(one[1].tail()) for one in list(made.running.values()))
+                )
+            )
+        finally:
+            runner.interrupt_children()
 
     # What is started inherits an ignored SIGINT, which is what a shell's background jobs have.
     signal.signal(signal.SIGINT, signal.default_int_handler)
