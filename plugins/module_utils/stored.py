@@ -9,7 +9,11 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+# Working out the hints of a class takes longer than restoring one of it.
+_hints = cache(get_type_hints)
 
 
 class Misfit(ValueError):
@@ -62,7 +66,7 @@ def _restore_fields(kind: Any, found: Any, where: str) -> Any:
     for what, names in (("lacks", lacking), ("has too much", [name for name in given if name not in known])):
         if names:
             raise Misfit(f"{where or 'it'} {what}: {', '.join(names)}")
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{name: restore(hints[name], value, _within(where, name)) for name, value in given.items()})
 
 
