@@ -107,8 +107,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity imp
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import CORDONED
 
-# Set together with the cordon, so that a run after a crash knows that the cordon is ours to lift.
-
 ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {
         "type": "list",
