@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
@@ -45,13 +46,13 @@ class ActionModule(WindowedAction):
         silent_since: float | None = None
         while True:
             seen = self._window(task_vars, progress=following)
-            waited = int(time.monotonic() - started)
+            waited = time.monotonic() - started
             if seen.get("failed"):
                 return {**seen, "changed": changed}
             following = seen["progress"]
             if "unreachable_api" in seen:
                 silent_since = silent_since or time.monotonic()
-                display.display(f"  {waited} s: {seen['unreachable_api']}")
+                display.display(f"  {spell(waited)}: {seen['unreachable_api']}")
                 if time.monotonic() - silent_since > self._patience():
                     return {"changed": changed, "failed": True, "reason": "unreachable", "msg": seen["unreachable_api"]}
                 continue
@@ -59,7 +60,7 @@ class ActionModule(WindowedAction):
             roll = seen["roll"]
             changed = changed or seen["changed"]
             replaced += roll["replaced"]
-            for line in progress(roll, known, waited):
+            for line in progress(roll, known, waited, self._patience()):
                 display.display(line)
             known = {one["node"]: one["state"] for one in roll["states"]}
             if roll["step"] == "back":

@@ -36,7 +36,7 @@ class ActionModule(WindowedAction):
                     break
                 following = seen.pop("progress")
                 result["pulled"] = seen["pulled"]
-                for line in progress(seen, int(time.monotonic() - started)):
+                for line in progress(seen, time.monotonic() - started, float(self._task.args.get("timeout", 1800))):
                     display.display(line)
                 result.update(ended(seen, following["left"]))
                 if not seen["waiting"]:

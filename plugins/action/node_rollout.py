@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
@@ -41,7 +42,7 @@ class ActionModule(WindowedAction):
                     display.display(line)
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:
-                display.display(f"  {int(waited)} s: {seen['unreachable_api']}")
+                display.display(f"  {so_far(waited, timeout)}: {seen['unreachable_api']}")
             settled = last is not None and "rollout" in seen and last["settled"]
             if settled or waited >= timeout or self._task.check_mode:
                 break

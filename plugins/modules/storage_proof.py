@@ -205,10 +205,9 @@ reason:
 
 import os
 import secrets
-import signal
 import socket
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -216,7 +215,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import SIGNALS, teller, when_left_alone
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, deaf, teller, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
@@ -240,10 +239,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 3600},
     "progress_file": {"type": "path"},
 }
-
-
-class Interrupted(BaseException):
-    """Somebody ended this run from outside. Not an Exception: nothing on the way may take it for a failure."""
 
 
 class Refused(Exception):
@@ -309,24 +304,6 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
     require(client, wants, "a proof", "kubewin-csi-proof")
     if refusals:
         raise Refused("\n".join(refusals))
-
-
-def deaf() -> None:
-    """Nobody ends this process from here on: what follows is taking everything away."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def watch_over(progress: str | None) -> None:
-    """End this process when nobody waits for it any more."""
-
-    def end(_number: int, _frame: Any) -> NoReturn:
-        deaf()
-        raise Interrupted
-
-    for number in SIGNALS:
-        signal.signal(number, end)
-    when_left_alone(progress, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 
 def main() -> None:

@@ -99,6 +99,9 @@ options:
     description: Seconds until the pod that reads has to run, and until it has to be gone.
     type: int
     default: 300
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file, and the run ends when it disappears.
+    type: path
 seealso:
   - module: kubewin.csi.storage_proof
 """
@@ -208,6 +211,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, teller, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.volume_data import Found, Looker, Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits
@@ -236,6 +240,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "node": {"type": "str", "default": ""},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "step_timeout": {"type": "int", "default": 300},
+    "progress_file": {"type": "path"},
 }
 # In a result; files hold everything.
 _SHOWN = 1000
@@ -354,6 +359,7 @@ def main() -> None:
     told: dict[str, Any] = {"volumes": [], "report": ""}
     changed = False
     reports: list[str] = []
+    watch_over(params["progress_file"])
     try:
         checked(params)
         before = known(params)
@@ -367,7 +373,7 @@ def main() -> None:
             patience=params["step_timeout"],
         )
         limits = Limits(params["limit"] << 20, params["rate"] << 20, params["timeout"], params["seed"])
-        looker = Looker(client, params["namespace"], wishes, limits)
+        looker = Looker(client, params["namespace"], wishes, limits, teller(params["progress_file"]))
         if ansible.check_mode:
             plan = [planned(params, looker.find(claim), noted) for claim, noted in before.items()]
             writes = not params["compare"] and (params["renew"] or None in before.values())
@@ -382,6 +388,9 @@ def main() -> None:
         ansible.fail_json(msg=str(error), reason="refused", **told)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason, **told)
+    except Interrupted:
+        msg = "the run was ended from outside; the pod that reads was taken away, and baselines that were written stay"
+        ansible.fail_json(msg=msg, reason="interrupted", **told)
     different = [volume["claim"] for volume in told["volumes"] if volume.get("verdict") == "different"]
     if different:
         msg = f"data differ on {', '.join(different)}:\n{told['report']}"

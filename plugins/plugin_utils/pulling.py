@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
-def progress(seen: Mapping[str, Any], waited: int) -> Iterator[str]:
+
+def progress(seen: Mapping[str, Any], waited: float, limit: float) -> Iterator[str]:
     """A line for the whole and one for each node that has trouble."""
     done, waiting = seen["pulled"], seen["waiting"]
-    yield f"  {waited} s: {len(done)} of {len(done) + len(waiting)} nodes have the images"
+    yield f"  {so_far(waited, limit)}: {len(done)} of {len(done) + len(waiting)} nodes have the images"
     for node, why in seen["why"].items():
         yield f"    {node}: {why}"
 

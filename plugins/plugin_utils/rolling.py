@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far, spell
 
-def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: int) -> Iterator[str]:
-    """Lines for nodes that stand otherwise than known, or one line that nothing changed."""
+
+def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, limit: float) -> Iterator[str]:
+    """Lines for nodes that stand otherwise than known, or one line that nothing changed. limit: seconds that each may take."""
     states = roll["states"]
     done = sum(one["state"] == "done" for one in states)
-    head = f"  {waited} s: {done} of {len(states)} nodes have the new plugin"
+    head = f"  {spell(waited)}: {done} of {len(states)} nodes have the new plugin"
     news = [one for one in states if known.get(one["node"], "old") != one["state"]]
     if not news:
-        moving = [f"{one['node']} ({one['why']})" for one in states if one["state"] == "moving"]
+        moving = [
+            f"{one['node']}, {so_far(roll['waited'].get(one['node'], 0), limit)} ({one['why']})"
+            for one in states
+            if one["state"] == "moving"
+        ]
         yield head + (f"; waiting for {', '.join(moving)}" if moving else "")
         return
     yield head

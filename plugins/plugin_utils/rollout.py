@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 _TRUE = frozenset({"yes", "on", "true", "1", "y", "t"})
 
@@ -17,7 +18,7 @@ def progress(rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, 
     """Lines for nodes whose verdict is another one than known, or one line that nothing changed."""
     nodes = rollout["nodes"]
     green = sum(node["verdict"] == "green" for node in nodes)
-    head = f"  {waited} s of {timeout}: {green} of {len(nodes)} nodes green"
+    head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
     changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
     gone = [name for name in known if name not in {node["node"] for node in nodes}]
     if not changed and not gone:

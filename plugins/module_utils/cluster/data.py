@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, Entry, Gap
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 _CHUNK = 1 << 20
 # What tar's --exclude takes for a pattern.
@@ -124,6 +125,16 @@ class Reader:
         self._clock, self._sleep = clock, sleep
         self._began = clock()
         self._count = 0
+        self._wanted: frozenset[str] = frozenset()
+        self._have: Mapping[str, _Member] = {}
+
+    @property
+    def standing(self) -> str:
+        """How far it is, for people; asked for by another thread."""
+        wanted, have = self._wanted, self._have
+        files = f"{sum(path in have for path in wanted)} of {len(wanted)} files read, " if wanted else ""
+        taken = so_far(self._clock() - self._began, self._limits.seconds)
+        return f"{files}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
 
     def listing(self) -> Listing:
         """Everything there, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
@@ -152,6 +163,7 @@ class Reader:
         files = {one.path: one for one in found.entries if one.kind == "file"}
         links = frozenset(one.path for one in found.entries if one.kind == "link")
         read: dict[str, _Member] = {}
+        self._wanted, self._have = wanted, read
         whys: dict[str, str] = {}
         gaps, end = found.gaps, _End(whole=False)
         if wanted >= files.keys():

@@ -10,10 +10,18 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses
 
 # By which somebody ends a process from outside.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+class Interrupted(BaseException):
+    """Somebody ended this run from outside. Not an Exception: nothing on the way may take it for a failure."""
 
 
 def teller(progress: str | None) -> Callable[[str], None]:
@@ -40,6 +48,26 @@ def when_ended(progress: str | None, then: Callable[[], None]) -> None:
     when_left_alone(progress, then)
 
 
+@contextmanager
+def telling(say: Callable[[str], None], line: Callable[[], str]) -> Iterator[None]:
+    """Say now and then how it stands while something goes on, also while nothing comes of it."""
+    over = threading.Event()
+
+    def follow() -> None:
+        for pause in pauses():
+            if over.wait(pause):
+                return
+            say(line())
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        yield
+    finally:
+        over.set()
+        follower.join()
+
+
 def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
     """Call `then` once nobody waits for this process any more: Ansible's own processes do not take modules along."""
     poll = select.poll()
@@ -54,3 +82,22 @@ def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
             time.sleep(0.5)
 
     threading.Thread(target=follow, daemon=True).start()
+
+
+def deaf() -> None:
+    """Nobody ends this process from here on: what follows is taking everything away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def watch_over(progress: str | None) -> None:
+    """Raise Interrupted in this process when it is told to end, or nobody waits for it any more."""
+
+    def end(_number: int, _frame: Any) -> NoReturn:
+        # Once is enough.
+        deaf()
+        raise Interrupted
+
+    for number in SIGNALS:
+        signal.signal(number, end)
+    when_left_alone(progress, lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -27,11 +27,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import Pro
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target, Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.verdict import Proof, Step, Verdict, compared, settle
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, so_far
 
 # The first look comes soon, since much is quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
-# How often a wait says what it waits for.
-_SAY = 10.0
 # One command's time; a longer one is taken for lost and sent again.
 _COMMAND = 30.0
 # Seconds without a sign of life after which the next run takes this one for dead.
@@ -414,7 +413,9 @@ class Prover:
     ) -> None:  # fmt: skip
         """Look until it is so; past the step's time, what is in the way is raised."""
         namespace = self._room.namespace if kind.namespaced else None
-        began, ends, pause, said = time.monotonic(), self._deadline(), _FIRST_LOOK, time.monotonic()
+        began, ends, pause = time.monotonic(), self._deadline(), _FIRST_LOOK
+        again = pauses()
+        due = began + next(again)
         while True:
             live = self._client.get(kind, name, namespace)
             if done(live):
@@ -424,8 +425,8 @@ class Prover:
                 found = trouble(live)
                 raise Trouble(f"{found} (waited {now - began:.0f} s)", found.remedy, found.events)
             self._check()
-            if now - said >= _SAY:
-                said = now
-                self._say(f"{what}: {now - began:.0f} s: {trouble(live)}")
+            if now >= due:
+                due = now + next(again)
+                self._say(f"{what}, {so_far(now - began, ends - began)}: {trouble(live)}")
             self._stop.wait(min(pause, max(0.0, ends - now)))
             pause = min(pause * 1.3, _LOOK)

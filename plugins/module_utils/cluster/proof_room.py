@@ -16,9 +16,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.proof import leftovers, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
@@ -66,9 +68,10 @@ class Cleaner:
         name = self._room.name(target)
         selector = objects.of_run(self._room.run)
         try:
-            self._remove(
-                selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
-            )
+            with self._telling(f"{target.driver} on {target.node}: taking its pods, claim and volume away"):
+                self._remove(
+                    selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
+                )
         except ClusterError as error:
             # Everything is tried once more when the run ends, and what is left then is told.
             self._say(f"{target.driver} on {target.node}: {error}")
@@ -104,13 +107,20 @@ class Cleaner:
     def _told(self) -> Iterator[None]:
         """An error while cleaning up hides nothing that was proven; it is told with what it leaves."""
         try:
-            yield
+            with self._telling(f"taking away what was made in namespace {self._room.namespace}"):
+                yield
         except ClusterError as error:
             self._keep(
                 kinds.NAMESPACE.kind if self._room.own else "objects with label",
                 self._room.namespace if self._room.own else f"{objects.RUN}={self._room.run}",
                 f"cleaning up ended with: {error}. The next run takes it away",
             )
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        with telling(self._say, lambda: f"{what} ({so_far(time.monotonic() - began, PATIENCE)})"):
+            yield
 
     def _remove(self, selector: str, ends: float, ours: Callable[[str], bool]) -> None:
         """Pods first, then claims, then wait for the volumes behind them."""

@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Digest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import digest as read_digest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import View
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
@@ -49,6 +50,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import PROTECTION
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far
 
 # Between looks, in seconds: what is quick is seen soon.
 _FIRST, _LAST = 0.2, 2.0
@@ -105,6 +107,7 @@ class Rebinder:
         self.record = record = self._save(record)
         view = View(self._client, self._rested)
         waiting, since, pause = "", time.monotonic(), _FIRST
+        waits = Waits(self._say)
         while True:
             self._check()
             move: Move = next_move(record, view.look(record))
@@ -118,8 +121,11 @@ class Rebinder:
                 continue
             if move.what != waiting:
                 waiting, since, pause = move.what, time.monotonic(), _FIRST
-                self._say(f"{record.namespace}/{record.claim}: waiting until {move.what}")
-            if time.monotonic() - since > self._limits.step:
+            waited = time.monotonic() - since
+            waits.tell(
+                Awaited(f"{record.namespace}/{record.claim}: waiting until {move.what}", waited, self._limits.step)
+            )
+            if waited > self._limits.step:
                 self.record = record = self._late(record, move)
                 waiting = ""
             # Between two looks; how long a wait may last is judged above.
@@ -223,9 +229,11 @@ class Rebinder:
         if not self._limits.compare:
             found = _UNCOMPARED
         else:
-            self._say(f"{record.namespace}/{record.claim}: reading all data")
+            reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
+            self._say(reading)
             try:
-                found = str(self._digest(record))
+                with telling(self._say, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"):
+                    found = str(self._digest(record))
             except Cut as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
                 self._say(f"{record.namespace}/{record.claim}: reading again: {error}")

@@ -15,12 +15,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Place, Reader
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.data import compare, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import UNSPEAKABLE, Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import How, Manifest
 from ansible_collections.kubewin.csi.plugins.module_utils.proof import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 _LOOK = 0.5
 
@@ -50,10 +52,13 @@ class Found:
 
 
 class Looker:
-    """Takes manifests of claims in one namespace."""
+    """Takes manifests of claims in one namespace. say: a line for whoever waits."""
 
-    def __init__(self, client: Client, namespace: str, wishes: Wishes, limits: Limits) -> None:
+    def __init__(
+        self, client: Client, namespace: str, wishes: Wishes, limits: Limits, say: Callable[[str], None]
+    ) -> None:
         self._client, self._namespace, self._wishes, self._limits = client, namespace, wishes, limits
+        self._say = say
 
     def find(self, name: str) -> Found:
         """Raises ClusterError not_found, not_bound, or in_use when it is used and nobody there can list it."""
@@ -85,13 +90,18 @@ class Looker:
 
     def take(self, found: Found, before: Manifest | None) -> Manifest:
         """What is on the volume. before: what it is to be compared with, which says what has to be read."""
+        title = f"{self._namespace}/{found.claim['metadata']['name']}"
         if found.using is not None:
             container, folder = found.using.mounts[0]
             reader = self._reader(found.using.pod, container, folder, found.using.image)
-            return self._manifest(found, "listing", reader.listing())
+            self._say(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                return self._manifest(found, "listing", reader.listing())
         with self._helper(found) as (pod, image):
             reader = self._reader(pod, objects.CONTAINER, objects.MOUNT, image)
-            listed = reader.listing()
+            self._say(f"{title}: listing it")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                listed = reader.listing()
             files = [one for one in listed.entries if one.kind == "file"]
             heads = compare.heads(before, self._wishes.growing) if before is not None else {}
             wanted = sample(files, self._limits.total, self._limits.seed)
@@ -99,7 +109,10 @@ class Looker:
                 # What cannot be compared need not be read.
                 read = {one.path for one in before.files if one.sha256}
                 wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
-            return self._manifest(found, "content", reader.contents(listed, wanted, heads))
+            size = sum(one.size for one in files if one.path in wanted)
+            self._say(f"{title}: reading {len(wanted)} of {len(files)} files, {size / (1 << 20):.1f} MiB")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                return self._manifest(found, "content", reader.contents(listed, wanted, heads))
 
     def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
         if UNSPEAKABLE & set(folder):
@@ -134,7 +147,8 @@ class Looker:
             kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
         )
         try:
-            self._until(lambda: self._runs(name, made), lambda: self._trouble(name, node.name))
+            what = f"pod {self._namespace}/{name}, which is to read {self._namespace}/{found.claim['metadata']['name']}, runs on {node.name}"
+            self._until(lambda: self._runs(name, made), what, lambda: self._trouble(name, node.name))
             yield name, image
         finally:
             self._remove(name)
@@ -203,15 +217,17 @@ class Looker:
             now = self._client.get(kinds.POD, name, self._namespace)
             return now is None or now["metadata"]["uid"] != uid
 
-        self._until(gone, lambda: ClusterError(
+        self._until(gone, f"pod {self._namespace}/{name} is gone", lambda: ClusterError(
             f"pod {self._namespace}/{name} does not end within {self._wishes.patience:g} s; its node may not unmount the volume.",
             "left_behind",
         ))  # fmt: skip
 
-    def _until(self, look: Callable[[], bool], trouble: Callable[[], ClusterError]) -> None:
-        ends = time.monotonic() + self._wishes.patience
+    def _until(self, look: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
+        began, waits = time.monotonic(), Waits(self._say)
         while not look():
-            if time.monotonic() > ends:
+            waited = time.monotonic() - began
+            if waited > self._wishes.patience:
                 raise trouble()
+            waits.tell(Awaited(f"waiting until {what}", waited, self._wishes.patience))
             # Between two looks; the deadline is above.
             time.sleep(_LOOK)

@@ -31,6 +31,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
     stamp,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PodNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, spell
 
 StopOn = Literal["cluster", "nodes", "workloads"]
 Act = Literal["close", "evict", "allow", "open"]
@@ -76,7 +77,7 @@ class Hand:
 class Wait:
     """Look again soon."""
 
-    why: tuple[str, ...]
+    what: tuple[Awaited, ...]
     journal: Journal
 
 
@@ -108,7 +109,7 @@ Decision: TypeAlias = "Do | Hand | Wait | Rest | Stop | Done"
 def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
     """The next thing."""
     journal = notice(journal, seen)
-    now, handed, waits = seen.now, list[tuple[Handed, str]](), list[str]()
+    now, handed, waits = seen.now, list[tuple[Handed, str]](), list[Awaited]()
     for name in [entry.node for entry in journal.nodes]:
         entry = journal.entry(name)
         if not entry.under_way:
@@ -120,7 +121,7 @@ def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
         if isinstance(found, Hand):
             handed.append((found.kind, name))
         else:
-            waits += found.why
+            waits += found.what
     active = [entry for entry in journal.nodes if entry.under_way]
     # What is handed out may take long; nodes that are being emptied are seen through before.
     if handed and not any(entry.step in EMPTYING for entry in active):
@@ -231,12 +232,12 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
             journal = replace(journal, held_since=stamp(now)).note(held, now)
         elif (now - since).total_seconds() > rules.patience:
             return Rest(held, replace(journal, state="resting", why=held, held_since=""))
-        return Wait((held,), replace(journal, why=held))
+        return Wait((_awaited(held, since, now, rules.patience),), replace(journal, why=held))
     if held is not None:
         since = moment(journal.held_since)
         if held.id == "CSI-U02" and (since is None or (now - since).total_seconds() <= rules.patience):
             journal = journal if since else replace(journal, held_since=stamp(now))
-            return Wait((f"{held.object}: {held.message}",), journal)
+            return Wait((_awaited(f"{held.object}: {held.message}", since, now, rules.patience),), journal)
         return Stop(
             replace(journal, stopping=held, state="stopped", why=f"{held.object}: {held.message}", held_since="")
         )
@@ -253,6 +254,10 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     for entry in batch:
         journal = journal.put(replace(entry.begun(now), workloads=seen.nodes[entry.node].workloads), now)
     return decide(journal, seen, rules)
+
+
+def _awaited(what: str, since: datetime | None, now: datetime, limit: float) -> Awaited:
+    return Awaited(what, (now - since).total_seconds() if since else 0.0, limit)
 
 
 def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules) -> str | Stopping | None:
@@ -289,7 +294,7 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow,
         return "no maintenance window is open (kubewin_upgrade_windows)"
     if rules.windows and open_for < timedelta(seconds=rules.budget):
         return (
-            f"the maintenance window closes in {open_for.total_seconds():.0f} s, and a node may take {rules.budget:.0f} "
+            f"the maintenance window closes at {stamp(seen.now + open_for)}, and a node may take {spell(rules.budget)} "
             "(kubewin_upgrade_node_timeout)"
         )
     return None
@@ -482,7 +487,8 @@ class _Node:
 
     def _wait(self, why: str) -> Wait:
         entry = replace(self.entry, why=why)
-        return Wait((f"{entry.node}: {why}",), self.journal.put(entry, self.seen.now))
+        awaited = _awaited(f"{entry.node}: {why}", moment(entry.began), self.seen.now, self.rules.budget)
+        return Wait((awaited,), self.journal.put(entry, self.seen.now))
 
     def _settled(self) -> Wait:
         return Wait((), self.journal)

@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Waits
 
 _LOOK = 1.0
 
@@ -54,7 +55,7 @@ def drive(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
     """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
-    told: tuple[str, ...] = ()
+    waits = Waits(lambda line: say(f"waiting: {line}"))
     while True:
         seen = eyes.look(journal)
         decision = decide(journal, seen, rules)
@@ -68,10 +69,7 @@ def drive(
         if isinstance(decision, Do):
             hands.do(decision)
         elif isinstance(decision, Wait):
-            if decision.why != told:
-                told = decision.why
-                for line in told:
-                    say(f"waiting: {line}")
+            waits.tell(*decision.what)
             sleep(_LOOK)
         else:
             return replace(decision, journal=journal)

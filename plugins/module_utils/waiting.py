@@ -1,0 +1,60 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How waiting is told: what for, for how long already, how long it may last, and no more often than somebody reads it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+
+
+def spell(seconds: float) -> str:
+    """A time as people say it: 45 s, 1 min 20 s, 2 h 5 min."""
+    whole = max(0, int(seconds))
+    parts = [(whole // 3600, "h"), (whole % 3600 // 60, "min"), (whole % 60 if whole < 3600 else 0, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+
+
+def so_far(waited: float, limit: float) -> str:
+    """Such as 1 min 20 s of 10 min."""
+    return f"{spell(waited)} of {spell(limit)}"
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between a line and its repetition: soon at first, then each minute."""
+    return chain((10.0, 20.0, 30.0), repeat(60.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """One thing that is waited for, named with its object. waited, limit: seconds, so far and at most; without a limit
+    no time is told, as it is looked at only once more."""
+
+    what: str
+    waited: float
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.what} ({so_far(self.waited, self.limit)})" if self.limit else self.what
+
+
+class Waits:
+    """Tells what is waited for: at once when it is new, and now and then as long as it lasts."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        # By what is waited for: when it is told again, and the pauses after that.
+        self._told: dict[str, tuple[float, Iterator[float]]] = {}
+
+    def tell(self, *awaited: Awaited) -> None:
+        """These are waited for now, and nothing else."""
+        now = self._clock()
+        self._told = {one.what: self._told.get(one.what, (now, pauses())) for one in awaited}
+        for one in awaited:
+            due, following = self._told[one.what]
+            if now >= due:
+                self._told[one.what] = (now + next(following), following)
+                self._say(str(one))
