@@ -20,21 +20,21 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import D
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, at_least, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Claimed, NodeWas, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
     CORDONED,
+    OPERATOR,
     TAINT,
     ClusterNow,
     NodeNow,
+    PlanNow,
     PodNow,
     Seen,
     WorkloadNow,
 )
 
-# Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
-_OPERATOR = "windows-machine-config-operator.v"
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
 
@@ -111,6 +111,7 @@ class Watcher:
 
     def _cluster(self, journal: Journal) -> ClusterNow:
         openshift, failing, wmco = "", "", ""
+        plans: tuple[PlanNow, ...] = ()
         if journal.target.openshift or journal.hook == "wmco":
             live = self._client.get(kinds.CLUSTER_VERSION, "version") or {}
             status = live.get("status") or {}
@@ -127,14 +128,17 @@ class Watcher:
             )
         if journal.hook == "wmco":
             wmco = self.wmco()
-        return ClusterNow(openshift, failing, wmco)
+            if not at_least(wmco, journal.target.wmco):
+                listed = self._client.list(kinds.INSTALL_PLAN, self._operator).items
+                plans = tuple(PlanNow.from_object(item) for item in listed)
+        return ClusterNow(openshift, failing, wmco, plans)
 
     def wmco(self) -> str:
         """The release of WMCO that OLM has installed, empty when there is none."""
         found = []
         for item in self._client.list(kinds.CLUSTER_SERVICE_VERSION, self._operator).items:
             spec, status = item.get("spec") or {}, item.get("status") or {}
-            if item["metadata"]["name"].startswith(_OPERATOR) and status.get("phase") == "Succeeded":
+            if item["metadata"]["name"].startswith(OPERATOR) and status.get("phase") == "Succeeded":
                 found.append(str(spec.get("version", "")))
         return max(found, key=lambda version: parse(version).release, default="")
 

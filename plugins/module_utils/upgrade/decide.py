@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
     Workload,
     stamp,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PodNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PlanNow, PodNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, spell
 
 StopOn = Literal["cluster", "nodes", "workloads"]
@@ -277,8 +277,8 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow,
         )
     if journal.hook == "wmco" and not at_least(cluster.wmco, target.wmco):
         return (
-            f"WMCO {cluster.wmco or 'of an unknown release'} runs and the nodes come with {target.wmco}: what comes before it is "
-            "proven, approve its InstallPlan now, and run this again, or let it wait longer with kubewin_upgrade_patience"
+            f"WMCO {cluster.wmco or 'of an unknown release'} runs and the nodes come with {target.wmco}: "
+            f"{_install(cluster.plans, target)}, and run this again, or let it wait longer with kubewin_upgrade_patience"
         )
     others = away(journal, seen)
     for entry in batch:
@@ -298,6 +298,18 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow,
             "(kubewin_upgrade_node_timeout)"
         )
     return None
+
+
+def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
+    """Whose turn it is until WMCO is the wanted one."""
+    fit = [plan for plan in plans if any(at_least(release, target.wmco) for release in plan.releases)]
+    approved = [plan for plan in fit if plan.approved]
+    if approved:
+        plan = approved[-1]
+        phase = f", its phase is {plan.phase}" if plan.phase else ""
+        return f"InstallPlan {plan.name} is approved{phase}; wait until OLM has installed it"
+    named = f" ({', '.join(plan.name for plan in fit)})" if fit else ""
+    return f"what comes before it is proven, approve its InstallPlan now{named}"
 
 
 def _pauses(journal: Journal, batch: list[Entry], rules: Rules) -> list[str]:

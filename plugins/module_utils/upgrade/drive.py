@@ -62,14 +62,18 @@ def drive(
         wanted = decision.journal
         if isinstance(decision, Hand):
             wanted = handed_out(wanted, decision.kind, decision.nodes, seen.now)
+        awaited = decision.what if isinstance(decision, Wait) else ()
         for line in wanted.happened[_common(journal, wanted) :]:
-            say(line.partition(" ")[2])
+            happened = line.partition(" ")[2]
+            # What is waited for is told below, with its time.
+            if happened not in [one.what for one in awaited]:
+                say(happened)
         if wanted != journal:
             journal = book.keep(wanted)
         if isinstance(decision, Do):
             hands.do(decision)
         elif isinstance(decision, Wait):
-            waits.tell(*decision.what)
+            waits.tell(*awaited)
             sleep(_LOOK)
         else:
             return replace(decision, journal=journal)

@@ -30,6 +30,7 @@ def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator
     for verb in ("get", "create", "patch", "delete"):
         yield Need(verb, "coordination.k8s.io", "leases", namespace)
     if hook == "wmco":
-        yield Need("list", "operators.coreos.com", "clusterserviceversions", operator)
+        for resource in ("clusterserviceversions", "installplans"):
+            yield Need("list", "operators.coreos.com", resource, operator)
     if hook == "wmco" or target.openshift:
         yield Need("get", "config.openshift.io", "clusterversions")

@@ -21,6 +21,9 @@ TAINT = "kubewin.io/upgrade"
 
 _CSI = "kubernetes.io/csi/"
 
+# Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
+OPERATOR = "windows-machine-config-operator.v"
+
 
 @dataclass(frozen=True, slots=True)
 class PodNow:
@@ -146,12 +149,34 @@ class WorkloadNow:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanNow:
+    """An InstallPlan of OLM. releases: of WMCO that it would install. phase: what OLM says of it."""
+
+    name: str
+    releases: tuple[str, ...]
+    approved: bool
+    phase: str
+
+    @classmethod
+    def from_object(cls, plan: Mapping[str, Any]) -> PlanNow:
+        """Read an operators.coreos.com/v1alpha1 InstallPlan."""
+        spec, status = plan.get("spec") or {}, plan.get("status") or {}
+        named = [str(name) for name in spec.get("clusterServiceVersionNames") or []]
+        releases = tuple(name[len(OPERATOR) :] for name in named if name.startswith(OPERATOR))
+        return cls(plan["metadata"]["name"], releases, spec.get("approved") is True, str(status.get("phase", "")))
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterNow:
-    """openshift: the release whose update is complete. failing: what ClusterVersion says. wmco: the operator that runs."""
+    """openshift: the release whose update is complete. failing: what ClusterVersion says. wmco: the operator that runs.
+
+    plans: what OLM may install, looked at while the operator is not the wanted one.
+    """
 
     openshift: str = ""
     failing: str = ""
     wmco: str = ""
+    plans: tuple[PlanNow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

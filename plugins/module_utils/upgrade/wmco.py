@@ -98,7 +98,7 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
         yield Finding(
             "CSI-U13", "blocker", "WMCO",
             f"from {found.now} to {target.wmco} only csi-proxy comes: volumes stay as they are, and there is no driver to prove yet",
-            "approve its InstallPlan and let it upgrade the nodes; then come with the upgrade to the next line",
+            "let it upgrade the nodes (approve its InstallPlan unless that is done); then come with the upgrade to the next line",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and not unproven_canary:
         yield Finding(

@@ -18,7 +18,10 @@ SEEN: dict[str, Any] = {
 
 
 def test_progress_counts_nodes_and_names_those_in_trouble() -> None:
-    assert list(progress(SEEN, 40)) == ["  40 s: 1 of 3 nodes have the images", "    win-2: driver:2: ErrImagePull"]
+    assert list(progress(SEEN, 40, 1800)) == [
+        "  40 s of 30 min: 1 of 3 nodes have the images",
+        "    win-2: driver:2: ErrImagePull",
+    ]
 
 
 def test_it_goes_on_while_there_is_time_and_ends_well_with_the_last_node() -> None:

@@ -23,7 +23,7 @@ def roll(
 
 def test_progress_tells_nodes_that_stand_otherwise_than_before() -> None:
     seen = roll("wait", win_1="done", win_2="moving", win_3="old")
-    assert list(progress(seen, {"win-1": "moving"}, 7)) == [
+    assert list(progress(seen, {"win-1": "moving"}, 7, 600)) == [
         "  7 s: 1 of 3 nodes have the new plugin",
         "    win-1: works",
         "    win-2: pod replaced (no pod)",
@@ -31,9 +31,9 @@ def test_progress_tells_nodes_that_stand_otherwise_than_before() -> None:
 
 
 def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
-    seen = roll("wait", win_1="done", win_2="moving")
-    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 30)) == [
-        "  30 s: 1 of 2 nodes have the new plugin; waiting for win-2 (no pod)"
+    seen = {**roll("wait", win_1="done", win_2="moving"), "waited": {"win-2": 80.5}}
+    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
+        "  2 min 10 s: 1 of 2 nodes have the new plugin; waiting for win-2, 1 min 20 s of 10 min (no pod)"
     ]
 
 

@@ -35,13 +35,15 @@ def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str],
 def test_progress_tells_nodes_whose_verdict_changed() -> None:
     seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     lines = list(progress(seen, {"win-1": "green"}, 4, 60))
-    assert lines == ["  4 s of 60: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
+    assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
 
 
 def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
     seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     known = {one["node"]: one["fingerprint"] for one in seen["nodes"]}
-    assert list(progress(seen, known, 30, 60)) == ["  30 s of 60: 1 of 2 nodes green; still waiting for win-2"]
+    assert list(progress(seen, known, 80, 600)) == [
+        "  1 min 20 s of 10 min: 1 of 2 nodes green; still waiting for win-2"
+    ]
 
 
 def test_progress_tells_nodes_that_went_away() -> None:

@@ -33,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
     ClusterNow,
     NodeNow,
+    PlanNow,
     PodNow,
     Seen,
     WorkloadNow,
@@ -97,6 +98,9 @@ class World:
         self.pods: list[Pod] = []
         self.serial = 0
         self.running = ""
+        self.plans: tuple[PlanNow, ...] = ()
+        # What was told to whoever waits, by all runs.
+        self.said: list[str] = []
         self.stuck: set[str] = set()
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
@@ -168,7 +172,7 @@ class World:
         journal = begin(self.wishes, seen) if found is None else take_up(found, self.wishes, seen, confirmed)
         journal = self.keep(journal)
         while True:
-            decision = drive(journal, self, self, self, self.rules, lambda _line: None, lambda _seconds: None)
+            decision = drive(journal, self, self, self, self.rules, self.said.append, lambda _seconds: None)
             journal = decision.journal
             if not isinstance(decision, Hand):
                 return decision
@@ -234,7 +238,7 @@ class World:
             now=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
             refused=dict(self.refused),
-            cluster=ClusterNow(wmco=self.running),
+            cluster=ClusterNow(wmco=self.running, plans=self.plans),
         )
 
     def _node(self, name: str, box: Box) -> NodeNow:

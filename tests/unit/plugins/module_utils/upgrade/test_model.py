@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import R
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Rest, Rules, Stop
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import PlanNow
 from unit.plugins.module_utils.upgrade.model import BEGAN, Killed, World, kubelets, until_done, wmco
 
 KINDS: dict[str, Callable[[], World]] = {
@@ -211,7 +212,10 @@ def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world = kubelets(rules=Rules(budget=60, windows=(read("20:00-20:02", "UTC"),)))
     decision = world.run()
     assert isinstance(decision, Rest)
-    assert " s, and a node may take 60 (kubewin_upgrade_node_timeout)" in decision.why
+    assert (
+        "the maintenance window closes at 2026-11-21T20:02:00Z, and a node may take 1 min (kubewin_upgrade_node_timeout)"
+        in decision.why
+    )
     assert world.hooked == ["win-3", "win-1"]
     assert not any(box.cordoned for box in world.boxes.values())
     world.now = BEGAN + timedelta(days=1)
@@ -226,6 +230,17 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     assert isinstance(decision, Rest)
     assert "WMCO 8.1.2 runs" in decision.why
     assert "approve its InstallPlan now" in decision.why
+    assert [line for line in world.said if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
+    offered = PlanNow("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
+    world.plans = (PlanNow("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "approve its InstallPlan now (install-a), and run this again" in decision.why
+    world.plans = (*world.plans, PlanNow("install-b", ("9.0.0",), approved=True, phase="Installing"))
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "InstallPlan install-b is approved, its phase is Installing; wait until OLM has installed it" in decision.why
+    assert "approve its" not in decision.why
     assert world.hooked == []
     world.running = "9.0.0"
     assert isinstance(world.run(), Done)

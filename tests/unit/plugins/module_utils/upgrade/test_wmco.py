@@ -68,7 +68,7 @@ def test_the_ways_are_told_apart(now: str, then: str, found: str) -> None:
             [node("win-1", "8.0.1")],
             Target(wmco="8.1.0"),
             "CSI-U13",
-            "approve its InstallPlan and let it upgrade the nodes",
+            "let it upgrade the nodes (approve its InstallPlan unless that is done)",
         ),
         ([node("win-1", "7.2.0")], NINE, "CSI-U16", "line 8 first"),
         ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO has no way back"),

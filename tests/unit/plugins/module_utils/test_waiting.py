@@ -1,0 +1,53 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Somebody waits, and reads what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, spell
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 s"), (-0.5, "0 s"), (45.9, "45 s"), (60, "1 min"), (80, "1 min 20 s"), (7500, "2 h 5 min"), (3600, "1 h")],
+)
+def test_a_time_is_told_as_people_say_it(seconds: float, said: str) -> None:
+    assert spell(seconds) == said
+
+
+def test_what_has_passed_is_told_with_the_limit() -> None:
+    assert so_far(80, 600) == "1 min 20 s of 10 min"
+
+
+def told(*looks: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
+    """(when, line) of what is said by looks at these times."""
+    now = 0.0
+    said: list[tuple[float, str]] = []
+    waits = Waits(lambda line: said.append((now, line)), lambda: now)
+    for when, awaited in looks:
+        now = when
+        waits.tell(*awaited)
+    return said
+
+
+def test_a_wait_is_told_at_once_and_then_ever_more_seldom() -> None:
+    said = told(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
+    assert [when for when, dummy in said] == [0, 10, 30, 60, 120, 180]
+    assert said[0][1] == "win-1: not Ready (0 s of 10 min)"
+    assert said[-2][1] == "win-1: not Ready (2 min of 10 min)"
+
+
+def test_what_is_new_is_told_at_once_and_nothing_else_with_it() -> None:
+    one, other = Awaited("win-1: not Ready", 5, 60), Awaited("win-2: WMCO upgrades it", 0, 60)
+    assert told((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
+
+
+def test_what_is_waited_for_again_is_new() -> None:
+    one, other = Awaited("a", 0, 60), Awaited("b", 0, 60)
+    assert [line for dummy, line in told((0, (one,)), (1, (other,)), (2, (one,)))] == [str(one), str(other), str(one)]
+
+
+def test_what_is_looked_at_only_once_more_is_told_without_a_time() -> None:
+    assert str(Awaited("OpenShift is 4.13.1", 0, 0)) == "OpenShift is 4.13.1"
