@@ -26,15 +26,23 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         result.update(self._execute_module(module_name="kubewin.csi.readiness_info", task_vars=task_vars))
+        if "verdict" not in result:
+            return result
+        if result.get("failed"):
+            # The callback shows all that a failed task returns, and what is in the way is told already: in the report, or in
+            # the message.
+            result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in result["blockers"]]
         # What is asked on the way of a run is told at its end.
-        if "verdict" not in result or self._task.args.get("run"):
+        if self._task.args.get("run"):
             return result
         display.display("")
         for line in result["table"]:
             display.display(line)
         for path in result["paths"].values():
             display.display(f"written to {path}")
-        if not result["paths"]:
+        if result.get("failed"):
+            del result["table"], result["unread"]
+        elif not result["paths"]:
             # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
             summary = {key: result[key] for key in _STATISTIC}
             result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}

@@ -238,18 +238,20 @@ taken_at:
   type: str
   sample: "2026-11-02T09:30:00+00:00"
 blockers:
-  description: The first 20 blockers, each with C(id), C(object), C(message) and C(remedy).
+  description:
+    - The first 20 blockers, each with C(id), C(object), C(message) and C(remedy). A failed task, whose output has these in words,
+      returns C(id) and C(object).
   returned: when the cluster could be read
   type: list
   elements: dict
 unread:
   description: What this account could not read, each with C(resource), C(why) and the C(rule) to add to its role.
-  returned: when the cluster could be read
+  returned: when the cluster could be read, unless the task failed after it printed the report
   type: list
   elements: dict
 table:
   description: The report for a terminal, line by line; with O(run) in a few lines.
-  returned: when the cluster could be read
+  returned: when the cluster could be read, unless the task failed after it printed the report
   type: list
   elements: str
 paths:

@@ -49,12 +49,14 @@ def when_ended(progress: str | None, then: Callable[[], None]) -> None:
 
 
 @contextmanager
-def telling(say: Callable[[str], None], line: Callable[[], str]) -> Iterator[None]:
+def telling(
+    say: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
+) -> Iterator[None]:
     """Say now and then how it stands while something goes on, also while nothing comes of it."""
     over = threading.Event()
 
     def follow() -> None:
-        for pause in pauses():
+        for pause in seldom():
             if over.wait(pause):
                 return
             say(line())

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from typing import Any, ClassVar
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -23,6 +26,8 @@ class WindowsAction(ActionBase):
     _supports_check_mode = True
     _supports_async = False
     argument_spec: ClassVar[ArgumentSpec]
+    seldom = staticmethod(pauses)
+    _doing = "looking at the host"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """A result; errors of node and connection come back as failed, never as unreachable.
@@ -36,8 +41,14 @@ class WindowsAction(ActionBase):
             wanted = self.prepare(options)
             super().run(tmp, task_vars)
             node = Node(open_channel(self._connection))
+            host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
-                result.update(self.work(node, wanted, options))
+                with telling(
+                    self._display.display,
+                    lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
+                    self.seldom,
+                ):
+                    result.update(self.work(node, wanted, options))
             finally:
                 node.channel.close()
         except NodeError as error:
@@ -56,7 +67,8 @@ class WindowsAction(ActionBase):
         """Do it and return the result."""
 
     def note(self, text: str) -> None:
-        """Progress, shown with -vv."""
+        """Progress, shown with -vv, and where it takes long."""
+        self._doing = text
         self._display.vv(text, host=self._play_context.remote_addr)
 
     def _refuse_keywords(self) -> None:

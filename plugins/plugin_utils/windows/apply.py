@@ -97,6 +97,7 @@ class Applier:
             elif step.kind == "secure_directory":
                 steps += self._secure_steps()
             elif step.kind == "fetch" and source is not None:
+                self.report(step.description)
                 lease += stage.fetch_seconds(source)
                 steps += stage.fetch_steps(desired, source, self._attempt)
         self.acquire(snapshot, steps, lease)
@@ -197,6 +198,8 @@ class Applier:
             self._recheck(to_do, snapshot, service)
         order = [step.kind for step in to_do.steps]
         stop_first = stops and "set_aside" in order and order.index("stop") < order.index("set_aside")
+        if stops:
+            self.report(f"stopping service {name}")
         if stop_first:
             self.control.stop(name, image, known)
         steps = self._commit_steps(to_do, snapshot, name)
@@ -223,6 +226,7 @@ class Applier:
             failure = self.control.run(self.control.start_steps(name, desired.log_file))
         self._await_deletion(failure, name)
         self.control.check_start(name, failure, desired.log_file)
+        self.report(f"waiting until service {name} serves its pipes")
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
         self._touched = False  # proven: whatever fails from here on is bookkeeping, which the next run finishes
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,3 +94,40 @@ def test_bad_options_are_told_before_the_node_is_asked() -> None:
         result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None).run()
         assert (result["failed"], result["reason"]) == (True, reason)
         assert "csi_proxy" not in result
+
+
+def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there() -> None:
+    said: list[str] = []
+    told = threading.Event()
+
+    def display(line: str) -> None:
+        said.append(line)
+        told.set()
+
+    class Slow(csi_proxy_info.ActionModule):
+        seldom = staticmethod(lambda: repeat(0.01))
+
+        def work(self, *_given: Any) -> dict[str, Any]:
+            self.note("stopping service csi-proxy")
+            assert told.wait(10)
+            return {"changed": False}
+
+    task = SimpleNamespace(
+        become=False,
+        environment=[],
+        async_val=0,
+        action="kubewin.csi.csi_proxy_info",
+        args={},
+        check_mode=False,
+        diff=False,
+    )
+    plugin = Slow(
+        task,
+        SimpleNamespace(transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")),
+        SimpleNamespace(remote_addr="10.0.0.7", check_mode=False),
+        None,
+        None,
+    )
+    plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
+    assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
+    assert said[0] == "  win-1: stopping service csi-proxy (0 s so far)"
