@@ -266,6 +266,14 @@ def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Sho
 
     noted = play(str(playbook), "localhost,")
     assert noted.code == 0, noted.screen
+    title = f"{storage.NAMESPACE}/orders"
+    assert re.search(
+        rf"^  waiting until pod {storage.NAMESPACE}/\S+, which is to read {title}, runs on win-1 \(0 s of 5 min\)$",
+        noted.screen,
+        re.M,
+    )
+    assert f"\n  {title}: listing it\n" in noted.screen
+    assert f"\n  {title}: reading 6 of 6 listed files, 0.0 MiB\n" in noted.screen
     planned = play(str(playbook), "localhost,", "--check", "-e", "compare=true")
     assert planned.code == 0, planned.screen
     assert f"{storage.NAMESPACE}/orders: read it with a pod of its own, and compare it" in planned.screen

@@ -110,7 +110,7 @@ class Looker:
                 read = {one.path for one in before.files if one.sha256}
                 wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
             size = sum(one.size for one in files if one.path in wanted)
-            self._say(f"{title}: reading {len(wanted)} of {len(files)} files, {size / (1 << 20):.1f} MiB")
+            self._say(f"{title}: reading {len(wanted)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
             with telling(self._say, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(found, "content", reader.contents(listed, wanted, heads))
 

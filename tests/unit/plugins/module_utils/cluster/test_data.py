@@ -124,6 +124,26 @@ def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: 
     }
 
 
+def test_how_far_it_is_can_be_asked_at_any_time(volume: Path) -> None:
+    (volume / "film.mkv").write_bytes(bytes(3 << 20))
+    container = Container(volume)
+    now = [100.0]
+    reader = reader_of(container, clock=lambda: now[0])
+    seen: list[str] = []
+
+    def ask(_command: Sequence[str]) -> None:
+        seen.append(reader.standing)
+        now[0] += 80
+
+    container.wrong = ask
+    listed = reader.listing()
+    reader.contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
+    assert seen[0].startswith("0.0 MiB came through the API server (0 s of ")
+    assert seen[1].startswith("0 of 6 files read, ")
+    assert "(1 min 20 s of " in seen[1]
+    assert reader.standing.startswith("6 of 6 files read, 3.1 MiB came through the API server (")
+
+
 def test_nothing_changed_is_the_same(volume: Path) -> None:
     assert again(volume, look(volume)).verdict == "same"
 
