@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import accepts_unproven, ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
 display = Display()
@@ -38,7 +38,7 @@ class ActionModule(WindowedAction):
                 return result
             if "rollout" in seen:
                 last = seen["rollout"]
-                for line in progress(last, known, int(waited), int(timeout)):
+                for line in progress(last, known, int(waited), int(timeout), accepts=accepts_unproven(arguments)):
                     display.display(line)
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:

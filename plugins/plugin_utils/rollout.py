@@ -14,11 +14,19 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 _TRUE = frozenset({"yes", "on", "true", "1", "y", "t"})
 
 
-def progress(rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, timeout: int) -> Iterator[str]:
-    """Lines for nodes whose verdict is another one than known, or one line that nothing changed."""
+def progress(
+    rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
+) -> Iterator[str]:
+    """Lines for nodes whose verdict is another one than known, or one line that nothing changed.
+
+    accepts: whether a node that is registered and unproven is enough.
+    """
     nodes = rollout["nodes"]
     green = sum(node["verdict"] == "green" for node in nodes)
     head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
+    unproven = sum(node["verdict"] == "unproven" for node in nodes)
+    if accepts and unproven:
+        head += f", {unproven} registered and unproven, which is enough here"
     changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
     gone = [name for name in known if name not in {node["node"] for node in nodes}]
     if not changed and not gone:
@@ -62,7 +70,7 @@ def ended(
         names = ", ".join(node["node"] for node in rollout["nodes"])
         result["msg"] = f"green: {names}" if names else "there is no node to judge, and that is allowed"
         return result
-    if verdict == "unproven" and _is_true(arguments.get("accept_unproven")):
+    if verdict == "unproven" and accepts_unproven(arguments):
         result["msg"] = f"accepted although nobody looked at every host:\n{text}"
         return result
     if check_mode:
@@ -97,5 +105,6 @@ def _why(node: Mapping[str, Any]) -> str:
     return f" ({'; '.join(reasons)})" if reasons else ""
 
 
-def _is_true(value: Any) -> bool:
-    return value is True or str(value).lower() in _TRUE
+def accepts_unproven(arguments: Mapping[str, Any]) -> bool:
+    """Whether the task takes a node for ready that nobody looked at."""
+    return str(arguments.get("accept_unproven")).lower() in _TRUE

@@ -45,7 +45,7 @@ def told(journal: Journal) -> str:
         found = journal.stopping
         lines += ["", f"{found.id} {found.object}: {found.message}", f"  -> {found.remedy}"]
     lines.append("")
-    lines += [_line(entry) for entry in journal.nodes]
+    lines += [_line(entry, journal) for entry in journal.nodes]
     if journal.confirmed:
         lines += [
             "",
@@ -77,11 +77,14 @@ def plan_of(journal: Journal) -> list[str]:
     return [*lines, f"each: {', then '.join(_DOES[step] for step in TABLES[journal.hook] if step in _DOES)}"]
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Entry, journal: Journal) -> str:
     since = f" since {entry.since}" if entry.since else ""
     notes = [entry.why] if entry.why else []
     notes += [_LEFT[entry.step]] if entry.failed not in ("", _GONE) and entry.step in _LEFT else []
-    notes += ["it began by itself"] if entry.by_itself else []
+    if entry.by_itself:
+        notes.append(
+            "it began by itself" if journal.hook == "wmco" else "it was as wanted already, and was only proven"
+        )
     notes += ["it stays cordoned, as somebody else cordoned it"] if entry.kept_cordoned else []
     notes += [f"its tasks were run {entry.tries} times"] if entry.tries > 1 else []
     return f"{entry.node} (batch {entry.batch}): {entry.said}{since}" + (f"; {'; '.join(notes)}" if notes else "")

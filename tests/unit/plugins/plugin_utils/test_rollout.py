@@ -38,6 +38,13 @@ def test_progress_tells_nodes_whose_verdict_changed() -> None:
     assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
 
 
+def test_progress_says_that_an_unproven_node_is_enough_where_it_is() -> None:
+    seen = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "nobody looked"))
+    [head, dummy] = progress(seen, {"win-1": "green"}, 1, 600, accepts=True)
+    assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven, which is enough here"
+    assert "enough" not in next(progress(seen, {"win-1": "green"}, 1, 600))
+
+
 def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
     seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     known = {one["node"]: one["fingerprint"] for one in seen["nodes"]}

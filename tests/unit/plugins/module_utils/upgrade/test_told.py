@@ -46,3 +46,13 @@ def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
     said = {Entry("win-1", 0, step).said for step in get_args(Step)}
     assert len(said) == len(get_args(Step))
     assert not said & set(get_args(Step))
+
+
+def test_a_node_that_was_not_taken_by_us_says_why() -> None:
+    journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
+    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it was as wanted already, and was only proven" in told(
+        journal
+    )
+    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in told(
+        replace(journal, hook="wmco")
+    )
