@@ -121,13 +121,11 @@ def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there()
         check_mode=False,
         diff=False,
     )
-    plugin = Slow(
-        task,
-        SimpleNamespace(transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")),
-        SimpleNamespace(remote_addr="10.0.0.7", check_mode=False),
-        None,
-        None,
+    make: Any = Slow
+    connection = SimpleNamespace(
+        transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")
     )
+    plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None)
     plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
     assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
     assert said[0] == "  win-1: stopping service csi-proxy (0 s so far)"
