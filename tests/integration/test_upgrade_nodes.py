@@ -194,7 +194,7 @@ def meanwhile(lab: Lab, plan: str) -> None:
 
     WMCO then begins the third node by itself. The database is started again when our run has seen that.
     """
-    eventually(lambda: told(lab, "nine", "approve its InstallPlan now"), "everything is proven", timeout=240)
+    eventually(lambda: told(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", timeout=240)
     openshift.approve(lab.api, plan)
     before = ("", "waiting", "close", "allow")
     eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", timeout=240)
@@ -376,15 +376,32 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
 ) -> None:
     """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well."""
     name, node = "db-c", "win-3"
-    options = {"name": "by-hand", "target": {"kubelet": "1.60"}, "nodes": [node], "node_timeout": 120}
+    lines, other = tmp_path / "lines", tmp_path / "other"
+    lines.touch()
+    other.mkdir()
+    options = {
+        "name": "by-hand",
+        "target": {"kubelet": "1.60"},
+        "nodes": [node],
+        "node_timeout": 120,
+        "progress_file": str(lines),
+    }
     with ThreadPoolExecutor(1) as beside:
         with never_evicted(ready, name):
             waits = beside.submit(upgrade_of(ready, **options).go_on)
             eventually(lambda: waits.done() or told(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named")
         eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
-        another_run_is_refused(ready, tmp_path)
+        another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.60.0")
         result, _journal = waits.result(60)
+    awaited = [line for line in lines.read_text(encoding="utf-8").splitlines() if line.startswith("waiting: ")]
+    assert [
+        line
+        for line in awaited
+        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ wanted 1.60 \(\d+ s of 2 min\)", line)
+    ]
+    # Once a look would be thirty times.
+    assert len(awaited) < 15, awaited
     for kind in ("gate", "canary"):
         assert result["next"] == {"kind": kind, "nodes": [node]}
         assert closed(ready) == {node: ["upgrade by-hand"]}

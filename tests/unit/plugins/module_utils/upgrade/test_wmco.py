@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, PlanNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.wmco import blockers, has_csi_proxy, notes, scenario
 
 NINE = Target(wmco="9.0.0")
@@ -114,3 +114,13 @@ def test_every_refusal_is_told_at_once() -> None:
     assert "Node win-9 is no Windows node of this cluster; there are win-1." in str(refused.value)
     assert "batch size '0'" in str(refused.value)
     assert "CSI-U12" in str(refused.value)
+
+
+def test_an_install_plan_says_what_it_would_install_and_whether_somebody_approved_it() -> None:
+    """As OLM writes it; the plan may bring other operators too, and a new one has no status."""
+    names = ["windows-machine-config-operator.v9.0.0", "another-operator.v2.1.0"]
+    spec = {"approval": "Manual", "approved": False, "clusterServiceVersionNames": names}
+    plan = {"metadata": {"name": "install-x7k2p"}, "spec": spec}
+    assert PlanNow.from_object(plan) == PlanNow("install-x7k2p", ("9.0.0",), approved=False, phase="")
+    approved = {**plan, "spec": {**spec, "approved": True}, "status": {"phase": "Installing"}}
+    assert PlanNow.from_object(approved) == PlanNow("install-x7k2p", ("9.0.0",), approved=True, phase="Installing")
