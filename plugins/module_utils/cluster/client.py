@@ -305,9 +305,10 @@ class Client:
         ).body  # fmt: skip
 
     def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
-        """Evict the pod that was seen; answers with why its disruption budget does not allow that now, empty when it is told to go.
+        """Evict the pod that was seen; answers with why that is refused now, empty when it is told to go.
 
-        One that is gone already, or was made anew, is no error.
+        It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
+        pods are about to go by themselves. One that is gone already, or was made anew, is no error.
         """
         options = {"preconditions": {"uid": uid}, **({"dryRun": ["All"]} if dry_run else {})}
         body = {
@@ -322,7 +323,7 @@ class Client:
         except ClusterError as error:
             if error.status in (404, 409):
                 return ""
-            if error.reason != "disruption_budget":
+            if error.reason not in ("disruption_budget", "admission_refused", "invalid"):
                 raise
             return str(error)
         return ""

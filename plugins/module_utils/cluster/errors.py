@@ -90,7 +90,7 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
             "forbidden",
             403,
         )
-    if match is None and any(words in message for words in _ADMISSION) and "cannot " not in message:
+    if match is None and any(words in message for words in _ADMISSION) and 'User "' not in message:
         # Admission answers 403 too; a missing rule is not what would help.
         return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
     where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"

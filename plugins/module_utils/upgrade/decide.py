@@ -404,6 +404,9 @@ class _Node:
         return self._hand("hook")
 
     def _back(self, node: NodeNow | None) -> Do | Hand | Wait:
+        if node is not None and not node.cordoned and self.journal.hook != "wmco" and not self._late:
+            # A Node that was made anew, or that its upgrade opened: nothing goes there before a volume is proven on it.
+            return self._do("close")
         missing = self._not_back(node)
         if missing and self._late:
             remedy = (

@@ -84,7 +84,8 @@ parsed = lru_cache(maxsize=4)(from_json)
 class World:
     """The cluster, and what a run needs of it: Book, Eyes and Hands in one.
 
-    stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing. killed_at: number of the event;
+    stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing.
+    made_anew: whether the tasks replace the machine, so that the Node that comes back is another one. killed_at: number of the event;
     the half says whether right before or right after it.
     """
 
@@ -105,6 +106,7 @@ class World:
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
         self.idle_hooks: set[str] = set()
+        self.made_anew = False
         self.hooked: list[str] = []
         self.kept: str | None = None
         self.events = 0
@@ -196,6 +198,8 @@ class World:
                 return ""
             if box.kubelet != "v1.27.3":
                 box.kubelet, box.changing = "v1.27.3", CHANGES
+                if self.made_anew:
+                    box.cordoned, box.cordoned_for = False, ""
             return ""
         assert not box.upgrading, f"{kind} of {name} while WMCO works on it"
         journal = self.journal

@@ -24,11 +24,17 @@ from unit.plugins.module_utils.upgrade.model import BEGAN, Killed, World, kubele
 
 KINDS: dict[str, Callable[[], World]] = {
     "tasks": kubelets,
+    "tasks that replace the machine": lambda: made_anew(kubelets(nodes=2)),
     "none": lambda: self_upgrading(kubelets(hook="none")),
     "batches": lambda: in_batches(kubelets(nodes=4, pods=3, batches=("1", "2"))),
     "wmco": wmco,
     "wmco, most by itself": lambda: wmco(nodes=4, pods=1),
 }
+
+
+def made_anew(world: World) -> World:
+    world.made_anew = True
+    return world
 
 
 def in_batches(world: World) -> World:
