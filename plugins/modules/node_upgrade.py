@@ -293,6 +293,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
@@ -381,11 +382,8 @@ class Upgrade:
 
         wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
         require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade")
-        if self._client.get(kinds.NAMESPACE, params["namespace"]) is None:
-            raise Refused(
-                f"Namespace {params['namespace']}, where the journal is to be kept, does not exist: kubectl create namespace "
-                f"{params['namespace']}"
-            )
+        if why := unusable(self._client, params["namespace"], "the journal is"):
+            raise Refused(why)
         system = self._client.get(kinds.NAMESPACE, "kube-system") or {"metadata": {"uid": ""}}
         self.wishes = replace(self.wishes, cluster=system["metadata"]["uid"])
 
@@ -556,9 +554,10 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     params, stop = ansible.params, threading.Event()
     warnings: list[str] = []
+    pages: Pages | None = None
     try:
         upgrade = Upgrade(connect(ansible), params, stop)
-        warnings = upgrade.pages.warnings
+        pages, warnings = upgrade.pages, upgrade.pages.warnings
         when_ended(params["progress_file"], stop.set)
         if not params["term"]:
             upgrade.refuse()
@@ -571,7 +570,9 @@ def main() -> None:
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused")
     except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
+        begun = pages is not None and (pages.written or params["term"] > 0)
+        stands = f" Where each node stands says {pages.place}; run again, and it goes on from there." if begun else ""
+        ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=begun)
     for text in warnings:
         ansible.warn(text)
     stopping = journal.stopping

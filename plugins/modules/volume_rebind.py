@@ -218,7 +218,6 @@ reason:
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
@@ -227,6 +226,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 
@@ -330,10 +330,8 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
     wants = needs(of_claims, namespaces, asked.wishes[0].variant)
     require(client, wants, "a conversion", "kubewin-csi-rebind")
     for name in namespaces:
-        if client.get(kinds.NAMESPACE, name) is None:
-            raise Unusable(
-                f"Namespace {name}, where records are to be kept, does not exist: kubectl create namespace {name}"
-            )
+        if why := unusable(client, name, "records are"):
+            raise Unusable(why)
 
 
 def main() -> None:

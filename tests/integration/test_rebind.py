@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import CannotKeep
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
 from integration.kube import applied, connect, install_csi_proxy, label
 from integration.playbooks import ROOT, play
@@ -52,6 +54,7 @@ from lab import handle
 from lab.cluster import access, in_tree
 from lab.cluster import settings as lab_settings
 from lab.cluster.api import ApiError, kubeconfig
+from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually
 
 NODES = ("win-1", "win-2")
@@ -723,6 +726,48 @@ def a_clock_that_jumps_changes_nothing(lab: Lab, folder: Path) -> None:
     remove(lab, story)
 
 
+def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before(
+    lab: Lab, folder: Path
+) -> None:
+    """Connections to pods that are always cut, and a server that has no time: each ends the run, which says where it stands."""
+    story = Story("trouble")
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    token = yaml.safe_load(_kubeconfig(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
+    stands = "Run [0-9a-f]{16} stands at step %s \\(forward\\)"
+    with FaultProxy(lab.state, token) as proxy:
+        through = Conversion(story, folder, proxy.kubeconfig, step=3)
+        proxy.add(Fault("drop", resources=("pods/exec",)))
+        result = convert(through)
+        assert (result["status"], result["reason"]) == ("failed", "timeout"), result
+        assert "could not be reached for a command" in result["msg"]
+        assert re.search(stands % "baseline", result["msg"])
+        proxy.clear()
+        through = replace(through, step=30)
+        proxy.add(
+            Fault("throttled", verbs=("create",), resources=("persistentvolumes",), retry_after=3600, dry_run=False)
+        )
+        result = convert(through)
+        assert (result["status"], result["reason"]) == ("failed", "too_many_requests"), result
+        assert re.search(stands % "create_volume", result["msg"])
+        proxy.add(Fault("error", status=401))
+        with pytest.raises(ClusterError, match="does not accept these credentials"):
+            convert(through)
+        proxy.clear()
+        proxy.add(Fault("expired", verbs=("list",), resources=("pods",), times=3))
+        result = convert(through)
+        assert re.search(f"list pods in {NAMESPACE}: .* too old.*{stands % 'canary'}", result["msg"]), result
+        assert convert(through)["status"] == "converted"
+        asked = [(call.verb, call.group, call.resource) for call in proxy.calls if not call.resource.startswith("/")]
+    converted(lab, story, uid)
+    first = next(place for place, call in enumerate(asked) if call[0] == "patch")
+    looked_up = {(need.verb, need.group, need.resource) for need in needs([NAMESPACE], ["kubewin"], "in_place")}
+    # What the first looks ask for, before anything is changed, need not be looked up besides.
+    looked_up |= set(asked[:first])
+    assert set(asked[first:]) <= looked_up
+    remove(lab, story)
+
+
 # The longest first.
 TOLD = (
     killed_at_every_request_of_every_other_step_it_goes_on,
@@ -730,6 +775,7 @@ TOLD = (
     by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
     killed_at_random_instants_it_goes_on,
     what_never_lets_go_is_named_one_after_the_other,
+    a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before,
     a_server_that_refuses_the_new_volume,
     re_claim_while_somebody_scales_the_set_up,
     re_claim_while_somebody_sets_the_policy_back,

@@ -1,14 +1,16 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the owner's own tasks may do to an upgrade: fail with a secret, and end the play. No cluster is asked."""
+"""What the owner's own tasks may do to an upgrade: fail with a secret, hang, end the play, or not be tasks. No cluster is asked."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from integration.playbooks import ROOT, Run, play
 
@@ -22,21 +24,86 @@ def told(folder: Path, *plays: dict[str, Any]) -> Run:
     return play(str(path), "localhost,")
 
 
-def test_a_secret_of_a_task_that_failed_does_not_come_into_the_journal(tmp_path: Path) -> None:
-    fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
-    hook = tmp_path / "hook.yml"
-    hook.write_text(json.dumps([fails]), encoding="utf-8")
+def became_of(folder: Path, task: dict[str, Any], *nodes: str, **given: Any) -> dict[str, str]:
+    """Why that task failed, by node."""
+    hook = folder / "hook.yml"
+    hook.write_text(json.dumps([task]), encoding="utf-8")
     node = {
         "ansible.builtin.include_tasks": str(ROOT / "roles" / "node_upgrade" / "tasks" / "node.yml"),
-        "vars": {"node_upgrade_node": "{{ item }}", "node_upgrade_does": str(hook), "hidden": "{{ item == 'win-1' }}"},
-        "loop": ["win-1", "win-2"],
+        "vars": {"node_upgrade_node": "{{ item }}", "node_upgrade_does": str(hook)},
+        "loop": list(nodes),
     }
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
-    run = told(tmp_path, {"vars": {"node_upgrade_results": {}}, "tasks": [node, show]})
-    assert run.results("Show")["localhost"]["node_upgrade_results"] == {
+    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **given}
+    run = told(folder, {"vars": given, "tasks": [node, show]})
+    assert run.code == 0, run.screen
+    found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
+    return found
+
+
+def test_a_secret_of_a_task_that_failed_does_not_come_into_the_journal(tmp_path: Path) -> None:
+    fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
+    assert became_of(tmp_path, fails, "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
         "win-1": "task Log in failed, and says no more because of no_log",
         "win-2": f"{SECRET} is wrong",
-    }, run.screen
+    }
+
+
+def test_a_task_that_hangs_is_ended_when_its_time_is_over_and_told_like_one_that_failed(tmp_path: Path) -> None:
+    hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
+    found = became_of(tmp_path, hangs, "win-1", node_upgrade_hand_timeout=1)
+    # Each release of Ansible words it in its own way.
+    assert re.search("(?i)timed out after 1 second|in the expected time frame \\(1\\)", found["win-1"]), found
+
+
+def upgraded(folder: Path, hook: Path) -> Run:
+    """The role as far as it comes without a cluster."""
+    given = {"name": "one", "drivers": ["vsphere"], "hook": "tasks", "tasks": str(hook)}
+    known = {f"node_upgrade_{key}": value for key, value in given.items()}
+    known["ansible_python_interpreter"] = "{{ ansible_playbook_python }}"
+    nowhere = {"group/kubewin.csi.cluster": {"kubeconfig": str(folder / "none")}}
+    role = {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}}
+    return told(folder, {"vars": known, "module_defaults": nowhere, "tasks": [role]})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- name: Change\n  ansible.builtin.command: [reboot\n", "hook.yml"),
+        ("- no.such.module: {}\n", "no.such.module"),
+    ],
+    ids=["no YAML", "no such module"],
+)
+def test_what_is_no_file_of_tasks_ends_the_run_before_anybody_is_asked(tmp_path: Path, text: str, said: str) -> None:
+    hook = tmp_path / "hook.yml"
+    hook.write_text(text, encoding="utf-8")
+    run = upgraded(tmp_path, hook)
+    assert run.code != 0
+    assert said in run.screen
+    assert not [event for event in run.events if event.get("action", "").endswith(".node_upgrade")], run.screen
+
+
+def test_tasks_are_loaded_before_the_first_node_and_none_of_them_is_done(tmp_path: Path) -> None:
+    """Ended by the module, which finds no cluster."""
+    hook, touched = tmp_path / "hook.yml", tmp_path / "touched"
+    inner = tmp_path / "inner.yml"
+    inner.write_text(json.dumps([{"ansible.builtin.file": {"path": str(touched), "state": "touch"}}]), encoding="utf-8")
+    tasks = [
+        {"ansible.builtin.include_tasks": str(inner)},
+        {"ansible.builtin.import_tasks": str(inner)},
+        {
+            "block": [
+                {"ansible.builtin.command": "{{ no_such_variable }}", "loop": "{{ no_such_list }}", "register": "found"}
+            ]
+        },
+        {"ansible.builtin.ping": {}, "delegate_to": "{{ node_upgrade_node }}", "when": "no_such_variable"},
+        {"ansible.builtin.meta": "end_play"},
+    ]
+    hook.write_text(json.dumps(tasks), encoding="utf-8")
+    run = upgraded(tmp_path, hook)
+    (failure,) = run.failures
+    assert failure["action"].endswith(".node_upgrade"), run.screen
+    assert not touched.exists()
 
 
 def test_tasks_that_end_the_play_are_no_success(tmp_path: Path) -> None:

@@ -271,7 +271,23 @@ class FaultProxy:
             await request.read()
             status, headers, body = refusal(fault, call, self._user)
             return web.Response(status=status, headers=headers, body=json.dumps(body), content_type="application/json")
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._converse(session, request)
         return await self._forward(session, request, _pass_on)
+
+    async def _converse(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
+        """A command in a pod: both directions, until one side ends."""
+        asked = [one.strip() for one in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+        headers = {name: request.headers[name] for name in ("Authorization",) if name in request.headers}
+        url = self._lab.server + request.raw_path
+        try:
+            async with session.ws_connect(url, protocols=asked, headers=headers, max_msg_size=0) as inside:
+                outside = web.WebSocketResponse(protocols=[inside.protocol or ""], max_msg_size=0)
+                await outside.prepare(request)
+                await asyncio.gather(_relay(outside, inside), _relay(inside, outside))
+                return outside
+        except aiohttp.WSServerHandshakeError as error:
+            return web.json_response(_status(error.status, "Refused", error.message), status=error.status)
 
     async def _forward(self, session: aiohttp.ClientSession, request: web.Request, relay: Any) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
@@ -288,6 +304,18 @@ class FaultProxy:
         except aiohttp.ClientError as error:
             body_text = json.dumps(_status(502, "BadGateway", f"the API server does not answer: {error}"))
             return web.Response(status=502, text=body_text, content_type="application/json")
+
+
+async def _relay(
+    source: web.WebSocketResponse | aiohttp.ClientWebSocketResponse,
+    sink: web.WebSocketResponse | aiohttp.ClientWebSocketResponse,
+) -> None:
+    async for message in source:
+        if message.type is aiohttp.WSMsgType.BINARY:
+            await sink.send_bytes(message.data)
+        elif message.type is aiohttp.WSMsgType.TEXT:
+            await sink.send_str(message.data)
+    await sink.close()
 
 
 async def _discard(_request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:

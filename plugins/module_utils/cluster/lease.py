@@ -8,6 +8,7 @@ Who was believed dead and was not notices before his next change.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,12 +120,13 @@ class Lease:
                     raise
 
     def end(self) -> None:
-        """End of the run: the next one need not wait."""
+        """End of the run: the next one need not wait. Where that cannot be said, it waits; why the run ends matters more."""
         self._still()
-        live = None if self._lost else self._look()
-        if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
-            about, uid = self._about, live["metadata"]["uid"]
-            self._client.delete(kinds.LEASE, about.name, about.namespace, uid, dry_run=False, policy="Background")
+        with contextlib.suppress(ClusterError):
+            live = None if self._lost else self._look()
+            if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
+                about, uid = self._about, live["metadata"]["uid"]
+                self._client.delete(kinds.LEASE, about.name, about.namespace, uid, dry_run=False, policy="Background")
 
     def _still(self) -> None:
         self._stop.set()

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Place, Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import facts
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Rebinder
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Rebinder, Stopped
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin, groups
@@ -200,6 +200,11 @@ class Runs:
             if self._order.undo and record.direction == "forward":
                 record = record.undone("it was asked for")
             outcome = rebinder.run(record)
+        except ClusterError as error:
+            begun = rebinder.record
+            if begun is None or isinstance(error, Stopped) or error.reason == "taken_over":
+                raise
+            raise Stopped(f"{error} {explain.standing(begun)}", error.reason) from error
         finally:
             result.record = rebinder.record or planned
             result.actions = rebinder.actions

@@ -54,6 +54,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
 
 # Between looks, in seconds: what is quick is seen soon.
 _FIRST, _LAST = 0.2, 2.0
+# What the server says when it is not well, or not well with us; anything else was a refusal of what it was asked for.
+_TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
 # What somebody puts back as often as this, he will go on putting back.
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
@@ -97,6 +99,7 @@ class Rebinder:
         self._say, self._rested, self._check = say, rested, check
         self._done: list[str] = []
         self._repeated: dict[str, int] = {}
+        self._cut_since = 0.0
         self.record: Record | None = None
 
     def run(self, record: Record) -> Outcome:
@@ -161,7 +164,8 @@ class Rebinder:
             if isinstance(action, DropProtection) and error.status == 422:
                 # A test of the patch failed: the volume is not as it was seen.
                 return record
-            if isinstance(action, CreateVolume) and record.direction == "forward":
+            refused = error.status not in _TROUBLE
+            if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
                 self._say(f"{record.namespace}/{record.claim}: the new volume was refused, going back: {error}")
                 return self._save(record.undone(f"the new volume was refused: {error}"))
             raise Stopped(f"{error} {explain.standing(record)}", error.reason) from error
@@ -236,8 +240,18 @@ class Rebinder:
                     found = str(self._digest(record))
             except Cut as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
+                self._cut_since = self._cut_since or time.monotonic()
+                if time.monotonic() - self._cut_since > self._limits.step:
+                    raise Stopped(
+                        f"the data of {record.namespace}/{record.claim} could not be read: {error}. For {self._limits.step:.0f} s every "
+                        "try ended so. Look at the node of the helper pod and at what is between here and the API server; where there "
+                        f"is much to read, give it more time with step_timeout. {explain.standing(record)}",
+                        "timeout",
+                    ) from error
                 self._say(f"{record.namespace}/{record.claim}: reading again: {error}")
+                time.sleep(_FIRST)
                 return record
+            self._cut_since = 0.0
         if not action.compare:
             self._note(f"data of {record.namespace}/{record.claim}: {found}")
             return replace(record, baseline=found)

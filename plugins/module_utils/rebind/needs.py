@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import V
 
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
-    """Everything that is written, asked for before the first change. records: namespaces of the records."""
+    """Everything that is asked for from the first change on. records: namespaces of the records."""
     for name in records:
         yield Need("get", "", "namespaces", name=name)
     for verb in ("get", "list", "create", "patch", "delete"):
@@ -35,4 +35,6 @@ def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -
     for verb in ("get", "create", "patch", "delete"):
         yield Need(verb, "coordination.k8s.io", "leases", records[0])
     for verb in ("get", "list"):
+        yield Need(verb, "", "nodes")
         yield Need(verb, "storage.k8s.io", "volumeattachments")
+    yield Need("get", "storage.k8s.io", "csinodes")

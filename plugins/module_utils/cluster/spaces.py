@@ -1,0 +1,23 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a namespace can take what is to be kept there, asked before the first change."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+
+
+def unusable(client: Client, name: str, what: str) -> str:
+    """Why it cannot be in that namespace, empty when it can. what: is to be kept there, for people."""
+    live = client.get(kinds.NAMESPACE, name)
+    if live is None:
+        return f"Namespace {name}, where {what} to be kept, does not exist: kubectl create namespace {name}"
+    if "deletionTimestamp" in live["metadata"]:
+        return (
+            f"Namespace {name}, where {what} to be kept, is being deleted, and nothing can be made in it any more. Wait until "
+            f"it is gone (kubectl describe namespace {name} says what keeps it), then: kubectl create namespace {name}; or give "
+            "another one"
+        )
+    return ""
