@@ -14,6 +14,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
 from integration.playbooks import play
@@ -241,3 +242,22 @@ def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> N
     assert not refused.deployable
     assert "is not made by this collection" in refused.refusal
     assert clean.api.get(DAEMON_SET)["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_kept_there(lab: Lab) -> None:
+    """With what upgrade.yml and rebind_volumes.yml say of the namespaces of their journals and records."""
+    client = connect(lab.state.kubeconfigs["admin"])
+    name, path = "leaving", "/api/v1/namespaces/leaving"
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}
+    assert unusable(client, name, "the journal is") == (
+        "Namespace leaving, where the journal is to be kept, does not exist: kubectl create namespace leaving"
+    )
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    assert unusable(client, name, "the journal is") == ""
+    lab.api.ensure(f"{path}/configmaps", held)
+    try:
+        lab.api.delete(path)
+        assert "where records are to be kept, is being deleted" in unusable(client, name, "records are")
+    finally:
+        lab.api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
+    eventually(lambda: not lab.api.ok(path), "it is gone")

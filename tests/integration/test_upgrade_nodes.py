@@ -298,6 +298,9 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     ready: Lab, tasks: Path, tmp_path: Path
 ) -> None:
     """A play of its owner's: with the playbook's own tasks about data around the role, and somebody who deletes a file."""
+    # What cannot be written down ends it while nothing was touched.
+    in_the_way = tmp_path / "upgrade-by-tasks.data" / f"{NAMESPACE}_db-c.jsonl"
+    in_the_way.mkdir(parents=True)
     victim = disk(ready, "db-c") / "orders.txt"
     victim.write_text("years of orders\r\n", encoding="utf-8")
     tasks_of = {name: str(ROOT / "playbooks" / "tasks" / f"{name}.yml") for name in ("upgrade_data", "upgrade_lost")}
@@ -312,6 +315,15 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
         },
         "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": ready.state.kubeconfigs["kubewin"]}},
         "tasks": [
+            {
+                "block": [
+                    {
+                        "ansible.builtin.include_tasks": tasks_of["upgrade_data"],
+                        "vars": {"kubewin_upgrade_compare": False},
+                    }
+                ],
+                "rescue": [{"ansible.builtin.file": {"path": str(in_the_way), "state": "absent"}}],
+            },
             {"ansible.builtin.include_tasks": tasks_of["upgrade_data"], "vars": {"kubewin_upgrade_compare": False}},
             {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}},
             {"ansible.builtin.include_tasks": tasks_of["upgrade_lost"]},
@@ -339,7 +351,10 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     assert step(ready, "by-tasks", "win-1") == "done"
     assert journal(ready, "by-tasks")["nodes"][0]["tries"] == 1
 
-    (refused,) = [event["result"]["msg"] for event in done.failures]
+    unwritten, refused = [event["result"] for event in done.failures]
+    (cannot,) = [one["msg"] for one in unwritten["results"] if one["failed"]]
+    assert f"the baseline {in_the_way} cannot be written" in cannot
+    refused = refused["msg"]
     assert "stories/db-c: missing: orders.txt: the file of before is not there" in refused, done.screen
     assert "times.txt" not in refused
     before, after = [

@@ -322,6 +322,7 @@ def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
     [
         ("pods x is forbidden: violates PodSecurity", "admission_refused", "violates PodSecurity"),
         ('admission webhook "w" denied the request: no', "admission_refused", "denied the request"),
+        ('admission webhook "w" denied the request: pods cannot leave', "admission_refused", "pods cannot leave"),
         (
             'clusterroles "x" is forbidden: user "u" is attempting to grant RBAC permissions not currently held',
             "forbidden",
@@ -380,3 +381,26 @@ def test_a_budget_is_named_at_once_and_a_busy_server_is_asked_again() -> None:
         "message": "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
     }
     assert "more than one PodDisruptionBudget" in evicted(ApiError(500, two))[0]
+
+
+TERMINATING = 'pods "a" is forbidden: unable to create new content in namespace n because it is being terminated'
+POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: not during the day"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(403, TERMINATING), (422, POLICY), (400, 'admission webhook "w" denied the request: it is being moved')],
+    ids=["a namespace that is being deleted", "a policy", "a webhook"],
+)
+def test_an_eviction_that_admission_refuses_is_told_like_that_of_a_disruption_budget(status: int, message: str) -> None:
+    refused = ApiError(status, {"message": message})
+    # What is forbidden is asked once more, when the server has said that it is ready.
+    assert message in evicted(refused, refused, Response({}), refused)[0]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(429, "too_many_requests"), (401, "unauthorized")])
+def test_an_eviction_that_the_server_has_no_time_for_is_none_that_a_budget_refuses(status: int, reason: str) -> None:
+    busy = ApiError(status, {"message": "Too many requests, please try again later."}, headers={"Retry-After": "1"})
+    with pytest.raises(ClusterError) as raised:
+        evicted(*[busy] * 80)
+    assert raised.value.reason == reason
