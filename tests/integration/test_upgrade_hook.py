@@ -34,7 +34,8 @@ def became_of(folder: Path, task: dict[str, Any], *nodes: str, **given: Any) -> 
         "loop": list(nodes),
     }
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
-    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **given}
+    python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **python, **given}
     run = told(folder, {"vars": given, "tasks": [node, show]})
     assert run.code == 0, run.screen
     found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
@@ -56,14 +57,14 @@ def test_a_task_that_hangs_is_ended_when_its_time_is_over_and_told_like_one_that
     assert re.search("(?i)timed out after 1 second|in the expected time frame \\(1\\)", found["win-1"]), found
 
 
-def upgraded(folder: Path, hook: Path) -> Run:
-    """The role as far as it comes without a cluster."""
-    given = {"name": "one", "drivers": ["vsphere"], "hook": "tasks", "tasks": str(hook)}
-    known = {f"node_upgrade_{key}": value for key, value in given.items()}
-    known["ansible_python_interpreter"] = "{{ ansible_playbook_python }}"
-    nowhere = {"group/kubewin.csi.cluster": {"kubeconfig": str(folder / "none")}}
-    role = {"ansible.builtin.include_role": {"name": "kubewin.csi.node_upgrade"}}
-    return told(folder, {"vars": known, "module_defaults": nowhere, "tasks": [role]})
+def loaded(folder: Path, text: str) -> Run:
+    """What a plan makes of a file with that in it."""
+    hook = folder / "hook.yml"
+    hook.write_text(text, encoding="utf-8")
+    state = {"journal": [{"node": "win-1", "step": "done"}, {"node": "win-2", "step": "waiting"}]}
+    given = {"node_upgrade_state": state, "node_upgrade_tasks": str(hook), "host_of": {"win-2": "localhost"}}
+    load = {"ansible.builtin.include_tasks": str(ROOT / "roles" / "node_upgrade" / "tasks" / "load.yml")}
+    return told(folder, {"vars": given, "tasks": [load, {"name": "Then", "ansible.builtin.debug": {}}]})
 
 
 @pytest.mark.parametrize(
@@ -74,35 +75,27 @@ def upgraded(folder: Path, hook: Path) -> Run:
     ],
     ids=["no YAML", "no such module"],
 )
-def test_what_is_no_file_of_tasks_ends_the_run_before_anybody_is_asked(tmp_path: Path, text: str, said: str) -> None:
-    hook = tmp_path / "hook.yml"
-    hook.write_text(text, encoding="utf-8")
-    run = upgraded(tmp_path, hook)
+def test_what_is_no_file_of_tasks_ends_the_plan(tmp_path: Path, text: str, said: str) -> None:
+    run = loaded(tmp_path, text)
     assert run.code != 0
     assert said in run.screen
-    assert not [event for event in run.events if event.get("action", "").endswith(".node_upgrade")], run.screen
+    assert not run.results("Then")
 
 
-def test_tasks_are_loaded_before_the_first_node_and_none_of_them_is_done(tmp_path: Path) -> None:
-    """Ended by the module, which finds no cluster."""
-    hook, touched = tmp_path / "hook.yml", tmp_path / "touched"
-    inner = tmp_path / "inner.yml"
+def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path) -> None:
+    inner, touched = tmp_path / "inner.yml", tmp_path / "touched"
     inner.write_text(json.dumps([{"ansible.builtin.file": {"path": str(touched), "state": "touch"}}]), encoding="utf-8")
+    unknown = {"ansible.builtin.command": "{{ no_such_variable }}", "loop": "{{ no_such_list }}", "register": "found"}
     tasks = [
         {"ansible.builtin.include_tasks": str(inner)},
         {"ansible.builtin.import_tasks": str(inner)},
-        {
-            "block": [
-                {"ansible.builtin.command": "{{ no_such_variable }}", "loop": "{{ no_such_list }}", "register": "found"}
-            ]
-        },
-        {"ansible.builtin.ping": {}, "delegate_to": "{{ node_upgrade_node }}", "when": "no_such_variable"},
+        {"block": [unknown], "rescue": [{"ansible.builtin.include_tasks": str(inner)}]},
+        {"ansible.builtin.ping": {}, "delegate_to": "{{ host_of[node_upgrade_node] }}", "when": "no_such_variable"},
         {"ansible.builtin.meta": "end_play"},
     ]
-    hook.write_text(json.dumps(tasks), encoding="utf-8")
-    run = upgraded(tmp_path, hook)
-    (failure,) = run.failures
-    assert failure["action"].endswith(".node_upgrade"), run.screen
+    run = loaded(tmp_path, json.dumps(tasks))
+    assert run.code == 0, run.screen
+    assert run.results("Then")
     assert not touched.exists()
 
 

@@ -346,6 +346,12 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
         "node_upgrade_storage_classes": {"vsphere": "fast"},
         "wanted_kubelet": "v1.50.0",
     }
+    broken = tmp_path / "broken.yml"
+    broken.write_text("- no.such.module: {}\n", encoding="utf-8")
+    looked = play(str(playbook), "localhost,", "--check", variables={**wanted, "node_upgrade_tasks": str(broken)})
+    assert looked.code != 0
+    assert "no.such.module" in looked.screen
+    assert not ready.api.ok(f"{JOURNALS}/kubewin-upgrade-by-tasks")
     done = play(str(playbook), "localhost,", variables=wanted)
     well(ready, ["win-1"], "1.50.0")
     assert step(ready, "by-tasks", "win-1") == "done"
