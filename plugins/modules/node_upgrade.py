@@ -570,9 +570,10 @@ def main() -> None:
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused")
     except ClusterError as error:
-        begun = pages is not None and (pages.written or params["term"] > 0)
-        stands = f" Where each node stands says {pages.place}; run again, and it goes on from there." if begun else ""
-        ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=begun)
+        stands = ""
+        if pages is not None and (pages.written or params["term"]):
+            stands = f" Where each node stands says {pages.place}; run again, and it goes on from there."
+        ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=bool(stands))
     for text in warnings:
         ansible.warn(text)
     stopping = journal.stopping

@@ -50,6 +50,7 @@ from integration.upgrading import (
 from lab import handle
 from lab.cluster import era, openshift, vsphere
 from lab.cluster.settings import Wmco
+from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually
 
 PLAYBOOK = "playbooks/upgrade.yml"
@@ -451,11 +452,23 @@ def never_evicted(lab: Lab, name: str) -> Iterator[None]:
         lab.api.gone(path)
 
 
-def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready: Lab) -> None:
+def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready: Lab, tmp_path: Path) -> None:
+    """Also after a run that ended in the middle, for a server that had no time: that is no budget, and it says how it stands."""
     name, node = "db-c", "win-3"
     options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
+    playbook = tmp_path / "busy.yml"
     with never_evicted(ready, name):
         looked = upgrade_of(ready, **options).plan()
+        with FaultProxy(ready.state) as proxy:
+            proxy.add(Fault("throttled", resources=("pods/eviction",), retry_after=3600))
+            task = {"kubewin.csi.node_upgrade": {**options, "kubeconfig": proxy.kubeconfig}}
+            here = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
+            python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+            playbook.write_text(json.dumps([{**here, "vars": python}]), encoding="utf-8")
+            (busy,) = [event["result"] for event in play(str(playbook), "localhost,").failures]
+        assert busy["reason"] == "too_many_requests"
+        assert "Where each node stands says ConfigMap kubewin/kubewin-upgrade-stuck; run again" in busy["msg"]
+        assert closed(ready) == {node: ["upgrade stuck"]}
         stopped, journal_of = upgrade_of(ready, **options).go_on()
     refusal = f"pod {NAMESPACE}/{name}-0 may not be evicted"
     assert any(
