@@ -37,6 +37,9 @@ StopOn = Literal["cluster", "nodes", "workloads"]
 Act = Literal["close", "evict", "allow", "open"]
 Handed = Literal["hook", "gate", "canary"]
 
+# What became of a node whose turn had not come.
+_ABSENT = "the Node is gone; nothing is done for it"
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -156,11 +159,14 @@ def notice(journal: Journal, seen: Seen) -> Journal:
     """With what happened without us: nodes that changed, or began to change, by themselves, and nodes that went."""
     for entry in journal.nodes:
         node = seen.nodes.get(entry.node)
+        if entry.step == "done" and entry.why == _ABSENT and node is not None:
+            # Clouds delete the Node of a machine that is off, and make it again.
+            entry = entry.at("waiting", seen.now, "the Node came back")
+            journal = journal.put(entry, seen.now)
         if entry.step != "waiting" or entry.failed:
             continue
         if node is None:
-            why = "the Node is gone; nothing is done for it"
-            journal = journal.put(replace(entry.at("done", seen.now, why), began=stamp(seen.now)), seen.now)
+            journal = journal.put(replace(entry.at("done", seen.now, _ABSENT), began=stamp(seen.now)), seen.now)
             continue
         if not _begins(journal, entry, node):
             continue

@@ -167,6 +167,23 @@ def test_a_node_that_fails_after_it_was_touched_stays_closed_and_the_rest_untouc
     assert world.hooked.count("win-1") == (3 if where == "hook" else 1)
 
 
+def test_a_node_that_was_gone_when_its_turn_came_has_it_when_it_is_back() -> None:
+    """Clouds delete the Node of a machine that is switched off."""
+    world = kubelets(nodes=4, rules=Rules(pause=("canary", "win-1")))
+    assert isinstance(world.run(), Rest)
+    switched_off = world.boxes.pop("win-4")
+    rests = world.run(confirmed=("canary",))
+    assert isinstance(rests, Rest)
+    assert (rests.journal.entry("win-4").step, rests.journal.entry("win-4").why.split(";")[0]) == (
+        "done",
+        "the Node is gone",
+    )
+    world.boxes["win-4"] = switched_off
+    assert isinstance(world.run(confirmed=("win-1",)), Done)
+    world.converged()
+    assert "win-4" in world.hooked
+
+
 def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
     world = kubelets(hook="none", rules=Rules(budget=120))
     decision = world.run()
