@@ -157,8 +157,8 @@ def whose_return(journal: Journal) -> tuple[Workload, ...]:
 
 def notice(journal: Journal, seen: Seen) -> Journal:
     """With what happened without us: nodes that changed, or began to change, by themselves, and nodes that went."""
-    for entry in journal.nodes:
-        node = seen.nodes.get(entry.node)
+    for name in [entry.node for entry in journal.nodes]:
+        entry, node = journal.entry(name), seen.nodes.get(name)
         if entry.step == "done" and entry.why == _ABSENT and node is not None:
             # Clouds delete the Node of a machine that is off, and make it again.
             entry = entry.at("waiting", seen.now, "the Node came back")
