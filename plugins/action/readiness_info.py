@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints what the module of the same name found, as a table that people read; the module does the rest."""
+"""Shows how far the module of the same name is, and what it found, as a table that people read; the module does the rest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
 
 display = Display()
 
@@ -25,7 +26,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(self._execute_module(module_name="kubewin.csi.readiness_info", task_vars=task_vars))
+        result.update(run_module(self, "kubewin.csi.readiness_info", task_vars))
         if "verdict" not in result:
             return result
         if result.get("failed"):

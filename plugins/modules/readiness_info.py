@@ -189,6 +189,9 @@ options:
     description: Return the whole report. A large cluster's is some megabytes, which logs and job events then hold as well.
     type: bool
     default: true
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file.
+    type: path
 requirements:
   - msgspec (Python library) >= 0.18.6
 seealso:
@@ -282,7 +285,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
@@ -371,6 +375,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "host_facts_max_age": {"type": "int", "default": 3600},
     "pseudonyms": {"type": "bool", "default": False},
     "details": {"type": "bool", "default": True},
+    "progress_file": {"type": "path"},
 }
 
 
@@ -452,7 +457,9 @@ def main() -> None:
         else:
             hosts = tuple(HostSeen.from_option(host) for host in params["hosts"] or ())
             now = datetime.now(timezone.utc)
-            snapshot = take(connect(ansible), name=params["cluster_name"], hosts=hosts, hosts_at=now)
+            client, reading = connect(ansible), Reading()
+            with telling(teller(params["progress_file"]), reading.__str__):
+                snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
     except ValueError as error:

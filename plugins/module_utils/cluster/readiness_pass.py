@@ -79,10 +79,30 @@ _TEMPLATES = (
 )  # fmt: skip
 
 
+class Reading:
+    """How far a pass is, for people; asked for by another thread."""
+
+    def __init__(self) -> None:
+        self._all, self._plural, self._of_these = 0, "", 0
+
+    def page(self, plural: str, count: int) -> None:
+        """So many objects more."""
+        self._of_these = count + (self._of_these if plural == self._plural else 0)
+        self._all, self._plural = self._all + count, plural
+
+    def __str__(self) -> str:
+        return f"reading the cluster: {self._all:,} objects so far, now {self._plural} ({self._of_these:,})"
+
+
 def take(
-    client: Client, *, name: str = "", hosts: Iterable[HostSeen] = (), hosts_at: datetime | None = None
+    client: Client,
+    *,
+    name: str = "",
+    hosts: Iterable[HostSeen] = (),
+    hosts_at: datetime | None = None,
+    reading: Reading | None = None,
 ) -> Snapshot:
-    """Read everything that readiness is judged from.
+    """Read everything that readiness is judged from. reading: is told of each page.
 
     What this account may not read is in `unread`. Raises ClusterError when something else goes wrong: then there is no
     snapshot, because a part of one could be taken for the whole. Needs msgspec.
@@ -90,7 +110,7 @@ def take(
     for attempt in range(1, _TRIES + 1):
         try:
             with _no_collector():
-                return _Pass(client).snapshot(name, tuple(hosts), hosts_at)
+                return _Pass(client, reading or Reading()).snapshot(name, tuple(hosts), hosts_at)
         except Gone as error:
             if attempt == _TRIES:
                 raise Gone(
@@ -117,8 +137,8 @@ def _no_collector() -> Iterator[None]:
 class _Pass:
     """One try."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, reading: Reading) -> None:
+        self._client, self._reading = client, reading
         self._at = ""
         self._unread: list[Unread] = []
 
@@ -176,7 +196,9 @@ class _Pass:
         decode = msgspec.json.Decoder(shape).decode
         try:
             for page in self._client.pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
-                found.extend(facts(page.get("items") or ()))
+                items = page.get("items") or ()
+                found.extend(facts(items))
+                self._reading.page(kind.plural, len(items))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
         except ClusterError as error:
             if not self._forgiven(error, "list", kind):

@@ -15,7 +15,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client, kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -108,6 +108,22 @@ def test_every_list_is_paged_and_shows_one_moment(served: ApiPeer) -> None:
     assert {asked.query.get("resourceVersion") for asked in lists if "continue" not in asked.query} == {None, "1000"}
     assert lists[0].query == {"limit": "16"}
     assert all(asked.query["resourceVersionMatch"] == "Exact" for asked in lists[2:] if "continue" not in asked.query)
+
+
+def test_how_far_it_is_can_be_told_at_any_time() -> None:
+    reading = Reading()
+    at_volumes: list[str] = []
+
+    def ask(asked: Asked) -> None:
+        if (asked.path, asked.number) == (VOLUMES, 2):
+            at_volumes.append(str(reading))
+
+    with ApiPeer(SHELVES, objects=OBJECTS, trouble=ask) as peer:
+        take(patiently(lambda: get_api_client(host=peer.url, api_key="peer"), 20), reading=reading)
+    (told,) = at_volumes
+    assert told.endswith("objects so far, now persistentvolumes (32)")
+    before = sum(shelf.count for path, shelf in SHELVES.items() if path in (NODES, PODS))
+    assert int(told.removeprefix("reading the cluster: ").split()[0].replace(",", "")) > before + 32
 
 
 def test_what_happens_meanwhile_is_of_another_moment(undisturbed: Snapshot) -> None:
