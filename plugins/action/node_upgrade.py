@@ -8,21 +8,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(TellingAction):
     """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.node_upgrade"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
         # Tasks run in children of the run itself.
         self._task.args["holder"] = holder_of(os.getppid())
-        result.update(run_module(self, "kubewin.csi.node_upgrade", task_vars))
+        result: dict[str, Any] = super().run(tmp, task_vars)
         return result

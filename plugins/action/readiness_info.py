@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
 
 display = Display()
 
@@ -17,16 +16,13 @@ display = Display()
 _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
-class ActionModule(ActionBase):
+class ActionModule(TellingAction):
     """Runs the module where the task runs."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.readiness_info"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(run_module(self, "kubewin.csi.readiness_info", task_vars))
         if "verdict" not in result:
             return result
         if result.get("failed"):

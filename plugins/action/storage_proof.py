@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report
 
 display = Display()
 
 
-class ActionModule(ActionBase):
+class ActionModule(TellingAction):
     """The work is the module's. It ends, and takes everything away, when the file that it tells its progress to goes."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    module = "kubewin.csi.storage_proof"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(run_module(self, "kubewin.csi.storage_proof", task_vars))
         if result.get("proofs"):
             result["report"] = report(result)
             display.display("")

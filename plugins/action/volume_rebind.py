@@ -5,20 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import run_module
+from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(TellingAction):
     """The work is the module's. It stops between two requests when the file that it tells its progress to goes."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        result.update(run_module(self, "kubewin.csi.volume_rebind", task_vars))
-        return result
+    module = "kubewin.csi.volume_rebind"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -16,27 +16,35 @@ from ansible.utils.display import Display
 display = Display()
 
 
-def run_module(action: ActionBase, name: str, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-    """Run the module of that name with the task's arguments, and show its lines as they come."""
-    arguments = dict(action._task.args)
-    path, follower, ended = None, None, threading.Event()
-    # Only a module on this machine can write to a file of ours.
-    if getattr(action._connection, "transport", "") == "local" and not action._task.check_mode:
-        handle, path = tempfile.mkstemp(prefix="kubewin-progress-")
-        os.close(handle)
-        arguments["progress_file"] = path
-        follower = threading.Thread(target=_follow, args=(path, ended), daemon=True)
-        follower.start()
-    try:
-        result: dict[str, Any] = action._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
-    finally:
-        # Also when this task was interrupted or its time is over: the module sees it and ends in order.
-        ended.set()
-        if follower is not None and path is not None:
-            follower.join()
-            os.unlink(path)
-    result.pop("invocation", None)
-    return result
+class TellingAction(ActionBase):
+    """An action whose work is a module's: it shows the module's lines as they come. module: its full name."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = False
+    module: ClassVar[str]
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        path, follower, ended = None, None, threading.Event()
+        # Only a module on this machine can write to a file of ours.
+        if getattr(self._connection, "transport", "") == "local" and not self._task.check_mode:
+            handle, path = tempfile.mkstemp(prefix="kubewin-progress-")
+            os.close(handle)
+            arguments["progress_file"] = path
+            follower = threading.Thread(target=_follow, args=(path, ended), daemon=True)
+            follower.start()
+        try:
+            result.update(self._execute_module(module_name=self.module, module_args=arguments, task_vars=task_vars))
+        finally:
+            # Also when this task was interrupted or its time is over: the module sees it and ends in order.
+            ended.set()
+            if follower is not None and path is not None:
+                follower.join()
+                os.unlink(path)
+        result.pop("invocation", None)
+        return result
 
 
 def _follow(path: str, ended: threading.Event) -> None:

@@ -26,6 +26,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, family, play, read, start
@@ -393,16 +395,27 @@ def another_run_is_refused(lab: Lab, folder: Path) -> None:
     assert not lab.api.ok(f"{JOURNALS}/kubewin-upgrade-another")
 
 
+@pytest.fixture
+def listening(ready: Lab) -> Iterator[FaultProxy]:
+    """Between a run and the API server, so that we know what it asks for."""
+    with FaultProxy(ready.state) as proxy:
+        yield proxy
+
+
 def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(
-    ready: Lab, tmp_path: Path
+    ready: Lab, listening: FaultProxy, tmp_path: Path
 ) -> None:
-    """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well."""
+    """With hook none its owner upgrades the node once it is empty. What is handed out in between is said to have gone well.
+
+    Nothing is asked of the API that was not looked up before, so that no missing rule stops it half way.
+    """
     name, node = "db-c", "win-3"
     lines, other = tmp_path / "lines", tmp_path / "other"
     lines.touch()
     other.mkdir()
     options = {
         "name": "by-hand",
+        "kubeconfig": listening.kubeconfig,
         "target": {"kubelet": "1.60"},
         "nodes": [node],
         "node_timeout": 120,
@@ -432,6 +445,9 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     assert result["outcome"] == "finished"
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
+    asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
+    looked_up = {(need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", Target("1.60"))}
+    assert asked <= looked_up
 
 
 @contextlib.contextmanager
@@ -489,6 +505,7 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
 
 def upgrade_of(lab: Lab, **options: Any) -> Upgrade:
     """The module's work in this process, as the lab's account."""
+    kubeconfig = options.pop("kubeconfig", lab.state.kubeconfigs["kubewin"])
     defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
     params = {**defaults, "holder": holder_of(os.getpid()), **options}
-    return Upgrade(connect(lab.state.kubeconfigs["kubewin"]), params, threading.Event())
+    return Upgrade(connect(kubeconfig), params, threading.Event())
