@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
 
@@ -58,3 +60,25 @@ class Waits:
             if now >= due:
                 self._told[one.what] = (now + next(following), following)
                 self._say(str(one))
+
+
+@contextmanager
+def telling(
+    say: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
+) -> Iterator[None]:
+    """Say now and then how it stands while something goes on, also while nothing comes of it."""
+    over = threading.Event()
+
+    def follow() -> None:
+        for pause in seldom():
+            if over.wait(pause):
+                return
+            say(line())
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        yield
+    finally:
+        over.set()
+        follower.join()

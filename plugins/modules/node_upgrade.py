@@ -291,9 +291,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker

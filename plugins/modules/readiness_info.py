@@ -285,7 +285,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
@@ -300,6 +300,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import R
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import telling
 
 try:
     import msgspec

@@ -215,7 +215,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, deaf, teller, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import (
+    Interrupted,
+    ignore_signals,
+    teller,
+    watch_over,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
@@ -336,7 +341,7 @@ def main() -> None:
         try:
             proofs = prover.run(decided.targets)
         finally:
-            deaf()
+            ignore_signals()
             prover.clean()
         ends = time.monotonic() + PATIENCE
         for other in others:

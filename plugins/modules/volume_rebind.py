@@ -221,12 +221,12 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 

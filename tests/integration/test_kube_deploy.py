@@ -14,7 +14,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.spaces import unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
 from integration.playbooks import play

@@ -10,11 +10,8 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NoReturn
-
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses
 
 # By which somebody ends a process from outside.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -48,28 +45,6 @@ def when_ended(progress: str | None, then: Callable[[], None]) -> None:
     when_left_alone(progress, then)
 
 
-@contextmanager
-def telling(
-    say: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
-) -> Iterator[None]:
-    """Say now and then how it stands while something goes on, also while nothing comes of it."""
-    over = threading.Event()
-
-    def follow() -> None:
-        for pause in seldom():
-            if over.wait(pause):
-                return
-            say(line())
-
-    follower = threading.Thread(target=follow, daemon=True)
-    follower.start()
-    try:
-        yield
-    finally:
-        over.set()
-        follower.join()
-
-
 def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
     """Call `then` once nobody waits for this process any more: Ansible's own processes do not take modules along."""
     poll = select.poll()
@@ -86,7 +61,7 @@ def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def deaf() -> None:
+def ignore_signals() -> None:
     """Nobody ends this process from here on: what follows is taking everything away."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -97,7 +72,7 @@ def watch_over(progress: str | None) -> None:
 
     def end(_number: int, _frame: Any) -> NoReturn:
         # Once is enough.
-        deaf()
+        ignore_signals()
         raise Interrupted
 
     for number in SIGNALS:

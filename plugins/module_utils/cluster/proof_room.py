@@ -16,11 +16,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.proof import leftovers, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far, telling
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.

@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Digest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import digest as read_digest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import View
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
@@ -50,7 +49,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import PROTECTION
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, telling
 
 # Between looks, in seconds: what is quick is seen soon.
 _FIRST, _LAST = 0.2, 2.0
@@ -249,6 +248,7 @@ class Rebinder:
                         "timeout",
                     ) from error
                 self._say(f"{record.namespace}/{record.claim}: reading again: {error}")
+                # A connection may be cut at once, and is again: the server gets a moment between two tries.
                 time.sleep(_FIRST)
                 return record
             self._cut_since = 0.0

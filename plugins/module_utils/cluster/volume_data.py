@@ -15,14 +15,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.data import Place, Reader
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 from ansible_collections.kubewin.csi.plugins.module_utils.data import compare, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import UNSPEAKABLE, Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import How, Manifest
 from ansible_collections.kubewin.csi.plugins.module_utils.proof import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, closed, reachable
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, telling
 
 _LOOK = 0.5
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell, telling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node

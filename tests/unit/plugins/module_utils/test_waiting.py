@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import repeat
+
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, spell
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, spell, telling
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,30 @@ def test_what_is_waited_for_again_is_new() -> None:
 
 def test_what_is_looked_at_only_once_more_is_told_without_a_time() -> None:
     assert str(Awaited("OpenShift is 4.13.1", 0, 0)) == "OpenShift is 4.13.1"
+
+
+def test_how_it_stands_is_told_again_and_again_until_it_is_over() -> None:
+    said: list[str] = []
+    twice = threading.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 2:
+            twice.set()
+
+    with telling(say, lambda: f"{len(said)} files", lambda: repeat(0.01)):
+        # Nothing comes here: another one tells meanwhile.
+        assert twice.wait(10)
+    assert said[:2] == ["0 files", "1 files"]
+
+
+def test_what_is_quick_says_nothing() -> None:
+    said: list[str] = []
+    with telling(said.append, lambda: "never"):
+        pass
+    assert said == []
+
+
+def test_what_fails_meanwhile_fails() -> None:
+    with pytest.raises(ValueError, match="no"), telling(lambda _line: None, lambda: ""):
+        raise ValueError("no")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module tells whoever waits how far it is, also while nothing comes."""
+"""A module that nobody waits for any more, or that is told to end."""
 
 from __future__ import annotations
 
@@ -9,41 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from itertools import repeat
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import telling
 
 ROOT = Path(__file__).parents[5]
-
-
-def test_how_it_stands_is_told_again_and_again_until_it_is_over() -> None:
-    said: list[str] = []
-    twice = threading.Event()
-
-    def say(line: str) -> None:
-        said.append(line)
-        if len(said) == 2:
-            twice.set()
-
-    with telling(say, lambda: f"{len(said)} files", lambda: repeat(0.01)):
-        # Nothing comes here: another one tells meanwhile.
-        assert twice.wait(10)
-    assert said[:2] == ["0 files", "1 files"]
-
-
-def test_what_is_quick_says_nothing() -> None:
-    said: list[str] = []
-    with telling(said.append, lambda: "never"):
-        pass
-    assert said == []
-
-
-def test_what_fails_meanwhile_fails() -> None:
-    with pytest.raises(ValueError, match="no"), telling(lambda _line: None, lambda: ""):
-        raise ValueError("no")
 
 
 @pytest.mark.parametrize("how", ["told to end", "left alone"])
@@ -51,6 +21,7 @@ def test_a_module_that_is_to_end_takes_away_what_it_made(how: str, tmp_path: Pat
     """Nobody waits any more, or somebody ends it: what it has begun it clears up, and a second signal does not keep it from that."""
     lines = tmp_path / "lines"
     lines.touch()
+    # It is ended from outside; by itself only where that does not work, so that this test ends then as well.
     program = (
         "import os, signal, sys, time\n"
         "from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, watch_over\n"
