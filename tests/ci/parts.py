@@ -226,7 +226,7 @@ def importer(step: Step, bench: Bench) -> None:
     # Its exit code is 0 whatever it thinks of the content.
     complaints = [line for line in step.tail(10_000) if line.startswith(("WARNING:", "ERROR:"))]
     if complaints:
-        raise PartFailed("\n        ".join(complaints[:20]))
+        raise PartFailed("\n".join(complaints[:20]))
 
 
 def go_environment() -> dict[str, str]:
@@ -316,16 +316,28 @@ def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
     if not report.exists():
         raise PartFailed(f"pytest ended with {code} and without a report")
     numbers: Counter[str] = Counter()
-    for suite in ET.parse(report).getroot().iter("testsuite"):
+    root = ET.parse(report).getroot()
+    for suite in root.iter("testsuite"):
         for name in ("tests", "failures", "errors", "skipped"):
             numbers[name] += int(suite.get(name, "0"))
     bad = numbers["failures"] + numbers["errors"]
     counts = Counts(numbers["tests"] - bad - numbers["skipped"], bad, numbers["skipped"])
     if code:
-        raise PartFailed(f"pytest ended with {code}", Counts(counts.passed, max(1, bad), counts.skipped))
+        why = "\n".join([f"pytest ended with {code}", *failures(root)])
+        raise PartFailed(why, Counts(counts.passed, max(1, bad), counts.skipped))
     if not counts.passed:
         raise PartFailed("no test ran")
     return counts
+
+
+def failures(report: ET.Element) -> list[str]:
+    """A line about each test of a JUnit report that failed, at most ten: which, and the beginning of why."""
+    lines = []
+    for case in report.iter("testcase"):
+        for bad in (*case.findall("failure"), *case.findall("error")):
+            why = " ".join((bad.get("message") or "").split())
+            lines.append(f"{case.get('classname')}::{case.get('name')}: {why[:500]}")
+    return lines[:10] + ([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])
 
 
 def unit_part(bench: Bench) -> Part:

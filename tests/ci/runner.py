@@ -187,8 +187,9 @@ class Runner:
         numbers += [counts.note] if counts.note else []
         lines = [f"  {text:4}  {outcome.name:22} {outcome.seconds:6.1f} s  {', '.join(numbers)}".rstrip()]
         if counts.failed and step:
+            # The reason first: what shows a run's output elsewhere may keep a part of it.
+            lines += [f"        {line}" for line in message.splitlines()]
             lines += [f"        {line}" for line in step.tail()]
-            lines += [f"        {message}"] if message else []
             lines.append(f"        log: {paths.short(step.log)}")
         with self.lock:
             self.running.pop(outcome.name, None)

@@ -428,7 +428,6 @@ class Client:
         """
         started = self._clock()
         pause = 0.2
-        doubted = False
         while True:
             asked = self._clock()
             try:
@@ -453,11 +452,11 @@ class Client:
                             "unreachable",
                         ) from error
                 elif status in (401, 403):
-                    # One more time also from a server that is ready: it may have become so just now.
-                    sure = asked - self._was_ready < _READY_FOR
-                    if sure or (doubted and (self._is_ready() or now - started > _STARTUP_DOUBT[status])):
+                    if asked - self._was_ready < _READY_FOR or now - started > _STARTUP_DOUBT[status]:
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
-                    doubted = True
+                    # What it forbade before it was ready it may allow now, also when it became so this very moment.
+                    if self._is_ready():
+                        continue
                 elif now - started < _HEARSAY and (
                     status == unheard or (params.get("content_type") == _APPLY and MODIFIED in body_of(error))
                 ):
