@@ -180,11 +180,11 @@ def _workload(story: Story) -> Object:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": story.name}, "spec": spec}
 
 
-def runs(lab: Lab, story: Story) -> None:
+def runs(lab: Lab, story: Story, patience: float = 45) -> None:
     def ready() -> bool:
         return bool((lab.api.get(story.workload).get("status") or {}).get("readyReplicas"))
 
-    eventually(ready, f"{story.name} runs")
+    eventually(ready, f"{story.name} runs", patience)
 
 
 def disk(lab: Lab, volume: Object) -> Path:
@@ -194,17 +194,17 @@ def disk(lab: Lab, volume: Object) -> Path:
     return lab.state.paths.volumes / found[0] / in_tree.disk(*found).replace("/", "%2F").replace("#", "%23")
 
 
-def remove(lab: Lab, story: Story) -> None:
+def remove(lab: Lab, story: Story, patience: float = 45) -> None:
     """Take everything of a story away, also half of it."""
     lab.api.gone(story.workload)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    eventually(lambda: not lab.api.items(f"{pods}?labelSelector=app={story.name}"), "its pods are gone")
+    eventually(lambda: not lab.api.items(f"{pods}?labelSelector=app={story.name}"), "its pods are gone", patience)
     for path in (f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
         lab.api.gone(path)
         # Volumes that are kept, and what a stopped run has left on them, go like this.
         with contextlib.suppress(ApiError):
             lab.api.patch(path, {"metadata": {"finalizers": None}})
-        eventually(partial(_absent, lab, path), f"{path} is gone")
+        eventually(partial(_absent, lab, path), f"{path} is gone", patience)
 
 
 def _absent(lab: Lab, path: str) -> bool:
@@ -318,7 +318,7 @@ def convert(
     meanwhile: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Run one in this process; answers with its result. meanwhile: done when everything was looked at, before the first change."""
-    client = connect(conversion.kubeconfig)
+    client = connect(conversion.kubeconfig, retry_for=60)
     if meet is not None:
         client._dynamic = Deadly(client._dynamic, meet)
     wishes = Wishes(

@@ -243,14 +243,15 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
             starts[-1].start()
 
     # Controllers come back to an API server that was away when their patience is over, each in its own time.
-    result = convert(conversion(lab, story, folder, step=120), meet)
+    patience = 300
+    result = convert(conversion(lab, story, folder, step=patience), meet)
     for start in starts:
         start.join()
     assert result["status"] == "converted", (seed, events, result["msg"])
     assert met == events
-    runs(lab, story)
+    runs(lab, story, patience)
     untouched(lab, story)
-    remove(lab, story)
+    remove(lab, story, patience)
     print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
 
 
