@@ -76,6 +76,9 @@ options:
         end takes its sockets away, and without a liveness probe it does not notice.
     type: bool
     default: false
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file.
+    type: path
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.driver_remove
@@ -123,7 +126,7 @@ reason:
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -136,6 +139,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import Stage, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
@@ -159,6 +163,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 600},
     "stable_for": {"type": "int", "default": 10},
     "restart_pod": {"type": "bool", "default": False},
+    "progress_file": {"type": "path"},
 }
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
@@ -174,13 +179,14 @@ _NEVER = ("", 0)
 class Steps:
     """The steps of one hand-over."""
 
-    def __init__(self, client: Client, driver: Driver, params: Mapping[str, Any]) -> None:
+    def __init__(self, client: Client, driver: Driver, params: Mapping[str, Any], say: Callable[[str], None]) -> None:
         self._client = client
         self._driver = driver
         self._params = params
+        self._say = say
         self._definition = documents(params["definition"]) if params["definition"] else []
         wanted = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
-        self._stage = Stage(client, driver, wanted)
+        self._stage = Stage(client, driver, wanted, say)
 
     def decided(self) -> Handover:
         """What is to be done now."""
@@ -231,6 +237,7 @@ class Steps:
             self._stage.keep_off((*before, node), waiting)
             for pod in mine:
                 self._stage.until(
+                    f"our pod {pod['metadata']['name']} has left {node}",
                     partial(self._stage.is_gone, pod),
                     deadline,
                     f"our pod {pod['metadata']['name']} is still on {node}; look at it with kubectl describe",
@@ -261,6 +268,7 @@ class Steps:
                     self._stage.delete_pod(pod)
         metadata = theirs["metadata"]
         self._stage.until(
+            f"the other plugin has started anew on {node}",
             anew,
             deadline,
             f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside ours and has not started "
@@ -284,13 +292,17 @@ class Steps:
             pods = self._stage.pods(self._stage.ours(), node)
             return any(self._run(pod) != _NEVER for pod in pods)
 
-        self._stage.until(back, ends, f"our plugin does not come back to {node}; run enable_csi with the tag gate")
+        what = f"our plugin is back on {node}"
+        self._stage.until(
+            what, back, ends, f"our plugin does not come back to {node}; run enable_csi with the tag gate"
+        )
 
     def _come(self, node: str) -> bool:
         deadline = time.monotonic() + self._params["timeout"]
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
             self._stage.delete_pod(pod)
             self._stage.until(
+                f"pod {pod['metadata']['name']} has left {node}",
                 partial(self._stage.is_gone, pod),
                 deadline,
                 f"pod {pod['metadata']['name']} is still on {node} after its deletion; look at it with kubectl describe",
@@ -300,7 +312,7 @@ class Steps:
 
     def _gate(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
         """Wait until the node's new plugin is Ready, stable and registered."""
-        judgement = self._judged(daemon_set, frozenset([node]), deadline)
+        judgement = self._judged(daemon_set, node, deadline)
         if judgement.verdict not in ("green", "unproven"):
             lacks = [lack for one in judgement.nodes for lack in one.lacks] + list(judgement.trouble)
             told = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
@@ -311,7 +323,7 @@ class Steps:
                 "gate",
             )
 
-    def _judged(self, daemon_set: Mapping[str, Any], nodes: frozenset[str], deadline: float) -> Judgement:
+    def _judged(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> Judgement:
         metadata = daemon_set["metadata"]
         target = Target(
             self._driver.name,
@@ -321,13 +333,19 @@ class Steps:
             self._driver.container,
             selector=selector_of(daemon_set),
         )
-        rules = Rules(only=nodes, stable_for=float(self._params["stable_for"]))
+        rules = Rules(only=frozenset([node]), stable_for=float(self._params["stable_for"]))
+        what, began = (
+            f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} is up on {node}",
+            time.monotonic(),
+        )
         while True:
+            self._stage.awaits(what, began, deadline)
             left = deadline - time.monotonic()
             judgement = run(View(self._client, target, ()), rules, {}, max(0.0, min(10.0, left)))
             # Red may be the old plugin that is about to leave; it is believed only when it stays.
             if judgement.verdict in ("green", "unproven") or left <= 0:
                 return judgement
+            what = "; ".join(lack.message for one in judgement.nodes for lack in one.lacks) or what
 
     def finish(self, made: Handover) -> tuple[bool, list[str]]:
         """Take away what is no longer needed; whether anything was changed, and what stays."""
@@ -346,7 +364,7 @@ class Steps:
             metadata = item["metadata"]
             self._client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
             changed = True
-            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline):
+            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._say):
                 raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} does not go", "timeout")
         return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
 
@@ -371,7 +389,7 @@ def main() -> None:
     changed = False
     kept: list[str] = []
     try:
-        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params)
+        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params, teller(params["progress_file"]))
         made = steps.decided()
         if params["step"] != "look" and ansible.check_mode:
             changed = bool(made.nodes)

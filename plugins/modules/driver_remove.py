@@ -42,6 +42,9 @@ options:
     description: Seconds to wait until the plugin's pods are gone.
     type: int
     default: 300
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file.
+    type: path
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.cluster_apply
@@ -86,6 +89,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, in_use, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import refusal
 
@@ -93,6 +97,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
     "force_in_use": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 300},
+    "progress_file": {"type": "path"},
 }
 
 
@@ -104,6 +109,7 @@ def main() -> None:
         ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
     driver = DRIVERS[ansible.params["driver"]]
     deadline = time.monotonic() + ansible.params["timeout"]
+    say = teller(ansible.params["progress_file"])
     try:
         client = connect(ansible)
         found = applied_for(client, driver)
@@ -119,7 +125,7 @@ def main() -> None:
             namespace = metadata.get("namespace")
             client.delete(kind, metadata["name"], namespace, metadata["uid"], dry_run=ansible.check_mode)
             objects.append({"kind": kind.kind, "namespace": namespace, "name": metadata["name"]})
-            if kind == kinds.DAEMON_SET and not ansible.check_mode and not wait_until_gone(client, item, deadline):
+            if kind == kinds.DAEMON_SET and not ansible.check_mode and not wait_until_gone(client, item, deadline, say):
                 ansible.fail_json(
                     msg=(
                         f"pods of DaemonSet {namespace}/{metadata['name']} are still there after "

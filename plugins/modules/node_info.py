@@ -49,6 +49,14 @@ options:
     type: list
     elements: str
     default: []
+  activity_timeout:
+    description:
+      - Seconds to wait until none is in flight on these Nodes. What is in flight even then is returned as RV(nodes).
+    type: int
+    default: 0
+  progress_file:
+    description: The action sets it. Lines for whoever waits are added to this file.
+    type: path
 seealso:
   - module: kubewin.csi.csi_proxy_info
   - module: kubewin.csi.node_rollout
@@ -97,15 +105,19 @@ nodes_without_host:
   sample: [win-4]
 """
 
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import busy_reasons, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import CORDONED
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {
@@ -120,7 +132,12 @@ ARGUMENT_SPEC: dict[str, Any] = {
         },
     },
     "activity": {"type": "list", "elements": "str", "default": []},
+    "activity_timeout": {"type": "int", "default": 0},
+    "progress_file": {"type": "path"},
 }
+
+# Between two looks, each of which costs a list of pods a Node.
+_LOOK_AGAIN = 5.0
 
 
 def describe(node: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +163,20 @@ def activity(client: Client, node: str) -> list[str]:
     return busy_reasons(pods, [claim for claim in claims if claim is not None])
 
 
+def at_rest(client: Client, names: Sequence[str], timeout: float, say: Callable[[str], None]) -> dict[str, list[str]]:
+    """What is in flight on each Node, once nothing is or the time is over."""
+    waits, began = Waits(say), time.monotonic()
+    while True:
+        busy = {name: activity(client, name) for name in names}
+        waited = time.monotonic() - began
+        if waited >= timeout or not any(busy.values()):
+            return busy
+        waits.tell(
+            *(Awaited(f"{name}: waiting, {why}", waited, timeout) for name, whys in busy.items() for why in whys)
+        )
+        time.sleep(min(_LOOK_AGAIN, timeout - waited))
+
+
 def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     try:
@@ -162,9 +193,10 @@ def main() -> None:
             for host in ansible.params["hosts"]
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
-        for name in ansible.params["activity"]:
-            if name in nodes:
-                nodes[name]["busy"] = activity(client, name)
+        asked = [name for name in ansible.params["activity"] if name in nodes]
+        say = teller(ansible.params["progress_file"])
+        for name, busy in at_rest(client, asked, ansible.params["activity_timeout"], say).items():
+            nodes[name]["busy"] = busy
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
     ansible.exit_json(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -127,7 +128,7 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
     }
     if direction == "to_kubewin":
         given["definition"] = render(planned(client, dataclasses.replace(CLUSTER_ONLY, replace=name)))
-    return Steps(client, VSPHERE, {**given, **more})
+    return Steps(client, VSPHERE, {**given, **more}, print)
 
 
 def killed(lab: Lab, tmp_path: Path, direction: str, when: Callable[[], bool], **more: Any) -> None:
@@ -206,6 +207,7 @@ def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
             taken_over.api.patch("/api/v1/nodes/win-1", {**cordon, "spec": {"unschedulable": True}})
         run = hand_over(taken_over, "to_platform")
     assert run.code == 0, run.screen
+    assert re.search(r"waiting until our pod \S+ has left win-2 \(0 s of ", run.screen)
     assert max(without) == 1
     assert not taken_over.api.ok(OURS)
     theirs = taken_over.api.get(foreign.path(THEIRS))

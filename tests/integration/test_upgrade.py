@@ -85,6 +85,10 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
     run = enable(old, NEW, "--tags", "proxy", kubewin_quiesce_timeout=5)
     assert run.code != 0
     assert "pod default/starting is starting" in run.failures[-1]["result"]["msg"]
+    assert (
+        "win-1: waiting, pod default/starting is starting and its volumes are being mounted (0 s of 5 s)" in run.screen
+    )
+    assert "RETRYING" not in run.screen
     assert releases(old) == {OLD}
     assert plugins(old) == before
     assert cordoned(old) == (["win-1"] if by_the_administrator else [])

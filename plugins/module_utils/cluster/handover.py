@@ -38,6 +38,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 _LOOK_AGAIN = 0.3
 
@@ -48,10 +49,16 @@ Object = dict[str, Any]
 
 
 class Stage:
-    """One driver's hand-over in one cluster. wanted: our DaemonSet as it would be applied, None where ours only leaves."""
+    """One driver's hand-over in one cluster.
 
-    def __init__(self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None) -> None:
+    wanted: our DaemonSet as it would be applied, None where ours only leaves. say: is told what is waited for.
+    """
+
+    def __init__(
+        self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None, say: Callable[[str], None]
+    ) -> None:
         self._client = client
+        self._waits = Waits(say)
         self._driver = driver
         self._wanted = wanted
         self._namespace = str(wanted["metadata"]["namespace"]) if wanted is not None else ""
@@ -188,6 +195,7 @@ class Stage:
             )
         uid = self._begun().get("uid")
         self.until(
+            f"DaemonSet {namespace}/{name} is gone; its pods stay",
             lambda: (
                 not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
             ),
@@ -218,12 +226,18 @@ class Stage:
         metadata = pod["metadata"]
         self._client.delete(kinds.POD, metadata["name"], metadata["namespace"], metadata["uid"], dry_run=False)
 
-    def until(self, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
-        """Wait for something; ClusterError when it has not come by the deadline."""
+    def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
+        """Wait for something, and tell it; ClusterError when it has not come by the deadline."""
+        began = time.monotonic()
         while not come():
             if time.monotonic() > deadline:
                 raise ClusterError(otherwise, "timeout")
+            self.awaits(what, began, deadline)
             time.sleep(_LOOK_AGAIN)
+
+    def awaits(self, what: str, began: float, deadline: float) -> None:
+        """Tell what is waited for. began, deadline: as time.monotonic tells them."""
+        self._waits.tell(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
 
     def is_gone(self, pod: Object) -> bool:
         """Whether a pod that was seen is no longer there."""

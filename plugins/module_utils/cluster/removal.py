@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import pipes
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import Use, selector, uses
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 # First what makes pods, last what they stand on.
 KINDS: tuple[Kind, ...] = (
@@ -62,10 +63,11 @@ def csi_proxy_users(
     return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
 
 
-def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float) -> bool:
-    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them."""
+def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, say: Callable[[str], None]) -> bool:
+    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. say: is told of the waiting."""
     metadata = daemon_set["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
+    waits, began = Waits(say), time.monotonic()
     while True:
         live = client.get(kinds.DAEMON_SET, name, namespace)
         if live is None or live["metadata"]["uid"] != uid:
@@ -73,6 +75,9 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float)
         left = deadline - time.monotonic()
         if left <= 0:
             return False
+        pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
+        what = f"waiting until the pods of DaemonSet {namespace}/{name} are gone, {pods} left"
+        waits.tell(Awaited(what, time.monotonic() - began, deadline - began))
         try:
             changes = client.watch(
                 kinds.DAEMON_SET,

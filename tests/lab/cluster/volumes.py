@@ -179,7 +179,11 @@ class Pod:
         if (bound.get("status") or {}).get("phase") != "Bound":
             raise workload.unbound([volume], pod.namespace, claim, "PVC is not bound")
         name = bound["spec"]["volumeName"]
-        live = await call("GET", f"/api/v1/persistentvolumes/{name}")
+        try:
+            live = await call("GET", f"/api/v1/persistentvolumes/{name}")
+        except Refused as error:
+            text = f'failed to fetch PV {name} from API server: persistentvolumes "{name}" not found'
+            raise workload.unbound([volume], pod.namespace, claim, text) from error
         served = in_tree.served_by(live)
         if served is None:
             # No driver serves it: nothing here stands in for its driver, so it is taken to be there.

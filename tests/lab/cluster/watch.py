@@ -49,7 +49,7 @@ class Cluster:
                         return found
                     if answer.status < 500 and answer.status != 429:
                         raise Refused(method, path, answer.status, text)
-            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, asyncio.TimeoutError):
+            except (aiohttp.ClientError, OSError, asyncio.TimeoutError):
                 pass
             # The API server is away, restarting or busy: a kubelet waits for it.
             await asyncio.sleep(RETRY)
@@ -75,6 +75,6 @@ class Cluster:
                                 raise aiohttp.ClientPayloadError(str(event["object"]))
                             if event["type"] != "BOOKMARK":
                                 yield event["type"], event["object"]
-            except (aiohttp.ClientError, asyncio.TimeoutError, Refused, ValueError) as error:
+            except (aiohttp.ClientError, OSError, asyncio.TimeoutError, Refused, ValueError) as error:
                 say(f"watch {path}: {type(error).__name__}: {error}")
             await asyncio.sleep(RETRY)
