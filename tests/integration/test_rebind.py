@@ -312,9 +312,17 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
     assert "know: it is Lost for some seconds" in look.screen
     assert list(folder.iterdir()) == []
-    # For a while the policies stay as they are, and one is told what to do then.
-    kept = play(PLAYBOOK, "localhost,", variables={**given, "kubewin_rebind_retain_for": 3600})
-    assert kept.code == 0, kept.screen
+    # For a while the policies stay as they are, and one is told what to do then; also beside a claim that fails.
+    token = yaml.safe_load(_kubeconfig(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
+    with FaultProxy(lab.state, token) as proxy:
+        proxy.add(Fault("error", status=400, verbs=("delete",), resources=("persistentvolumes",), name="pvc-queue"))
+        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_rebind_retain_for": 3600}
+        kept = play(PLAYBOOK, "localhost,", variables={**given, **through})
+    assert kept.code != 0
+    (stats,) = kept.results("Keep how each one stands for the job").values()
+    standing = stats["ansible_stats"]["data"]["kubewin_rebind"]
+    assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
+    assert re.search(r"data-queue-0: failed, .* stands at step delete_volume", kept.screen)
     assert re.search(r"data-web-0: resting, .*; run again after \d{4}-\S+Z, and it becomes Delete again", kept.screen)
     assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     run = play(PLAYBOOK, "localhost,", variables=given)
@@ -739,6 +747,8 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
     with FaultProxy(lab.state, token) as proxy:
         through = Conversion(story, folder, proxy.kubeconfig, step=3)
         proxy.add(Fault("drop", resources=("pods/exec",)))
+        # Somebody is quicker each time, and nobody puts anything back.
+        proxy.add(Fault("conflict", verbs=("patch",), resources=("statefulsets",), times=5))
         result = convert(through)
         assert (result["status"], result["reason"]) == ("failed", "timeout"), result
         assert "could not be reached for a command" in result["msg"]
@@ -754,6 +764,11 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
         proxy.add(Fault("error", status=401))
         with pytest.raises(ClusterError, match="does not accept these credentials"):
             convert(through)
+        proxy.clear()
+        gone = f'namespaces "{NAMESPACE}" not found'
+        proxy.add(Fault("error", status=404, verbs=("create",), resources=("pods",), dry_run=False, message=gone))
+        result = convert(through)
+        assert re.search(f"{gone}.*{stands % 'canary'}", result["msg"]), result
         proxy.clear()
         proxy.add(Fault("expired", verbs=("list",), resources=("pods",), times=3))
         result = convert(through)

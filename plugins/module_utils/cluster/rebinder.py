@@ -10,6 +10,7 @@ done because it was sent.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -97,7 +98,7 @@ class Rebinder:
         self._client, self._records, self._limits = client, records, limits
         self._say, self._rested, self._check = say, rested, check
         self._done: list[str] = []
-        self._repeated: dict[str, int] = {}
+        self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
         self.record: Record | None = None
 
@@ -158,7 +159,11 @@ class Rebinder:
         except Unreachable:
             raise
         except ClusterError as error:
-            if error.status in (404, 409):
+            # What is to be created is refused as not found when its namespace is: looking again would help nothing.
+            creates = isinstance(action, (StartHelper, CreateClaim))
+            if error.status == 409 or (error.status == 404 and not creates):
+                # Between two looks at what somebody else changes at the same time.
+                time.sleep(_FIRST)
                 return record
             if isinstance(action, DropProtection) and error.status == 422:
                 # A test of the patch failed: the volume is not as it was seen.
@@ -183,6 +188,8 @@ class Rebinder:
             self._claim(record, action)
         elif isinstance(action, Scale):
             self._scale(record, action)
+        elif isinstance(action, SetPolicy):
+            self._policy(record, action)
         else:
             self._volume(record, action)
         return record
@@ -330,18 +337,17 @@ class Rebinder:
 
     def _scale(self, record: Record, action: Scale) -> None:
         name = f"{action.kind} {action.namespace}/{action.name}"
+        done = f"{name} was scaled to {action.replicas}"
         if not action.replicas:
-            self._insist(
-                record, f"{name} was scaled to 0", "its replicas", "0 while its volume is exchanged", "not_quiet"
-            )
+            self._insist(record, done, "its replicas", "0 while its volume is exchanged", "not_quiet")
         body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
         self._client.patch(kinds.SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
+        self._repeated[done] += 1
         self._note(f"scaled {name} to {action.replicas}")
 
     def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
         """Raises Stopped when the same was done too often."""
-        self._repeated[done] = self._repeated.get(done, 0) + 1
-        if self._repeated[done] > _PATIENCE:
+        if self._repeated[done] >= _PATIENCE:
             raise Stopped(
                 f"{done} {_PATIENCE} times, and somebody puts {what} back; expected {expected}. Pause what keeps it "
                 f"(GitOps, an operator). {explain.standing(record)}",
@@ -349,9 +355,8 @@ class Rebinder:
             )
 
     def _volume(
-        self, record: Record,
-        action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | Reserve | CreateVolume,
-    ) -> None:  # fmt: skip
+        self, record: Record, action: SetProvisioner | DeleteVolume | DropProtection | Reserve | CreateVolume
+    ) -> None:
         kind = kinds.PERSISTENT_VOLUME
         if isinstance(action, CreateVolume):
             side: Side = action.side
@@ -366,19 +371,21 @@ class Rebinder:
             self._client.json_patch(kind, action.name, None, _without_protection(action))
         else:
             body: dict[str, Any] = {"metadata": _bound_to(action)}
-            if isinstance(action, SetPolicy):
-                if action.policy == "Retain":
-                    done = f"the policy of PersistentVolume {action.name} was set to Retain"
-                    self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
-                body["spec"] = {"persistentVolumeReclaimPolicy": action.policy}
-            elif isinstance(action, SetProvisioner):
+            if isinstance(action, SetProvisioner):
                 body["metadata"]["annotations"] = {objects.PROVISIONED_BY: action.driver}
             else:
                 # The version that Kubernetes notes there is of the claim that is no more.
                 body["spec"] = {"claimRef": {"uid": action.claim_uid or None, "resourceVersion": None}}
             self._client.patch(kind, action.name, None, body, FIELD_MANAGER)
-            if isinstance(action, SetPolicy):
-                self._note(f"PersistentVolume {action.name}: policy {action.policy}")
+
+    def _policy(self, record: Record, action: SetPolicy) -> None:
+        done = f"the policy of PersistentVolume {action.name} was set to {action.policy}"
+        if action.policy == "Retain":
+            self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
+        body = {"metadata": _bound_to(action), "spec": {"persistentVolumeReclaimPolicy": action.policy}}
+        self._client.patch(kinds.PERSISTENT_VOLUME, action.name, None, body, FIELD_MANAGER)
+        self._repeated[done] += 1
+        self._note(f"PersistentVolume {action.name}: policy {action.policy}")
 
 
 def _bound_to(action: Mark | Scale | SetPolicy | SetProvisioner | Reserve) -> dict[str, Any]:
