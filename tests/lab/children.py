@@ -88,7 +88,7 @@ class Children:
                 raise LabError(f"{name} was not ready within {limit:g} s; {child.log} ends with:\n{child.tail()}")
             time.sleep(0.03)
 
-    def stop(self, name: str, number: signal.Signals = signal.SIGKILL, limit: float = 10.0) -> None:
+    def stop(self, name: str, number: signal.Signals = signal.SIGKILL, limit: float = 60.0) -> None:
         """End a component and wait for its end."""
         child = self.table.get(name)
         if child is None or child.rc is not None:

@@ -69,8 +69,8 @@ class Server:
                 pass
 
 
-def call(lab: str, verb: str, timeout: float = 60.0, **args: Any) -> Any:
-    """Call a verb of a running lab's supervisor.
+def call(lab: str, verb: str, timeout: float = 300.0, **args: Any) -> Any:
+    """Call a verb of a running lab's supervisor, which may have to wait for a component that it starts.
 
     Raises LabError with the supervisor's text, or when nobody answers.
     """

@@ -173,7 +173,7 @@ class FaultProxy:
         self.port = self._ports.take("proxy")
         self.kubeconfig = str(self._write_kubeconfig())
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait(60)
         if self._trouble is not None:
             raise self._trouble
         return self

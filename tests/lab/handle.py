@@ -28,9 +28,12 @@ from lab.windows.control import FrontControl
 T = TypeVar("T")
 PID = re.compile(rb"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
 PODS = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
+# Seconds after which what has not come never will: also on a machine that is slow and busy, where controllers of Kubernetes
+# look again only once their own patience, of up to a minute, is over.
+PATIENCE = 240.0
 
 
-def eventually(look: Callable[[], T | None], what: str, timeout: float = 45.0) -> T:
+def eventually(look: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
     """The first true value that `look` gives; AssertionError with the last one when none comes in time."""
     deadline = time.monotonic() + timeout
     while True:

@@ -291,7 +291,7 @@ class HostsSide:
 
 def _answers(host: Host) -> bool:
     try:
-        Agent(host.agent, host.name, connect_timeout=2.0).control("ping")
+        Agent(host.agent, host.name, connect_timeout=10.0).control("ping")
     except (AgentError, OSError):
         return False
     return True

@@ -28,6 +28,8 @@ WINDOWS_PROGRAMS = {
     "simulated": ("winland-linux",),
     "none": (),
 }
+# A busy machine needs more than a moment to take a dozen processes down.
+END_SECONDS = 60.0
 NAMESPACE_FLAGS = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -39,7 +41,7 @@ def _namespace() -> list[str]:
     for prefix in prefixes:
         command = [*prefix, *NAMESPACE_FLAGS]
         try:
-            done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False, timeout=20)
+            done = subprocess.run([*command, "true"], capture_output=True, text=True, check=False, timeout=60)
         except FileNotFoundError:
             raise LabError("unshare(1) is not installed: apt-get install util-linux") from None
         if done.returncode == 0:
@@ -158,9 +160,9 @@ def _launch(spec: Spec, spec_file: Path, say: Say, lifeline: int | None) -> LabS
                 elif message.get("ready"):
                     return state.load(spec.name)
                 elif "failed" in message:
-                    process.wait(20)
+                    process.wait(60)
                     raise LabError(message["failed"])
-        process.wait(20)
+        process.wait(60)
         text = (place.logs / "supervisor.log").read_text(errors="replace")
         raise LabError(f"the lab's supervisor ended with {process.returncode} while it started:\n" + text[-2000:])
     except BaseException:
@@ -184,14 +186,14 @@ def down(name: str, keep: bool = False) -> bool:
 
 def _end(name: str) -> None:
     try:
-        control.call(name, "down", timeout=5)
+        control.call(name, "down", timeout=30)
     except LabError:
         # It does not answer: its lock says who holds it.
         _kill_holder(name)
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + END_SECONDS
     while state.alive(name):
         if time.monotonic() > deadline:
-            raise LabError(f"lab {name!r} is still running 15 s after it was told to end; see {state.paths(name).logs}")
+            raise LabError(f"lab {name!r} is still running {END_SECONDS:g} s after it was told to end; see {state.paths(name).logs}")
         time.sleep(0.02)
 
 

@@ -42,6 +42,8 @@ from lab.spec import Spec
 from lab.state import LabError, LabState, Paths
 
 START_TRIES = 4
+# What has not come up by then never will, also where several labs start on a small machine at once.
+START_SECONDS = 240.0
 PORTS = ("etcd", "etcd-peer", "api", "controller-manager", "scheduler", "kwok")
 CLIENTS = {
     "admin": "admin",
@@ -185,9 +187,9 @@ class Supervisor:
         for name, child in started.items():
             self._wait(name, child)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
-        self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), 90)
+        self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), START_SECONDS)
         if spec.vsphere:
-            self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), 90)
+            self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), START_SECONDS)
         self.say(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
 
     def say(self, text: str) -> None:
@@ -217,7 +219,7 @@ class Supervisor:
         """Start a part that is written in Python; `words` follow the interpreter."""
         return self._spawn(name, lambda: Component(name, (sys.executable, *words), "", ports))
 
-    def run(self, name: str, make: Callable[[], Component], limit: float = 120.0) -> None:
+    def run(self, name: str, make: Callable[[], Component], limit: float = START_SECONDS) -> None:
         """Start a component and wait until it is ready; with other ports if a stranger took one in between."""
         self._wait(name, self._spawn(name, make), limit)
 
@@ -226,7 +228,7 @@ class Supervisor:
         self._stopped.discard(name)
         return self.children.spawn(make())
 
-    def _wait(self, name: str, child: Child, limit: float = 120.0) -> None:
+    def _wait(self, name: str, child: Child, limit: float = START_SECONDS) -> None:
         for attempt in range(START_TRIES):
             try:
                 self.children.wait_ready(child, partial(self.healthy, child), limit)
@@ -246,7 +248,7 @@ class Supervisor:
         if not url:
             return True
         try:
-            return bool(self._http.request("GET", url, timeout=2).status == 200)
+            return bool(self._http.request("GET", url, timeout=10).status == 200)
         except urllib3.exceptions.HTTPError:
             return False
 

@@ -104,7 +104,7 @@ class Api:
     def ok(self, path: str) -> bool:
         """Does a GET succeed? Connection trouble and refusals are both no."""
         try:
-            self.request("GET", path, timeout=5)
+            self.request("GET", path)
         except (ApiError, urllib3.exceptions.HTTPError):
             return False
         return True

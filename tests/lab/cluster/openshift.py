@@ -188,8 +188,8 @@ def _crd(group: str, version: str, kind: str, namespaced: bool) -> Object:
 
 def _served(api: Api, path: str) -> None:
     """Wait until a kind that was just defined is served."""
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while not api.ok(path):
         if time.monotonic() > ends:
-            raise LabError(f"{path} is not served 30 s after its definition was made")
+            raise LabError(f"{path} is not served 120 s after its definition was made")
         time.sleep(0.05)

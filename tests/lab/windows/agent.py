@@ -173,7 +173,7 @@ class Agent:
     ``address`` is ``host:port``; ``host`` the name of the host on an agent that serves several.
     """
 
-    def __init__(self, address: str, host: str = "", connect_timeout: float = 5.0) -> None:
+    def __init__(self, address: str, host: str = "", connect_timeout: float = 30.0) -> None:
         self.address = address
         self.host = host
         self._target = parse_address(address)

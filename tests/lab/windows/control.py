@@ -70,7 +70,7 @@ class FrontControl:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
         try:
-            with self._opener.open(request, timeout=30) as reply:
+            with self._opener.open(request, timeout=60) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             raise ControlError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')}") from None
@@ -84,7 +84,7 @@ class FrontProcess:
     ``state`` is what the front wrote to its ready file.
     """
 
-    def __init__(self, config: FrontConfig, folder: Path, timeout: float = 20.0) -> None:
+    def __init__(self, config: FrontConfig, folder: Path, timeout: float = 90.0) -> None:
         self.state: dict[str, Any] = {}
         path = folder / "front-config.json"
         path.touch(mode=0o600)

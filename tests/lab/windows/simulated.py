@@ -33,7 +33,7 @@ class SimulatedServer:
     def log(self) -> Path:
         return self.folder / "simulated.log"
 
-    def start(self, timeout: float = 15.0) -> None:
+    def start(self, timeout: float = 60.0) -> None:
         """Start and wait until it listens. LabError with the log when it does not."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as log:

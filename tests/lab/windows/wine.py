@@ -298,7 +298,7 @@ class WineHost:
             (self.prefix / "drive_c" / folder).mkdir(parents=True, exist_ok=True)
         _append(self.prefix / "user.reg", render(user_values(TOOLS)))
 
-    def boot(self, timeout: float = 30.0) -> None:
+    def boot(self, timeout: float = 120.0) -> None:
         """Start the host and wait for its agent. LabError with the log's end when it does not come up."""
         if self._process is not None and self._process.poll() is None:
             raise LabError(f"host {self.name} is up already")
@@ -330,7 +330,7 @@ class WineHost:
         self.stop()
         raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} says:\n{_said(self.log)}")
 
-    def stop(self, timeout: float = 10.0) -> None:
+    def stop(self, timeout: float = 60.0) -> None:
         """Switch the host off: every process in it ends at once."""
         if (self.prefix / "system.reg").exists():
             killer = subprocess.Popen([str(self.wine.server), "-k"], env=_environment(self.prefix), cwd=self.prefix)
@@ -402,7 +402,7 @@ def stop_all(hosts: Iterable[WineHost]) -> None:
         list(pool.map(WineHost.stop, waiting))
 
 
-def wait_for_agent(agent: Agent, timeout: float = 30.0) -> None:
+def wait_for_agent(agent: Agent, timeout: float = 120.0) -> None:
     """Until the agent answers ``ping``; LabError when it does not."""
     deadline = time.monotonic() + timeout
     pause = threading.Event()
