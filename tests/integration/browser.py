@@ -24,7 +24,7 @@ from typing import Any
 from ci import machine
 
 PACKAGE, COMMANDS = next(iter(machine.FOR_TESTS.items()))
-SECONDS = 30
+SECONDS = 180
 FLAGS = (
     "--headless",
     "--remote-debugging-pipe",

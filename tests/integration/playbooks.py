@@ -17,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLBACKS = Path(__file__).resolve().parent / "callback"
+# Seconds after which a run that has not ended never will, also on a small machine that has other things to do.
+PATIENCE = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def start(
     )
 
 
-def finish(process: subprocess.Popen[str], record: Path, timeout: float = 300) -> Run:
+def finish(process: subprocess.Popen[str], record: Path, timeout: float = PATIENCE) -> Run:
     """Wait for a run and read what it did."""
     try:
         screen, _nothing = process.communicate(timeout=timeout)
@@ -132,7 +134,7 @@ def read(record: Path) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(line) for line in lines if line.endswith("}"))
 
 
-def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float = 300, **how: Any) -> Run:
+def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float = PATIENCE, **how: Any) -> Run:
     """Run a playbook to its end. Keywords as of `start`."""
     with tempfile.TemporaryDirectory(prefix="kubewin-run-") as folder:
         record = Path(folder) / "record.jsonl"

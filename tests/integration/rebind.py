@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import S
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
-from lab.handle import Lab, eventually
+from lab.handle import PATIENCE, Lab, eventually
 
 NAMESPACE = "shop"
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
@@ -180,7 +180,7 @@ def _workload(story: Story) -> Object:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": story.name}, "spec": spec}
 
 
-def runs(lab: Lab, story: Story, patience: float = 45) -> None:
+def runs(lab: Lab, story: Story, patience: float = PATIENCE) -> None:
     def ready() -> bool:
         return bool((lab.api.get(story.workload).get("status") or {}).get("readyReplicas"))
 
@@ -194,7 +194,7 @@ def disk(lab: Lab, volume: Object) -> Path:
     return lab.state.paths.volumes / found[0] / in_tree.disk(*found).replace("/", "%2F").replace("#", "%23")
 
 
-def remove(lab: Lab, story: Story, patience: float = 45) -> None:
+def remove(lab: Lab, story: Story, patience: float = PATIENCE) -> None:
     """Take everything of a story away, also half of it."""
     lab.api.gone(story.workload)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -224,7 +224,8 @@ class Conversion:
     records: str = RECORDS
     variant: Variant = "in_place"
     undo: bool = False
-    step: float = 30
+    # What is waited for comes; a story in which it does not asks for less.
+    step: float = 300
     project: str = "lab"
     managed: bool = False
     retain_for: int = 0
@@ -235,7 +236,7 @@ class AtOnce:
     """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
 
     def __init__(
-        self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int, seconds: float = 300
+        self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int, seconds: float = 1800
     ) -> None:
         self._left, self._tell, self._folder, self._width = list(names), tell, folder, width
         self._seconds = seconds

@@ -156,7 +156,7 @@ def run(lab: Lab, name: str, *command: str) -> tuple[int | str, str, str]:
         stderr=True,
         _preload_content=False,
     )
-    socket.run_forever(timeout=10)
+    socket.run_forever(timeout=120)
     output, errors, status = (socket.read_channel(channel) for channel in (1, 2, 3))
     end: Object = json.loads(status)
     if end["status"] == "Success":

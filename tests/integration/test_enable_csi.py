@@ -140,7 +140,7 @@ def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remed
         found = [pod for pod in first.pods(PLUGIN) if pod["spec"].get("nodeName") == "win-2"]
         return any(handle.waiting_reason(pod, "vsphere-csi-node") == "CrashLoopBackOff" for pod in found)
 
-    eventually(crash_loops, "the plugin pod on win-2 crash-loops", timeout=60)
+    eventually(crash_loops, "the plugin pod on win-2 crash-loops")
     run = enable(first, "--tags", "gate", variables={"kubewin_gate_timeout": 5})
     assert run.code != 0
     said = run.failures[0]["result"]["msg"]

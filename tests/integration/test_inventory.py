@@ -102,7 +102,7 @@ def show(path: Path, access: Mapping[str, str], *words: str, core: str | None = 
     program = Path(command).with_name("ansible-inventory")
     done = subprocess.run(
         [str(program), "-i", str(path), *(words or ("--list",))],
-        cwd=path.parent, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        cwd=path.parent, env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     return Shown(done.returncode, done.stdout, done.stderr)
 

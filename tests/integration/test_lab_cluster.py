@@ -289,7 +289,7 @@ def execute(lab: Lab, pod: Object, command: list[str], stdin: str = "") -> tuple
     )
     if stdin:
         session.write_stdin(stdin)
-    session.run_forever(timeout=20)
+    session.run_forever(timeout=120)
     return session.returncode, session.read_stdout(timeout=0), session.read_stderr(timeout=0)
 
 
@@ -326,7 +326,7 @@ def test_logs_follow_and_tail(plugin: Lab) -> None:
     )
     assert follower.is_alive()
     plugin.delete_pod(pod)
-    follower.join(20)
+    follower.join(120)
     assert not follower.is_alive()
     assert "Serving requests" in seen[0]
 
@@ -372,7 +372,6 @@ def test_api_server_restart(plugin: Lab) -> None:
     eventually(
         lambda: ready(pod := pod_on(plugin, "win-1")) and pod["metadata"]["uid"] != old["metadata"]["uid"],
         "a new pod after the restart",
-        timeout=40,
     )
     eventually(lambda: plugin.call("status")["healthy"], "the lab healthy")
 

@@ -99,7 +99,7 @@ def test_nothing_survives_its_supervisor(small: Lab) -> None:
             supervisors.append(int(path.parent.name))
     # The younger of the two; the other is the namespace's process 1, which waits for it.
     os.kill(max(supervisors), signal.SIGKILL)
-    eventually(lambda: not processes(found.directory), "every process of the lab gone", timeout=10)
+    eventually(lambda: not processes(found.directory), "every process of the lab gone")
     assert listening(ports) == []
     status = command("status", "--name", small.name)
     assert status.returncode == 3
@@ -120,7 +120,7 @@ def test_a_lab_for_tests_ends_with_its_process() -> None:
         assert state.alive(name)
         process.kill()
         process.communicate()
-        eventually(lambda: not state.alive(name), "the lab gone with its process", timeout=10)
+        eventually(lambda: not state.alive(name), "the lab gone with its process")
     finally:
         process.kill()
         command("down", "--name", name)

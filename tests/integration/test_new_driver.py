@@ -64,7 +64,7 @@ def run(command: list[str], checkout: Path, given: str = "") -> str:
         del environment[name]
     environment["GIT_CEILING_DIRECTORIES"] = str(checkout.parent)
     done = subprocess.run(
-        command, cwd=checkout, input=given, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=checkout, input=given, env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout

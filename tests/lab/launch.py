@@ -193,7 +193,9 @@ def _end(name: str) -> None:
     deadline = time.monotonic() + END_SECONDS
     while state.alive(name):
         if time.monotonic() > deadline:
-            raise LabError(f"lab {name!r} is still running {END_SECONDS:g} s after it was told to end; see {state.paths(name).logs}")
+            raise LabError(
+                f"lab {name!r} is still running {END_SECONDS:g} s after it was told to end; see {state.paths(name).logs}"
+            )
         time.sleep(0.02)
 
 

@@ -54,7 +54,7 @@ class StubAgent:
             self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
 
-    def wait_until(self, what: str, condition: Any, timeout: float = 5.0) -> None:
+    def wait_until(self, what: str, condition: Any, timeout: float = 60.0) -> None:
         deadline = time.monotonic() + timeout
         while not condition():
             assert time.monotonic() < deadline, f"not within {timeout} s: {what}"

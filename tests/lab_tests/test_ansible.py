@@ -108,7 +108,7 @@ def run_ansible(folder: Path, hosts: dict[str, dict[str, Any]], archive: Path) -
     }
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml"]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     results = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (folder / "results").glob("*")}
     assert set(results) == set(hosts), f"{done.stdout}\n{done.stderr}"

@@ -27,7 +27,7 @@ def url(front: FrontProcess, artifacts: Path) -> str:
 def get(url: str, **options: object) -> requests.Response:
     with requests.Session() as session:
         session.trust_env = False
-        return session.get(url, timeout=10, **options)  # type: ignore[arg-type]  # the options differ in type
+        return session.get(url, timeout=60, **options)  # type: ignore[arg-type]  # the options differ in type
 
 
 def test_a_file(url: str, front: FrontProcess) -> None:
@@ -46,7 +46,7 @@ def test_ranges(url: str) -> None:
 
 
 def test_head_has_no_body(url: str) -> None:
-    answer = requests.head(f"{url}/tool.exe", timeout=5)
+    answer = requests.head(f"{url}/tool.exe", timeout=60)
     assert (answer.headers["Content-Length"], answer.content) == (str(len(CONTENT)), b"")
 
 

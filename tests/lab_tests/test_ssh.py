@@ -39,7 +39,7 @@ def host(serve: Serve, stub: StubAgent) -> Served:
 @pytest.fixture
 def ssh(host: Served, pki: Pki) -> Ssh:
     def run(command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(client(host, pki, command), input=stdin, capture_output=True, timeout=20, check=False)
+        return subprocess.run(client(host, pki, command), input=stdin, capture_output=True, timeout=120, check=False)
 
     return run
 
@@ -66,7 +66,7 @@ def test_standard_input_is_a_binary_pipe(ssh: Ssh) -> None:
 
 def test_closing_the_session_kills_the_command(host: Served, pki: Pki, stub: StubAgent) -> None:
     process = subprocess.Popen(client(host, pki, "hang"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    stub.wait_until("the command runs", lambda: bool(stub.requests), timeout=10)
+    stub.wait_until("the command runs", lambda: bool(stub.requests))
     process.kill()
     process.wait()
     stub.wait_until("the command is killed", lambda: stub.terminated == ['"hang"'])

@@ -140,7 +140,7 @@ class TestPower:
         self.wait_for_pipes(host.agent)
 
     def wait_for_pipes(self, agent: Agent) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while b"csi-proxy-filesystem-v1\r\n" not in agent.run(r"dir /b \\.\pipe\\csi-proxy-*").stdout:
             assert time.monotonic() < deadline, agent.run(f"{SC} queryex csi-proxy").stdout
             time.sleep(0.05)

@@ -141,7 +141,7 @@ class Host:
 
     def quiet(self) -> None:
         """Wait until no command runs on the host any more."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while any(entry.get("rc") is None for entry in self.journal()):
             assert time.monotonic() < deadline, (
                 f"commands still run: {[e for e in self.journal() if e.get('rc') is None]}"
