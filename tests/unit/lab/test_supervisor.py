@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from lab.cluster.processes import Component
+from lab.handle import eventually
 from lab.spec import Spec
 from lab.state import LabError
 from lab.supervisor import Progress, Supervisor
@@ -58,9 +59,10 @@ def test_a_component_that_ends_is_reported_with_its_last_words(supervisor: Super
 
 def test_a_component_that_is_never_ready_is_reported(supervisor: Supervisor) -> None:
     script = "print('waiting', flush=True); import time; time.sleep(60)"
-    # Time enough for an interpreter to start on a busy machine: its words belong into the report.
-    with pytest.raises(LabError, match=r"web was not ready within 3 s; .* ends with:\nwaiting"):
-        supervisor.run("web", lambda: python(supervisor, script), limit=3)
+    child = supervisor.start("web", ("-c", script))
+    eventually(child.tail, "its words, which belong into the report")
+    with pytest.raises(LabError, match=r"web was not ready within 0\.1 s; .* ends with:\nwaiting"):
+        supervisor.children.wait_ready(child, lambda: False, limit=0.1)
 
 
 def test_unknown_component_lists_the_known(supervisor: Supervisor) -> None:
