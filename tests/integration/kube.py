@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import R
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from lab.cluster import vsphere
-from lab.handle import Lab, eventually
+from lab.handle import PATIENCE, Lab, eventually
 from unit.roles.rendering import render
 
 VSPHERE = DRIVERS["vsphere"]
@@ -57,7 +57,9 @@ def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False
     return applier.plan(render(made)) if check else applier.apply(render(made))
 
 
-def gate(client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = 20, rules: Rules = RULES) -> Judgement:
+def gate(
+    client: Client, hosts: Iterable[dict[str, Any]] = (), seconds: float = PATIENCE, rules: Rules = RULES
+) -> Judgement:
     """What node_rollout does, until it is settled or the time is over."""
     target = Target(VSPHERE.name, vsphere.NAMESPACE, VSPHERE.daemonset, VSPHERE.app_label, VSPHERE.container)
     facts = [HostFacts.from_option(host) for host in hosts]

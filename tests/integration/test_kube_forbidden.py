@@ -30,10 +30,10 @@ SENT = [
 ]  # fmt: skip
 
 
-def everything(kubeconfig: str) -> None:
+def everything(kubeconfig: str, seconds: float = 3) -> None:
     client = connect(kubeconfig, retry_for=5)
     applied(client)
-    gate(client, seconds=3)
+    gate(client, seconds=seconds)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,8 @@ def refused(proxy: FaultProxy, verb: str, resource: str, group: str) -> None:
     """Forbid one request, do everything, and read the error."""
     proxy.add(Fault("forbidden", verbs=(verb,), resources=(resource,)))
     with pytest.raises(ClusterError) as raised:
-        everything(proxy.kubeconfig)
+        # As long as it takes until that request is made.
+        everything(proxy.kubeconfig, seconds=60)
     assert raised.value.reason == "forbidden"
     assert f"cannot {verb} {resource}" in str(raised.value)
     assert f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}' in str(raised.value)

@@ -45,6 +45,11 @@ def eventually(look: Callable[[], T | None], what: str, timeout: float = PATIENC
         time.sleep(0.05)
 
 
+def longer(first: float) -> Iterator[float]:
+    """Seconds for what is to run out of time at a certain point: more and more, for machines that need longer to get there."""
+    return (first * factor for factor in (1, 4, 16))
+
+
 def start(name: str, nodes: int = 3, windows: str = "simulated", **options: Any) -> Lab:
     """Bring up a lab for tests; programs are built if the cache does not hold them.
 
