@@ -25,7 +25,7 @@ from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC
 from lab.cluster.api import kubeconfig
 from lab.faultproxy import Fault, FaultProxy
-from lab.handle import Lab, eventually
+from lab.handle import PATIENCE, Lab, eventually
 
 SHIPPED = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
 ROLE: dict[str, Any] = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
@@ -278,16 +278,17 @@ def test_an_api_server_that_dies_in_the_middle_is_waited_for(
     monkeypatch.setattr(client, "PAGE", 2)
     with FaultProxy(lab.state, token, ACCOUNT) as proxy:
         before = take(connect(proxy.kubeconfig))
-        proxy.add(Fault("throttled", resources=("persistentvolumes",), times=1, retry_after=1))
+        proxy.add(Fault("throttled", resources=("persistentvolumes",), retry_after=1))
         found: list[Snapshot] = []
-        reader = threading.Thread(target=lambda: found.append(take(connect(proxy.kubeconfig, retry_for=60))))
+        reader = threading.Thread(target=lambda: found.append(take(connect(proxy.kubeconfig, retry_for=PATIENCE))))
         reader.start()
         eventually(lambda: proxy.hits("persistentvolumes"), "the pass waits before the volumes")
         lab.call("stop", name="apiserver")
+        proxy.clear()
         if compacted:
             compact(lab)
         lab.call("start", name="apiserver")
-        reader.join(60)
+        reader.join(PATIENCE)
         listed = [call.resource for call in proxy.calls].count("nodes")
     assert found
     assert same(found[0], before)
@@ -301,7 +302,7 @@ def compact(lab: Lab) -> None:
 
     def ask(path: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(f"{endpoint}{path}", json.dumps(body).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             said: dict[str, Any] = json.load(answer)
             return said
 
