@@ -40,7 +40,7 @@ PLAYBOOK = "playbooks/enable-csi.yml"
 DISK = DRIVERS["azure_disk"]
 ROLES = ("cluster-objects", "roll", "prepull", "azure-disk")
 NODES = ["win-1", "win-2"]
-VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 60}
+VARIABLES = {"kubewin_drivers": "azure_disk", "kubewin_create_cluster_objects": "yes", "kubewin_node_timeout": 300}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_
     cluster: Lab, role: Path
 ) -> None:
     pods, was = plugins(cluster, DISK), images(cluster, DISK)
-    bad = {"azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"}, "kubewin_node_timeout": 3}
+    bad = {"azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"}, "kubewin_node_timeout": 10}
     with recorded(cluster, DISK) as record:
         run = apply(cluster, role, azure_disk_csi_mode="host_process", **bad)
     assert run.code != 0
@@ -142,7 +142,9 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
     with recorded(cluster, DISK) as record:
         killed(role, tmp_path / "1", announced, "the new template is there", **wish)
         assert not at_rest(cluster, DISK)
-        killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
+        # Long enough away to be seen, and the run killed, before it is over.
+        with cluster.settings(node_delays={"win-2": 3.0}):
+            killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
         assert not at_rest(cluster, DISK)
         run = play(str(role), "localhost,", variables=wish)
     assert run.code == 0, run.screen

@@ -28,7 +28,7 @@ from integration.storage import PODS, claim, pod, runs, storage_class
 from lab import handle
 from lab.cluster import access, in_tree, workload
 from lab.cluster.api import Object, kubeconfig
-from lab.handle import Lab, eventually
+from lab.handle import Lab, eventually, longer
 
 ACCOUNT = "reader"
 CLAIMS = ("orders", "films")
@@ -116,7 +116,7 @@ class Shop:
             "growing": ["*.log"],
             "limit": 4096,
             "rate": 4096,
-            "step_timeout": 30,
+            "step_timeout": 300,
             "_ansible_check_mode": check,
             **options,
         }
@@ -264,11 +264,13 @@ def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Sho
     shop.bind()
     fill(shop)
 
-    noted = play(str(playbook), "localhost,")
+    # Its pod comes up after the first look at it, however long that takes.
+    with shop.lab.settings(start_delay=1.0):
+        noted = play(str(playbook), "localhost,")
     assert noted.code == 0, noted.screen
     title = f"{storage.NAMESPACE}/orders"
     assert re.search(
-        rf"^  waiting until pod {storage.NAMESPACE}/\S+, which is to read {title}, runs on win-1 \(0 s of 5 min\)$",
+        rf"^  waiting until pod {storage.NAMESPACE}/\S+, which is to read {title}, runs on win-1 \(\d+ s of 5 min\)$",
         noted.screen,
         re.M,
     )
@@ -299,7 +301,11 @@ def test_where_nobody_can_look_it_says_why(shop: Shop) -> None:
     assert "win-1: it is cordoned" in result["msg"]
     shop.lab.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
 
-    result = shop.look("orders", compare=True, image="windows/nanoserver:nosuchtag", step_timeout=2)
+    for seconds in longer(2):
+        result = shop.look("orders", compare=True, image="windows/nanoserver:nosuchtag", step_timeout=int(seconds))
+        # Otherwise its node had not tried yet.
+        if "Failed to pull image" in result["msg"]:
+            break
     assert result["reason"] == "helper_failed"
     assert "Failed to pull image" in result["msg"]
     assert shop.lab.api.items(PODS) == []
