@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC, Upgrade
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
-from integration.playbooks import ROOT, Run, family, play, read, start
+from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start
 from integration.storage import NAMESPACE, PODS, make_namespace, run, storage_class
 from integration.upgrading import (
     JOURNALS,
@@ -53,7 +53,7 @@ from lab import handle
 from lab.cluster import era, openshift, vsphere
 from lab.cluster.settings import Wmco
 from lab.faultproxy import Fault, FaultProxy
-from lab.handle import Lab, eventually
+from lab.handle import Lab, eventually, longer
 
 PLAYBOOK = "playbooks/upgrade.yml"
 NODES = ("win-1", "win-2", "win-3")
@@ -95,7 +95,7 @@ def given(lab: Lab, name: str, target: dict[str, str], output: Path | None, **mo
         "kubewin_upgrade_target": target,
         "kubewin_verify_namespace": "kubewin",
         "kubewin_verify_storage_classes": {"vsphere": "fast"},
-        "kubewin_verify_step_timeout": 30,
+        "kubewin_verify_step_timeout": 300,
         "kubewin_verify_parallel": 3,
         "kubewin_upgrade_growing": "times.txt",
         **({"kubewin_output_dir": os.path.relpath(output, ROOT)} if output else {}),
@@ -139,8 +139,8 @@ def from_8_to_9(lab: Lab, folder: Path, kills: int, seed: int) -> None:
     before = volumes(lab, list(DATABASES))
     assert all("vsphereVolume" in source for _uid, _name, _volume, source, _policy in before.values())
     wanted = given(
-        lab, "nine", NINE, folder / "kept", kubewin_upgrade_hook="wmco", kubewin_upgrade_patience=300,
-        kubewin_upgrade_node_timeout=300,
+        lab, "nine", NINE, folder / "kept", kubewin_upgrade_hook="wmco", kubewin_upgrade_patience=1800,
+        kubewin_upgrade_node_timeout=1800,
     )  # fmt: skip
     with (
         lab.settings(wmco=Wmco(poll=0.1, step=0.1)),
@@ -149,7 +149,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: int, seed: int) -> None:
     ):
         owner = beside.submit(meanwhile, lab, openshift.offer(lab.api, "9.0.0"))
         done = killed_and_resumed(lab, "nine", wanted, folder, kills, seed)
-        owner.result(10)
+        owner.result(60)
         for name in DATABASES:
             running(lab, name)
 
@@ -197,12 +197,12 @@ def meanwhile(lab: Lab, plan: str) -> None:
 
     WMCO then begins the third node by itself. The database is started again when our run has seen that.
     """
-    eventually(lambda: told(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", timeout=240)
+    eventually(lambda: told(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", PATIENCE)
     openshift.approve(lab.api, plan)
     before = ("", "waiting", "close", "allow")
-    eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", timeout=240)
+    eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", PATIENCE)
     lab.api.patch(f"{SETS}/db-c", {"spec": {"replicas": 0}})
-    eventually(lambda: step(lab, "nine", "win-3") not in before, "WMCO began the third node", timeout=240)
+    eventually(lambda: step(lab, "nine", "win-3") not in before, "WMCO began the third node", PATIENCE)
     lab.api.patch(f"{SETS}/db-c", {"spec": {"replicas": 1}})
 
 
@@ -242,7 +242,7 @@ def well(lab: Lab, nodes: Sequence[str], version: str) -> None:
 def killed(wanted: dict[str, Any], events: int, offset: float, record: Path) -> bool:
     """A run that is killed, with all that came of it, some time after it said so much; False when it ended before."""
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
-    eventually(lambda: len(read(record)) >= events or process.poll() is not None, f"{events} events", timeout=120)
+    eventually(lambda: len(read(record)) >= events or process.poll() is not None, f"{events} events", PATIENCE)
     # The instant itself: an event and so many seconds, as the seed says and the test prints.
     time.sleep(offset)
     ended = process.poll() is not None
@@ -418,7 +418,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
         "kubeconfig": listening.kubeconfig,
         "target": {"kubelet": "1.60"},
         "nodes": [node],
-        "node_timeout": 120,
+        "node_timeout": 1800,
         "progress_file": str(lines),
     }
     with ThreadPoolExecutor(1) as beside:
@@ -428,12 +428,12 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
         eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.60.0")
-        result, _journal = waits.result(60)
+        result, _journal = waits.result(PATIENCE)
     awaited = [line for line in lines.read_text(encoding="utf-8").splitlines() if line.startswith("waiting: ")]
     assert [
         line
         for line in awaited
-        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ wanted 1.60 \(\d+ s of 2 min\)", line)
+        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ wanted 1.60 \(.+ of 30 min\)", line)
     ]
     # Once a look would be thirty times.
     assert len(awaited) < 15, awaited
@@ -472,12 +472,13 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
     """Also after a run that ended in the middle, for a server that had no time: that is no budget, and it says how it stands."""
     name, node = "db-c", "win-3"
     options = {"name": "stuck", "target": {"kubelet": "1.70"}, "nodes": [node], "node_timeout": 3}
-    playbook = tmp_path / "busy.yml"
+    playbook, refusal = tmp_path / "busy.yml", f"pod {NAMESPACE}/{name}-0 may not be evicted"
     with never_evicted(ready, name):
         looked = upgrade_of(ready, **options).plan()
         with FaultProxy(ready.state) as proxy:
             proxy.add(Fault("throttled", resources=("pods/eviction",), retry_after=3600))
-            task = {"kubewin.csi.node_upgrade": {**options, "kubeconfig": proxy.kubeconfig}}
+            asked = {**options, "node_timeout": 1800, "kubeconfig": proxy.kubeconfig}
+            task = {"kubewin.csi.node_upgrade": asked}
             here = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
             python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
             playbook.write_text(json.dumps([{**here, "vars": python}]), encoding="utf-8")
@@ -485,8 +486,11 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
         assert busy["reason"] == "too_many_requests"
         assert "Where each node stands says ConfigMap kubewin/kubewin-upgrade-stuck; run again" in busy["msg"]
         assert closed(ready) == {node: ["upgrade stuck"]}
-        stopped, journal_of = upgrade_of(ready, **options).go_on()
-    refusal = f"pod {NAMESPACE}/{name}-0 may not be evicted"
+        for seconds in longer(3):
+            stopped, journal_of = upgrade_of(ready, **{**options, "node_timeout": int(seconds)}).go_on()
+            # Otherwise the node's time was over before it was told that the pod may not go.
+            if journal_of.stopping is not None and refusal in journal_of.stopping.message:
+                break
     assert any(
         line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in looked["plan"]
     )
