@@ -142,8 +142,11 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
     with recorded(cluster, DISK) as record:
         killed(role, tmp_path / "1", announced, "the new template is there", **wish)
         assert not at_rest(cluster, DISK)
-        # Long enough away to be seen, and the run killed, before it is over.
-        with cluster.settings(node_delays={"win-2": 3.0}):
+        # Its pod goes only when the run is dead.
+        (pod,) = [
+            one for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace) if one["spec"]["nodeName"] == "win-2"
+        ]
+        with cluster.held(pod):
             killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
         assert not at_rest(cluster, DISK)
         run = play(str(role), "localhost,", variables=wish)

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
-from integration import foreign
+from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
 from integration.playbooks import Run, finish, play, start
 from integration.test_remove import left
@@ -146,6 +146,31 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> Steps:
     return Steps(client, VSPHERE, {**given, **more}, print)
 
 
+@contextmanager
+def asked_for(lab: Lab, node: str) -> Iterator[None]:
+    """Our pod on a node does not leave it before the account has looked whether it has."""
+    (pod,) = [one for one in pods_of(lab, lab.api.get(OURS)) if one["spec"]["nodeName"] == node]
+    size, over = lab.audit_size(), threading.Event()
+
+    def asked() -> bool:
+        return any(
+            entry["verb"] == "get" and f"/pods/{pod['metadata']['name']}" in entry["requestURI"]
+            for entry in lab.audit(ACCOUNT, size)
+        )
+
+    def hold() -> None:
+        with lab.held(pod):
+            eventually(lambda: over.is_set() or asked(), f"a look at {node}", playbooks.PATIENCE)
+
+    with ThreadPoolExecutor(1) as beside:
+        done = beside.submit(hold)
+        try:
+            yield
+        finally:
+            over.set()
+        done.result()
+
+
 def killed(lab: Lab, tmp_path: Path, direction: str, when: Callable[[], bool], **more: Any) -> None:
     """Start a hand-over, and kill it in the middle."""
     record = tmp_path / "record.jsonl"
@@ -224,7 +249,8 @@ def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
                 made.node(made.decided(), "win-1")
             cordon = {"metadata": {"annotations": {"kubewin.io/cordoned": "its node plugin is handed over"}}}
             taken_over.api.patch("/api/v1/nodes/win-1", {**cordon, "spec": {"unschedulable": True}})
-        run = hand_over(taken_over, "to_platform")
+        with asked_for(taken_over, "win-2"):
+            run = hand_over(taken_over, "to_platform")
     assert run.code == 0, run.screen
     assert re.search(r"waiting until our pod \S+ has left win-2 \(\d+ s of ", run.screen)
     assert max(without) == 1

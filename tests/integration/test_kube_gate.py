@@ -104,18 +104,17 @@ def pod_of(lab: Lab, node: str) -> Object:
 def waited_for(lab: Lab, meanwhile: Callable[[], object]) -> Iterator[None]:
     """The pod of win-1 is on its way out, and its successor can come only when that was done meanwhile."""
     pod = pod_of(lab, "win-1")
-    path = f"{NAMESPACE}/pods/{pod['metadata']['name']}"
-    lab.api.patch(path, {"metadata": {"finalizers": ["example.com/held"]}})
-    lab.delete_pod(pod)
+    deleted = threading.Event()
 
-    def let_go() -> None:
-        try:
+    def hold() -> None:
+        with lab.held(pod):
+            lab.delete_pod(pod)
+            deleted.set()
             meanwhile()
-        finally:
-            lab.api.patch(path, {"metadata": {"finalizers": None}})
 
     with ThreadPoolExecutor(1) as beside:
-        done = beside.submit(let_go)
+        done = beside.submit(hold)
+        assert deleted.wait(60)
         yield
         done.result()
 

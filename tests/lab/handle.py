@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lab import control, launch, state
-from lab.cluster import nodes, vsphere
+from lab.cluster import nodes, vsphere, workload
 from lab.cluster.api import Api, ApiError, Object
 from lab.cluster.settings import Settings
 from lab.spec import Spec
@@ -143,6 +143,17 @@ class Lab:
     def delete_pod(self, pod: Object) -> None:
         metadata = pod["metadata"]
         self.api.gone(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
+
+    @contextmanager
+    def held(self, pod: Object) -> Iterator[None]:
+        """A pod that is deleted stays, terminating, for the length of a block."""
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        self.api.patch(path, {"metadata": {"annotations": {workload.HOLD_DELETE: "true"}}})
+        try:
+            yield
+        finally:
+            self.api.patch(path, {"metadata": {"annotations": {workload.HOLD_DELETE: None}}})
 
     def log(self, pod: Object, container: str, query: str = "") -> str:
         metadata = pod["metadata"]
