@@ -53,6 +53,7 @@ GATE_PLAY = """
         driver: vsphere
         hosts: "{{ seen }}"
         timeout: "{{ patience | default(60) | int }}"
+        api_timeout: "{{ api_patience | default(60) | int }}"
 """
 
 
@@ -177,7 +178,7 @@ def test_a_stopped_service_below_a_ready_pod_is_red_and_after_a_restart_of_the_p
 def test_an_api_server_that_restarts_is_waited_for(deployed: Lab, gate_play: str, tmp_path: Path) -> None:
     label(deployed, "win-2", None)
     # Controllers come back to an API server that was away when their own patience is over.
-    arguments = variables(deployed, patience=600)
+    arguments = variables(deployed, patience=600, api_patience=300)
     record = tmp_path / "record.jsonl"
     with deployed.settings(start_delay=6.0):
         gone = pod_of(deployed, "win-1")

@@ -74,7 +74,10 @@ def brought(lab: Lab) -> dict[str, Any]:
 
 
 def settled(lab: Lab) -> bool:
-    """Whether the planted plugins' pods run on both nodes, so that nobody changes their status any more."""
+    """Whether the planted plugins' pods run on both nodes, and vSphere's own too, so that nobody changes their status any more."""
+    for own in lab.api.items(f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets"):
+        if own["status"].get("numberAvailable") != own["status"]["desiredNumberScheduled"]:
+            return False
     for thing, *_said in BROUGHT.values():
         status = lab.api.get(foreign.path(thing))["status"]
         if status.get("numberReady") != 2 or status.get("numberAvailable") != 2:

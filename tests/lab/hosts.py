@@ -206,7 +206,7 @@ class HostsSide:
         return served
 
     def _await_file(self, child: Child, file: Path) -> None:
-        self._supervisor.children.wait_ready(child, file.exists, 90)
+        self._supervisor.children.wait_ready(child, file.exists, 240)
 
     def _write_known_hosts(self, hosts: Sequence[Host]) -> None:
         key = (self._place.pki / "ssh_host.pub").read_text(encoding="ascii").strip()
