@@ -209,7 +209,7 @@ class Witness:
             assert lines[name][: len(self._before[name])] == self._before[name], name
             written = moments[name]
             assert written == sorted(written), name
-            others = sorted(itertools.chain.from_iterable(moments[one] for one in moments if one != name))
+            others = [one for other, found in moments.items() if other != name for one in found]
             begins = [_moment(_begun(pod)) for pod in list(seen.values())[1:]]
             # What was written before the block began was others' to judge.
             for last, following in itertools.pairwise(written[len(self._before[name]) - 1 :]):
