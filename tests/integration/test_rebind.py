@@ -403,6 +403,38 @@ def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None
     remove(lab, story)
 
 
+def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
+    """It rests, or was only begun, when somebody has the set delete the claims of pods that are scaled away: all of them."""
+    story = Story("reaper")
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+
+    def scaled_away(fate: str) -> None:
+        lab.api.patch(story.workload, {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": fate}}})
+
+    def refuses(**how: Any) -> None:
+        result = refused(lab, story, folder, **how)
+        assert result["reason"] == "claims_at_risk", result
+        assert "StatefulSet shop/reaper has persistentVolumeClaimRetentionPolicy whenScaled: Delete" in result["msg"]
+        assert "kubectl -n shop patch statefulset reaper" in result["msg"]
+        assert lab.api.get(story.workload)["spec"]["replicas"] == 1
+        assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+
+    killed_at(lab, story, folder, "quiesce")
+    scaled_away("Delete")
+    refuses()
+    scaled_away("Retain")
+    assert convert(conversion(lab, story, folder, retain_for=3600))["status"] == "resting"
+    scaled_away("Delete")
+    refuses(undo=True)
+    scaled_away("Retain")
+    assert convert(conversion(lab, story, folder, undo=True))["status"] == "undone"
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    untouched(lab, story)
+    remove(lab, story)
+
+
 def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, folder: Path) -> None:
     """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
     story, late = Story("early"), Story("forgotten")
@@ -813,6 +845,7 @@ TOLD = (
     either_copy_of_the_record_is_enough_and_none_is_too_little,
     a_clock_that_jumps_changes_nothing,
     undone_the_volume_is_what_it_was,
+    a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
     a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
     by_playbook_nothing_that_was_not_named,
     what_the_blog_does_destroys_the_disk,

@@ -271,6 +271,7 @@ class View:
             version=live["metadata"]["resourceVersion"],
             replicas=int(live["spec"].get("replicas", 1)),
             ready=self._ready(one, live) if count else 0,
+            deletes=(live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get("whenScaled") == "Delete",
         )
 
     def _ready(self, one: Workload, live: Mapping[str, Any]) -> int:

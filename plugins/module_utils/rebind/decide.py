@@ -139,9 +139,19 @@ def _not_retained(seen: Seen) -> SetPolicy | None:
 
 def _quiet(seen: Seen) -> Move | None:
     """None when nobody uses the volume, otherwise what comes first."""
-    for workload in seen.workloads:
-        if workload.uid and workload.replicas:
-            return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, 0)
+    running = [workload for workload in seen.workloads if workload.uid and workload.replicas]
+    for workload in running:
+        if workload.deletes:
+            return Stop(
+                "claims_at_risk",
+                f"{workload.kind} {workload.namespace}/{workload.name} has persistentVolumeClaimRetentionPolicy whenScaled: Delete, "
+                "so scaling it to 0 would delete the claims of all its pods",
+                "whenScaled: Retain",
+                f"{objects.keep_claims(workload.namespace, workload.name)}. {AGAIN}",
+            )
+    if running:
+        first = running[0]
+        return Scale(first.kind, first.namespace, first.name, first.uid, first.version, 0)
     if seen.helper:
         return StopHelper() if seen.helper != "stopping" else Wait("our helper pod ends", "Look at its node.")
     if seen.uses:

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import Pro
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import locked_by
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import strange
 
@@ -358,10 +358,7 @@ def _retention(one: Object) -> Iterator[Finding]:
     if bad:
         name = f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}"
         text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}; expected Retain"
-        command = (
-            f"kubectl -n {one['metadata']['namespace']} patch statefulset {one['metadata']['name']} --type=merge -p "
-            '\'{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Retain"}}}\''
-        )
+        command = keep_claims(one["metadata"]["namespace"], one["metadata"]["name"])
         yield _block("CSI-B16", name, f"{text}: scaling it to 0 would delete the claim", command)
 
 

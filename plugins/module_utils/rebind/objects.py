@@ -157,6 +157,12 @@ def locked_by(thing: Mapping[str, Any]) -> tuple[str, str]:
     return run, rest
 
 
+def keep_claims(namespace: str, stateful_set: str) -> str:
+    """The command by which a StatefulSet deletes no claims any more."""
+    policy = '{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain","whenDeleted":"Retain"}}}'
+    return f"kubectl -n {namespace} patch statefulset {stateful_set} --type=merge -p '{policy}'"
+
+
 def labels(run: str) -> dict[str, str]:
     """On what a run makes for itself."""
     return {MANAGED_BY: MANAGER, PART_OF: PART, LOCK: run}

@@ -62,7 +62,11 @@ class ClaimSeen:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSeen:
-    """A workload of the record. uid empty: it is gone. ready: replicas that run on Windows nodes and are Ready."""
+    """A workload of the record.
+
+    uid empty: it is gone. ready: replicas that run on Windows nodes and are Ready. deletes: it is a StatefulSet that deletes
+    the claims of pods that it scales away.
+    """
 
     kind: str
     namespace: str
@@ -71,6 +75,7 @@ class WorkloadSeen:
     version: str
     replicas: int
     ready: int
+    deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,11 +106,16 @@ class Process(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything. saved: the record in the cluster and the one before it, which the file may still hold."""
+    """Everything.
+
+    deletes: the set deletes claims when it is scaled down. saved: the record in the cluster and the one before it, which the
+    file may still hold.
+    """
 
     pvs: tuple[PV | None, ...]
     pvc: PVC | None
     replicas: int
+    deletes: bool
     pod: Pod
     helper: Pod
     attached: tuple[bool, bool]
@@ -259,6 +264,7 @@ class Search:
             pvs=(old,) if world.variant == "in_place" else (old, None),
             pvc=PVC(1, 0, "Bound", False, 0, False),
             replicas=1,
+            deletes=False,
             pod=Pod(RUNS, "old"),
             helper=NO_POD,
             attached=(world.attaches, False),
@@ -431,6 +437,8 @@ class Search:
                         yield f"a user deletes {pv.side}", self.swept(s._replace(spent=spent, asked=asked, pvs=pvs))
             if name == "scale":
                 yield "a user scales the set", s._replace(spent=spent, replicas=1 - s.replicas)
+            if name == "retention":
+                yield "somebody lets the set delete claims", s._replace(spent=spent, deletes=True)
             if name == "policy":
                 for index, pv in enumerate(s.pvs):
                     if pv is not None and pv.policy == "Retain":
@@ -504,7 +512,7 @@ class Search:
         return name in self.world.users and bool(s.spent & 1 << self.world.users.index(name))
 
     def move(self, s: State, process: Process) -> Move:
-        key = (process.record, s.pvs, s.pvc, s.replicas, s.pod, s.helper, s.attached, s.registered)
+        key = (process.record, s.pvs, s.pvc, s.replicas, s.deletes, s.pod, s.helper, s.attached, s.registered)
         if key not in self._moves:
             self._moves[key] = self.world.decide(self.records[process.record], self.seen(s))
         return self._moves[key]
@@ -550,9 +558,10 @@ class Search:
                     "shop",
                     "db",
                     "s",
-                    self.version(("set", s.replicas)),
+                    self.version(("set", s.replicas, s.deletes)),
                     s.replicas,
                     int(s.pod.state == RUNS),
+                    s.deletes,
                 ),
             ),
             uses=tuple(uses),
@@ -603,8 +612,10 @@ class Search:
                 raise Violation("a claim is deleted whose volume has not the policy Retain")
             return s._replace(pvc=pvc._replace(term=True))
         if isinstance(action, Scale):
-            if action.version != self.version(("set", s.replicas)) and self.world.preconditions:
+            if action.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
                 return None
+            if s.deletes and not action.replicas:
+                raise Violation("our scaling to 0 deletes the claims of the whole set")
             return s._replace(replicas=action.replicas)
         if isinstance(action, StartHelper):
             return s._replace(helper=Pod(WAITS, "")) if s.helper.state == NONE else None

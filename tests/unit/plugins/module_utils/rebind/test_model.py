@@ -12,6 +12,7 @@ The model (model.py) is searched whole, for each set of disturbances: nothing is
   nor touch a claim that somebody else made;
 - the disk is never attached by both handles, no volume object goes while it is attached, and vSphere's syncer never takes
   the disk of the new volume out of its register;
+- we never scale a set to 0 that deletes the claims of pods that it scales away, which may be those of other volumes;
 - no claim of that name ever gets an empty disk, unless a user deleted claim or volume;
 - something leads to an end: done, or a stop that says why.
 
@@ -73,7 +74,7 @@ def test_alone_it_ends_converted_wherever_it_dies(variant: Variant, *, attaches:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("user", ["pod", "claim", "volume", "scale", "undo", "policy"])
+@pytest.mark.parametrize("user", ["pod", "claim", "volume", "scale", "undo", "policy", "retention"])
 def test_one_user_at_any_moment(variant: Variant, user: str) -> None:
     found = search(variant, user, keep_ways=True)
     assert found.finished
@@ -92,6 +93,13 @@ def test_the_sets_own_claim_has_the_disk_and_may_be_kept_or_deleted() -> None:
     for user in ("keep", "claim"):
         assert search("re_claim", "scale", user).finished
     assert "a user keeps that claim" in search("re_claim", "scale", "keep").events
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_set_that_is_told_to_delete_claims_before_it_is_undone(variant: Variant) -> None:
+    found = search(variant, "retention", "undo", keep_ways=True)
+    assert "somebody lets the set delete claims" in found.events
+    assert found.stuck() is None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -193,6 +201,19 @@ def test_without_waiting_until_nobody_uses_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(decide, "_quiet", lambda _seen: None)
     # With attachments the attacher's finalizer would still keep the volume, and in re-claim the claim's protection.
     assert broken("in_place", attaches=False) == "old goes while it is in use"
+
+
+def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
+    def blind(record: Record, seen: Seen) -> Move:
+        return next_move(record, replace(seen, workloads=tuple(replace(one, deletes=False) for one in seen.workloads)))
+
+    assert broken("in_place", "retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
+
+
+def test_without_preconditions_a_set_that_was_just_told_to_delete_claims_is_scaled() -> None:
+    assert (
+        broken("in_place", "retention", preconditions=False) == "our scaling to 0 deletes the claims of the whole set"
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
