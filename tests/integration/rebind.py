@@ -106,8 +106,23 @@ def prepare(lab: Lab) -> None:
     eventually(lambda: lab.api.ok(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "its account")
 
 
-def plant(lab: Lab, story: Story) -> None:
-    """An in-tree volume with data, its claim, and a workload that uses it; returns when that runs."""
+def plant(lab: Lab, story: Story, *others: Story) -> None:
+    """In-tree volumes with data, their claims, and the story's workload, which uses them all; returns when that runs."""
+    for one in (story, *others):
+        _plant_volume(lab, one)
+    lab.api.post(story.workload.rpartition("/")[0], _workload(story, *others))
+    runs(lab, story)
+    held = "external-provisioner.volume.kubernetes.io/finalizer"
+    for one in (story, *others):
+        if one.policy == "Delete":
+            eventually(partial(_has_finalizer, lab, f"{VOLUMES}/{one.volume}", held), "the finalizer")
+
+
+def _has_finalizer(lab: Lab, path: str, name: str) -> bool:
+    return name in lab.api.get(path)["metadata"]["finalizers"]
+
+
+def _plant_volume(lab: Lab, story: Story) -> None:
     driver = DRIVERS[story.kind]
     volume: Object = {
         "apiVersion": "v1",
@@ -146,14 +161,9 @@ def plant(lab: Lab, story: Story) -> None:
         },
     }
     lab.api.post(CLAIMS, claim)
-    lab.api.post(story.workload.rpartition("/")[0], _workload(story))
-    runs(lab, story)
-    if story.policy == "Delete":
-        held = "external-provisioner.volume.kubernetes.io/finalizer"
-        eventually(lambda: held in lab.api.get(f"{VOLUMES}/{story.volume}")["metadata"]["finalizers"], "the finalizer")
 
 
-def _workload(story: Story) -> Object:
+def _workload(story: Story, *others: Story) -> Object:
     labels = {"app": story.name}
     pod: Object = {
         "os": {"name": "windows"},
@@ -175,6 +185,8 @@ def _workload(story: Story) -> Object:
         spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": {**template, **size}}]
     else:
         pod["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": story.claim}}]
+    beside = [{"name": other.name, "persistentVolumeClaim": {"claimName": other.claim}} for other in others]
+    pod["volumes"] = [*pod.get("volumes", []), *beside]
     spec["template"] = {"metadata": {"labels": labels}, "spec": pod}
     kind = "StatefulSet" if story.stateful else "Deployment"
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": story.name}, "spec": spec}
@@ -216,7 +228,7 @@ def _absent(lab: Lab, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How a story's volume is converted. folder: of the records, besides those in the namespace `records`."""
+    """How a story's volume is converted. folder: of the records, besides those in the namespace `records`. others: named after it."""
 
     story: Story
     folder: Path
@@ -230,6 +242,7 @@ class Conversion:
     managed: bool = False
     retain_for: int = 0
     storage_class: str = ""
+    others: tuple[Story, ...] = ()
 
 
 class AtOnce:
@@ -318,17 +331,23 @@ def convert(
     meet: Callable[[int, str, str], None] | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
-    """Run one in this process; answers with its result. meanwhile: done when everything was looked at, before the first change."""
+    """Run one in this process; answers with its result, and those of the others.
+
+    meanwhile: done when everything was looked at, before the first change.
+    """
     client = connect(conversion.kubeconfig, retry_for=60)
     if meet is not None:
         client._dynamic = Deadly(client._dynamic, meet)
-    wishes = Wishes(
-        namespace=NAMESPACE, claim=conversion.story.claim, variant=conversion.variant, project=conversion.project,
-        managed=conversion.managed, storage_class=conversion.storage_class,
+    wishes = tuple(
+        Wishes(
+            namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, project=conversion.project,
+            managed=conversion.managed, storage_class=conversion.storage_class,
+        )
+        for story in (conversion.story, *conversion.others)
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = Order((wishes,), conversion.undo, limits, conversion.retain_for, 1, 60)
+    order = Order(wishes, conversion.undo, limits, conversion.retain_for, len(wishes), 60)
 
     def places() -> list[Place]:
         return [Folder(str(conversion.folder)), Space(client, conversion.records)]
@@ -339,7 +358,8 @@ def convert(
         meanwhile()
     if results[0].status == "to_do":
         made.run(results)
-    return {**results[0].as_dict(), "warnings": made.warnings}
+    first, *others = [result.as_dict() for result in results]
+    return {**first, "others": others, "warnings": made.warnings}
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import os
 import random
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -138,7 +138,13 @@ def untouched(lab: Lab, story: Story) -> None:
 
 
 def converted(lab: Lab, story: Story, uid: str) -> None:
-    """Native, bound to the same claim, with its policy back, in use by its new handle."""
+    """Native, with its workload at work."""
+    native(lab, story, uid)
+    runs(lab, story)
+
+
+def native(lab: Lab, story: Story, uid: str) -> None:
+    """Native, bound to the same claim, with its policy back and every byte."""
     claim, volume = lab.api.get(f"{CLAIMS}/{story.claim}"), lab.api.get(f"{VOLUMES}/{story.volume}")
     assert claim["metadata"]["uid"] == uid
     assert claim["status"]["phase"] == volume["status"]["phase"] == "Bound"
@@ -147,7 +153,6 @@ def converted(lab: Lab, story: Story, uid: str) -> None:
     assert not set(story.source()) & set(volume["spec"])
     assert not [name for name in claim["metadata"].get("annotations", {}) if "rebind" in name]
     assert not [name for name in claim["metadata"]["finalizers"] if "rebind" in name]
-    runs(lab, story)
     untouched(lab, story)
 
 
@@ -401,6 +406,56 @@ def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None
     runs(lab, story)
     untouched(lab, story)
     remove(lab, story)
+
+
+def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(lab: Lab, folder: Path) -> None:
+    """With 0 replicas for one claim's sake a workload is not what it is to be again: the other one waits, and all come back."""
+    one, two = Story("two-one", stateful=False), Story("two-two")
+    plant(lab, one, two)
+    uids = {story: lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in (one, two)}
+    # The first, which has stopped it, starts it again just when that was seen.
+    killed_at(lab, one, folder, "baseline")
+    undone: list[str] = []
+
+    def meet(_number: int, what: str, when: str) -> None:
+        if "deployments" in what and when == "answered" and not undone:
+            undone.append(convert(conversion(lab, one, folder, undo=True))["status"])
+
+    refused_for_the_first = partial(_waits_for_another, lab, two, folder, one)
+    refused_for_the_first(meet)
+    assert undone == ["undone"]
+    # It is begun, and dies, when the second has been looked at and has not begun.
+    begins = partial(killed_at, lab, one, folder, "baseline")
+    result = convert(conversion(lab, two, folder), meanwhile=begins)
+    assert (result["status"], result["reason"]) == ("failed", "refused"), result
+    assert lab.api.get(one.workload)["spec"]["replicas"] == 0
+    assert f"CSI-B22 Deployment {NAMESPACE}/two-one: run " in result["msg"]
+    refused_for_the_first()
+    assert len(list(folder.glob("kubewin-rebind-*.json"))) == 1
+    # The one that was begun comes first, however they are named.
+    for status, seconds in (("resting", 3600), ("converted", 0)):
+        result = convert(conversion(lab, two, folder, others=(one,), retain_for=seconds))
+        assert [status] * 2 == [result["status"], *(other["status"] for other in result["others"])], result
+        assert lab.api.get(one.workload)["spec"]["replicas"] == 1
+    runs(lab, one)
+    for story, uid in uids.items():
+        native(lab, story, uid)
+    for story in (one, two):
+        remove(lab, story)
+
+
+def _waits_for_another(
+    lab: Lab, story: Story, folder: Path, other: Story, meet: Callable[[int, str, str], None] | None = None
+) -> None:
+    """A story's conversion is refused, for the other's has stopped the workload."""
+    result = convert(conversion(lab, story, folder), meet)
+    assert result["status"] == "refused", result
+    (finding,) = [one for one in result["findings"] if one["severity"] == "blocker"]
+    assert (finding["id"], finding["object"]) == ("CSI-B22", f"Deployment {NAMESPACE}/{other.name}")
+    assert (
+        f"converts its PersistentVolumeClaim {NAMESPACE}/{other.claim}, and stands at step baseline"
+        in finding["message"]
+    )
 
 
 def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
@@ -690,9 +745,14 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     plant(lab, story)
     how: dict[str, Any] = {"records": "other"}
-    result = convert(
-        conversion(lab, story, elsewhere, **how), meanwhile=partial(killed_at, lab, story, folder / "here", "quiesce")
-    )
+    begins = partial(killed_at, lab, story, folder / "here", "quiesce")
+
+    def meet(_number: int, what: str, when: str) -> None:
+        """When the record of the second one is written, after its last look at what is in the way."""
+        if what.startswith("POST") and "configmaps" in what and when == "before" and not (folder / "here").exists():
+            begins()
+
+    result = convert(conversion(lab, story, elsewhere, **how), meet)
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
     assert "which has begun nothing" in result["msg"]
     assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
@@ -846,6 +906,7 @@ TOLD = (
     a_clock_that_jumps_changes_nothing,
     undone_the_volume_is_what_it_was,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
+    claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
     a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
     by_playbook_nothing_that_was_not_named,
     what_the_blog_does_destroys_the_disk,

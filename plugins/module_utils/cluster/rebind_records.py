@@ -9,6 +9,7 @@ record itself (its sequence), so that a death between the two writes leaves noth
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +187,16 @@ class Records:
             )
         self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]
         return open_ones[0] if open_ones else None
+
+    def open_ones(self) -> list[Record]:
+        """The newest copy of every record that is not done yet. What cannot be read `find` tells, or refuses for."""
+        copies: dict[str, dict[str, Record]] = {}
+        for place in self._places:
+            for where, text in place.read():
+                with contextlib.suppress(BadRecord):
+                    record = from_json(text)
+                    copies.setdefault(record.run, {})[where] = record
+        return [one for one in map(newest, copies.values()) if one.step != "done"]
 
     def write(self, record: Record, when: str) -> Record:
         """Write to both places; answers with the record as it stands there."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -142,8 +142,17 @@ class Runs:
                     "record_unreadable",
                 )
             return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
+        together = [one.claim for one in self._order.wishes if one.namespace == wishes.namespace]
+        return self._judge(wishes, records, together)
+
+    def _judge(self, wishes: Wishes, records: Records, first: Collection[str]) -> Result:
+        """A claim that has no record."""
+        name = f"{wishes.namespace}/{wishes.claim}"
+        # Before and after: whoever has stopped a workload when it is looked at shows in one of them.
+        before = records.open_ones()
         seen = facts(self._client, wishes)
-        entry = enter(seen, wishes)
+        seen = replace(seen, records=(*before, *records.open_ones()))
+        entry = enter(seen, wishes, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
@@ -196,7 +205,9 @@ class Runs:
         try:
             # Only now nobody else writes it: what was found before may be old.
             found = records.find(planned.namespace, planned.claim)
-            record = found.taken_over() if found is not None else planned
+            record = found.taken_over() if found is not None else self._begun(result, planned, records)
+            if record is None:
+                return
             if self._order.undo and record.direction == "forward":
                 record = record.undone("it was asked for")
             outcome = rebinder.run(record)
@@ -206,7 +217,7 @@ class Runs:
                 raise
             raise Stopped(f"{error} {explain.standing(begun)}", error.reason) from error
         finally:
-            result.record = rebinder.record or planned
+            result.record = rebinder.record or result.record
             result.actions = rebinder.actions
             lease.end()
         if outcome.until:
@@ -214,6 +225,20 @@ class Runs:
         else:
             result.status = "converted" if outcome.record.direction == "forward" else "undone"
             result.message = outcome.record.why_undone
+
+    def _begun(self, result: Result, planned: Record, records: Records) -> Record | None:
+        """The record of a claim that has none yet: what was found for the plan may be old, and a workload stopped then."""
+        if self._order.undo:
+            return planned
+        (wishes,) = [one for one in self._order.wishes if f"{one.namespace}/{one.claim}" == result.claim]
+        now = self._judge(wishes, records, ())
+        result.record, result.findings = now.record, now.findings
+        if now.status == "refused":
+            lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")
+            raise ClusterError(f"nothing was changed for it. Meanwhile this came in the way:\n{lines}", "refused")
+        if now.record is None:
+            result.status, result.message = now.status, now.message
+        return now.record
 
     def _until(self, record: Record) -> str:
         """What is to be done when the policy may be given back."""

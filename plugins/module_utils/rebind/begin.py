@@ -64,9 +64,9 @@ def begin(facts: Facts, entry: Entry, wishes: Wishes, key: str) -> Record:
 
 
 def groups(records: Sequence[Record]) -> list[list[Record]]:
-    """Those that share a workload after one another, all others beside one another."""
+    """Those that share a workload after one another, what was begun before what was not, all others beside one another."""
     made: list[list[Record]] = []
-    for record in records:
+    for record in sorted(records, key=lambda one: not one.sequence):
         uids = {workload.uid for workload in record.workloads}
         together = [group for group in made if uids & {one.uid for other in group for one in other.workloads}]
         made = [group for group in made if group not in together]

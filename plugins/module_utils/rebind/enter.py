@@ -9,7 +9,7 @@ changes the object that describes the disk, and nothing about how the disk is us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity imp
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import keep_claims, locked_by
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import strange
 
 Object = Mapping[str, Any]
@@ -54,6 +54,7 @@ class Facts:
     pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
     Nodes with their CSINode. migrations: CnsVSphereVolumeMigrations, None where the kind does not exist. unhealthy: why
     the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments. driver: of the catalog, None for one that it has not.
+    records: of conversions that are not done, of any claim, as they were before all this was looked at and after it.
     """
 
     claim: Object | None
@@ -69,6 +70,7 @@ class Facts:
     unhealthy: str = ""
     attaches: bool = True
     driver: Driver | None = None
+    records: Sequence[Record] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,11 @@ class Entry:
         return any(finding.severity == "blocker" for finding in self.findings)
 
 
-def enter(facts: Facts, wishes: Wishes) -> Entry:
-    """Judge. Everything that is in the way is named at once."""
+def enter(facts: Facts, wishes: Wishes, first: Collection[str] = ()) -> Entry:
+    """Judge. Everything that is in the way is named at once.
+
+    first: claims of this namespace; what was begun with them ends before this one begins, and then it is judged once more.
+    """
     where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
@@ -138,7 +143,7 @@ def enter(facts: Facts, wishes: Wishes) -> Entry:
         findings += _places(volume, translated, able)
     findings += _path(facts, plugin, able) if plugin is not None else ()
     findings += _at_rest(facts, wishes, claim, volume)
-    workloads, problems = _workloads(facts, wishes)
+    workloads, problems = _workloads(facts, wishes, first)
     findings += problems
     findings += _kept(facts, wishes, claim, volume)
     findings += _surroundings(facts, wishes, claim, volume)
@@ -286,7 +291,7 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
         yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
 
 
-def _workloads(facts: Facts, wishes: Wishes) -> tuple[tuple[Workload, ...], list[Finding]]:
+def _workloads(facts: Facts, wishes: Wishes, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
     """Everybody who uses the claim, or would: by pods, by templates, and by a StatefulSet's names for its claims."""
     problems: list[Finding] = []
     found: dict[str, Object] = {}
@@ -304,9 +309,10 @@ def _workloads(facts: Facts, wishes: Wishes) -> tuple[tuple[Workload, ...], list
         else:
             found[owner["metadata"]["uid"]] = owner
     for one in facts.sets:
-        if one["kind"] in SCALED and wishes.claim in _template_claims(one):
+        if one["kind"] in SCALED and _uses(one, wishes.claim):
             found[one["metadata"]["uid"]] = one
     for one in found.values():
+        problems += _under_way(facts, wishes, one, first)
         problems += _retention(one)
         if wishes.variant == "re_claim":
             problems += _templates(one, wishes)
@@ -316,7 +322,7 @@ def _workloads(facts: Facts, wishes: Wishes) -> tuple[tuple[Workload, ...], list
             wishes.namespace,
             one["metadata"]["name"],
             one["metadata"]["uid"],
-            int(one["spec"].get("replicas", 1)),
+            _replicas(one),
         )
         for one in sorted(found.values(), key=lambda one: (one["kind"], one["metadata"]["name"]))
     )
@@ -337,19 +343,43 @@ def _owner(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
     return None
 
 
-def _template_claims(one: Object) -> list[str]:
+def _uses(one: Object, claim: str) -> bool:
+    """By its template; or a StatefulSet by its name, whatever its replicas are: claims above them stay, and are its own."""
     template = (one["spec"].get("template") or {}).get("spec") or {}
-    found = [
-        str(volume["persistentVolumeClaim"]["claimName"])
-        for volume in template.get("volumes") or []
-        if "persistentVolumeClaim" in volume
+    mounted = [volume.get("persistentVolumeClaim") or {} for volume in template.get("volumes") or []]
+    stem, dummy, ordinal = claim.rpartition("-")
+    own = [
+        f"{made['metadata']['name']}-{one['metadata']['name']}"
+        for made in one["spec"].get("volumeClaimTemplates") or []
     ]
-    start = int((one["spec"].get("ordinals") or {}).get("start", 0))
-    for made in one["spec"].get("volumeClaimTemplates") or []:
-        prefix = f"{made['metadata']['name']}-{one['metadata']['name']}-"
-        # Claims above the replicas stay after a set was made smaller, and are its own.
-        found += [f"{prefix}{number}" for number in range(start, start + 1 + int(one["spec"].get("replicas", 1)))]
-    return found
+    return claim in [entry.get("claimName") for entry in mounted] or (ordinal.isdigit() and stem in own)
+
+
+def _replicas(one: Object) -> int:
+    return int(one["spec"].get("replicas", 1))
+
+
+def _under_way(facts: Facts, wishes: Wishes, one: Object, first: Collection[str]) -> Iterator[Finding]:
+    """Conversions of the workload's other claims that are not over: what it has now need not be what it is to have."""
+    name, uid = f"{one['kind']} {wishes.namespace}/{one['metadata']['name']}", one["metadata"]["uid"]
+    begun = {
+        record.run: record
+        for record in facts.records
+        if uid in {workload.uid for workload in record.workloads} and not record.reached("finish")
+    }
+    for record in begun.values():
+        if record.claim not in first:
+            claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+            text = f"run {record.run} converts its {claim}, and stands at step {record.step} ({record.direction})"
+            remedy = "Name that claim too, which then comes first, or undo it. When it is gone for good, move the record away."
+            yield _block("CSI-B22", name, f"{text}; expected one conversion of a workload at a time", remedy)
+    known = {record.claim for record in facts.records if record.namespace == wishes.namespace}
+    for other in facts.claims:
+        claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
+        if run and claim not in (wishes.claim, *known) and _uses(one, claim) and not _replicas(one):
+            text = f"it has 0 replicas, and its PersistentVolumeClaim {wishes.namespace}/{claim} is locked by run {run}"
+            remedy = "Name the places of that run, or go on with it or undo it there first."
+            yield _block("CSI-B22", name, f"{text}, which may have set them; its record is in no place given", remedy)
 
 
 def _retention(one: Object) -> Iterator[Finding]:
@@ -381,8 +411,7 @@ def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
 def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
     if wishes.managed:
         return
-    using = {wishes.claim}
-    sets = [one for one in facts.sets if one["kind"] in SCALED and using & set(_template_claims(one))]
+    sets = [one for one in facts.sets if one["kind"] in SCALED and _uses(one, wishes.claim)]
     for thing, kind in (
         (claim, "PersistentVolumeClaim"),
         (volume, "PersistentVolume"),

@@ -91,6 +91,16 @@ def test_records_of_other_claims_are_not_ours(folders: tuple[Path, Path]) -> Non
     assert both(folders).find("shop", "data-db-1") is None
 
 
+def test_all_that_is_not_done_is_found_by_its_newest_copy(folders: tuple[Path, Path]) -> None:
+    one = both(folders).write(record(), "now")
+    newer = one.following().saved("later")
+    Folder(str(folders[1])).write(newer)
+    other = both(folders).write(replace(record(), run="another", claim="data-db-1"), "now")
+    both(folders).write(replace(record(), run="over").at("done"), "now")
+    file(folders[0], replace(record(), run="broken")).write_text("{", encoding="utf-8")
+    assert {found.run: found for found in both(folders).open_ones()} == {one.run: newer, "another": other}
+
+
 def test_two_unfinished_runs_of_one_claim_are_not_chosen_from(folders: tuple[Path, Path]) -> None:
     both(folders).write(record(), "now")
     both(folders).write(replace(record(), run="another"), "now")

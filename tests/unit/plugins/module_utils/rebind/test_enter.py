@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Entry, Facts, Wishes, enter
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Workload
 from unit.plugins.module_utils.rebind.world import PATH, claim, facts, node, pod, stateful_set, volume
 
 WISHES = Wishes("shop", "data-db-0")
@@ -162,8 +164,77 @@ def test_a_deployment_is_found_behind_its_replica_set_and_by_its_template() -> N
     assert judged(facts(sets=sets, pods=[])).workloads == (web,)
 
 
-def test_a_set_at_zero_replicas_still_owns_its_claims() -> None:
-    assert judged(facts(sets=[stateful_set(replicas=0)], pods=[])).workloads[0].replicas == 0
+def second(**metadata: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The claim of the set's second pod, with its volume."""
+    reference = {"namespace": "shop", "name": "data-db-1", "uid": "claim-uid"}
+    return claim(name="data-db-1", **metadata), volume(claimRef=reference)
+
+
+SECOND = Wishes("shop", "data-db-1")
+
+
+def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
+    stopped = facts(sets=[stateful_set(replicas=0)], pods=[])
+    assert judged(stopped).workloads[0].replicas == 0
+    its, disk = second()
+    found = replace(stopped, claim=its, volume=disk)
+    assert judged(found, SECOND).workloads == (Workload("StatefulSet", "shop", "db", "set-uid", 0),)
+    spoiled = stateful_set(replicas=0, persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})
+    spoiled["metadata"].update(ARGO)
+    assert set(blocks(replace(found, sets=[spoiled]), SECOND)) == {"CSI-B16", "CSI-B17"}
+
+
+@pytest.mark.parametrize("name", ["data-db", "data-db-x", "logs-db-0", "data-db-1-0"])
+def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
+    its = claim(name=name)
+    disk = volume(claimRef={"namespace": "shop", "name": name, "uid": "claim-uid"})
+    assert judged(facts(claim=its, volume=disk, pods=[]), Wishes("shop", name)).workloads == ()
+
+
+def first_record() -> Record:
+    """The conversion of the first pod's claim, which has stopped the set."""
+    found = facts()
+    return begin(found, enter(found, WISHES), WISHES, "k1").at("baseline")
+
+
+def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
+    """The second pod's claim, while these records are there and the first one's claim may be locked."""
+    its, disk = second()
+    locked = claim(annotations={"kubewin.io/rebind": lock}) if lock else claim()
+    sets = [stateful_set(replicas=replicas)]
+    return facts(claim=its, volume=disk, claims=[locked, its], sets=sets, pods=[], records=records)
+
+
+def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_it_is_to_have() -> None:
+    begun = first_record()
+    told = (
+        f"CSI-B22 StatefulSet shop/db: run {begun.run} converts its PersistentVolumeClaim shop/data-db-0, and stands at step "
+        "baseline (forward); expected one conversion of a workload at a time"
+    )
+    for replicas in (0, 2):
+        lines = blocks(stopped_by(begun, begun.following(), replicas=replicas), SECOND)
+        assert list(lines) == ["CSI-B22"]
+    lines = blocks(stopped_by(begun), SECOND)
+    assert told in lines["CSI-B22"]
+    assert "Name that claim too, which then comes first, or undo it" in lines["CSI-B22"]
+    assert list(blocks(stopped_by(begun.undone("asked")), SECOND)) == ["CSI-B22"]
+
+
+def test_one_that_has_given_the_workload_back_or_comes_first_or_is_anothers_is_not_in_the_way() -> None:
+    begun = first_record()
+    found = stopped_by(begun, lock=f"{begun.lock}/1")
+    assert not enter(found, SECOND, ["data-db-0", "data-db-1"]).refused
+    assert not blocks(stopped_by(begun.at("finish"), lock=f"{begun.lock}/1"), SECOND)
+    others = replace(begun, workloads=(Workload("Deployment", "shop", "web", "d", 1),))
+    assert not blocks(stopped_by(others), SECOND)
+
+
+def test_a_stopped_workload_with_a_claim_that_a_run_of_elsewhere_has_locked() -> None:
+    lines = blocks(stopped_by(lock="abc.k/1"), SECOND)
+    assert list(lines) == ["CSI-B22"]
+    assert "PersistentVolumeClaim shop/data-db-0 is locked by run abc.k" in lines["CSI-B22"]
+    assert "Name the places of that run" in lines["CSI-B22"]
+    assert not blocks(stopped_by(lock="abc.k/1", replicas=2), SECOND)
 
 
 def test_further_replicas_would_keep_the_old_class() -> None:

@@ -163,6 +163,11 @@ def test_volumes_that_share_a_workload_are_converted_one_after_another() -> None
     assert [[one.run for one in group] for group in made] == [["1", "2", "3"], ["4"], ["5"]]
 
 
+def test_what_was_begun_comes_before_what_shares_its_workload_and_was_not() -> None:
+    made = groups([replace(record(), run="later"), replace(record(), run="begun", sequence=3)])
+    assert [[one.run for one in group] for group in made] == [["begun", "later"]]
+
+
 def test_the_steps_of_both_tables_are_told_in_order() -> None:
     told = [entry["step"] for entry in explain.steps(record())]
     assert told == [step for step in record().steps if step != "done"]
