@@ -25,7 +25,8 @@ offered to the next claim of that name; so a set that is scaled up in between, o
 anew, gets the disk.
 
 What the model leaves out: time (leases and timeouts are choices that may fall either way), the API server's own failures
-and refusals by admission (each is a run that dies or stops at that request), more than one workload, pod or node,
+and refusals by admission (each is a run that dies or stops at that request), more than one workload, pod or node, a set that is
+told to delete claims while its pods are ending already (their claims go then, whoever scaled it),
 provisioning's own errors, a claim made by others that the new volume is too small for (it gets another disk, and the run
 stops), another volume that somebody makes with the same handle or for the same claim, also in the instant before the
 Lost claim is deleted, a finalizer that nobody knows, and the data itself: a disk is there or not. Resource versions are
