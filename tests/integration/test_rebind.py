@@ -361,8 +361,8 @@ def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
     assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
     result = refused(lab, story, folder, **how)
     assert result["reason"] == "claim_changed"
-    assert f"and has the converted volume {story.volume}-csi" in result["msg"]
-    assert f"kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
+    assert f"and has the volume of this run, {story.volume}-csi" in result["msg"]
+    assert f"and only then: kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
     lab.api.patch(story.workload, {"spec": {"replicas": 0}})
     lab.api.gone(claim)
     eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
