@@ -137,7 +137,7 @@ class Runs:
                 raise ClusterError(
                     f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the places that were given. "
                     "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
-                    "kubewin_rebind_namespace, kubewin_rebind_second_namespace).",
+                    f"kubewin_rebind_namespace, kubewin_rebind_second_namespace). {'; '.join(records.warnings)}".strip(),
                     "record_unreadable",
                 )
             return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")

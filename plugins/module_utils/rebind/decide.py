@@ -138,16 +138,16 @@ def _ended(record: Record) -> str:
 
 def _kept(record: Record, seen: Seen) -> str:
     kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes)
-    return f"{record.old.handle} is kept by {kept or 'the record, from which undoing creates its volume again'}."
+    if not kept:
+        return f"No PersistentVolume has {record.old.handle} now; undoing creates it again from the record."
+    return f"{record.old.handle} is kept by {kept}."
 
 
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
     """In place the claim is never deleted by us: if it goes, somebody else decided that, and may give us another one."""
     claim = seen.claim
-    may_differ = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
-    if claim is not None and not claim.terminating:
-        if claim.uid == record.claim_uid or may_differ or (claim.volume and _ours(record, claim)):
-            return None
+    if claim is not None and not claim.terminating and _may_be(record, claim):
+        return None
     what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
     if record.step == "lock":
         remedy = "Undo, which ends this run; it has begun nothing."
@@ -162,6 +162,13 @@ def _claim_gone(record: Record, seen: Seen) -> Stop | None:
         "the claim that was recorded",
         remedy,
     )
+
+
+def _may_be(record: Record, claim: ClaimSeen) -> bool:
+    """It is the recorded one, or one that may stand in its place."""
+    anew = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    by_hand = bool(claim.volume) and _ours(record, claim)
+    return claim.uid == record.claim_uid or anew or by_hand
 
 
 def _volume_gone(record: Record) -> Stop:
