@@ -287,11 +287,10 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import NAMES, Pages
@@ -384,8 +383,7 @@ class Upgrade:
         require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade")
         if why := unusable(self._client, params["namespace"], "the journal is"):
             raise Refused(why)
-        system = self._client.get(kinds.NAMESPACE, "kube-system") or {"metadata": {"uid": ""}}
-        self.wishes = replace(self.wishes, cluster=system["metadata"]["uid"])
+        self.wishes = replace(self.wishes, cluster=cluster_uid(self._client))
 
     def findings(self, seen: Seen) -> list[Finding]:
         """What is in the way of WMCO's hook, or worth knowing."""

@@ -221,10 +221,10 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Records, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
@@ -314,12 +314,10 @@ def order(params: dict[str, Any]) -> Order:
 
 
 def places(client: Client, params: dict[str, Any]) -> list[Place]:
-    """Where records are kept."""
-    found: list[Place] = [Folder(params["record_dir"])] if params["record_dir"] else []
-    for name in (params["record_namespace"], params["second_record_namespace"]):
-        if name:
-            found.append(Space(client, name))
-    return found
+    """Where records are kept. The cluster comes first: it refuses a run that was taken over, and a directory would not."""
+    names = (params["record_namespace"], params["second_record_namespace"])
+    found: list[Place] = [Space(client, name) for name in names if name]
+    return [*found, Folder(params["record_dir"])] if params["record_dir"] else found
 
 
 def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
@@ -343,10 +341,10 @@ def main() -> None:
         asked = order(params)
         client = connect(ansible)
         refuse(client, asked, params)
-        Records(places(client, params))
         runs = Runs(
-            client, asked, lambda: places(client, params), params["record_namespace"], teller(params["progress_file"])
-        )
+            client, cluster_uid(client), asked, lambda: places(client, params), params["record_namespace"],
+            teller(params["progress_file"]),
+        )  # fmt: skip
         when_ended(params["progress_file"], runs.stop)
         results = runs.prepare()
         for warning in runs.warnings:

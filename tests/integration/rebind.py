@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import STEPS, Variant
+from ansible_collections.kubewin.csi.plugins.modules.volume_rebind import places
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -349,10 +350,13 @@ def convert(
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
     order = Order(wishes, conversion.undo, limits, conversion.retain_for, len(wishes), 60)
 
-    def places() -> list[Place]:
-        return [Folder(str(conversion.folder)), Space(client, conversion.records)]
-
-    made = Runs(client, order, places, conversion.records, lambda text: print(f"    {text}", flush=True))
+    asked = {
+        "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",
+    }  # fmt: skip
+    made = Runs(
+        client, cluster_uid(client), order, lambda: places(client, asked), conversion.records,
+        lambda text: print(f"    {text}", flush=True),
+    )  # fmt: skip
     results = made.prepare()
     if meanwhile is not None:
         meanwhile()

@@ -366,8 +366,8 @@ def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
     assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
     result = refused(lab, story, folder, **how)
     assert result["reason"] == "claim_changed"
-    assert f"and has the converted volume {story.volume}-csi" in result["msg"]
-    assert f"kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
+    assert f"and has the volume of this run, {story.volume}-csi" in result["msg"]
+    assert f"and only then: kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
     lab.api.patch(story.workload, {"spec": {"replicas": 0}})
     lab.api.gone(claim)
     eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
@@ -381,6 +381,35 @@ def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
     assert not lab.api.ok(f"{VOLUMES}/{story.volume}")
     runs(lab, story)
     untouched(lab, story)
+    remove(lab, story)
+
+
+def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder: Path) -> None:
+    """Once it has the lock that the message names; and what rests in another cluster, under the same name, stays as it is."""
+    story = Story("by-hand")
+    plant(lab, story)
+    claim, volume = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}"
+    killed_at(lab, story, folder, "canary")
+    (file,) = folder.iterdir()
+    begun = json.loads(file.read_text(encoding="utf-8"))
+    resting = json.dumps({**begun, "run": "staging", "cluster": "another", "step": "finish"})
+    elsewhere = folder / "kubewin-rebind-staging.json"
+    elsewhere.write_text(resting, encoding="utf-8")
+    made = lab.api.get(claim)
+    lab.api.gone(claim)
+    eventually(lambda: lab.api.get(volume)["status"]["phase"] == "Released", "the claim is gone")
+    result = refused(lab, story, folder)
+    assert result["reason"] == "claim_gone"
+    told = re.search(r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/rebind=(\S+)\.", result["msg"])
+    assert told, result["msg"]
+    kept = {key: made["metadata"][key] for key in ("name", "labels")}
+    lab.api.post(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": kept, "spec": made["spec"]})
+    lab.api.patch(volume, {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}})
+    eventually(lambda: lab.api.get(claim)["status"]["phase"] == "Bound", "it is bound by hand")
+    assert refused(lab, story, folder)["reason"] == "claim_changed"
+    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/rebind": told[1]}}})
+    until_converted(lab, story, folder)
+    assert elsewhere.read_text(encoding="utf-8") == resting
     remove(lab, story)
 
 
@@ -902,6 +931,7 @@ TOLD = (
     a_server_that_refuses_the_new_volume,
     re_claim_while_somebody_scales_the_set_up,
     re_claim_while_somebody_sets_the_policy_back,
+    a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
     a_second_run_is_kept_away,
     somebody_who_puts_things_back_is_named,
     either_copy_of_the_record_is_enough_and_none_is_too_little,

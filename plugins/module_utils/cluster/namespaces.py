@@ -1,12 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a namespace can take what is to be kept there, asked before the first change."""
+"""Whether a namespace can take what is to be kept there, asked before the first change; and the one that names its cluster."""
 
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 
 
 def unusable(client: Client, name: str, what: str) -> str:
@@ -21,3 +22,13 @@ def unusable(client: Client, name: str, what: str) -> str:
             "another one"
         )
     return ""
+
+
+def cluster_uid(client: Client) -> str:
+    """What tells this cluster from every other one, for what is kept outside of it: the uid of its Namespace kube-system."""
+    live = client.get(kinds.NAMESPACE, "kube-system")
+    if live is None:
+        raise ClusterError(
+            "Namespace kube-system does not exist; every cluster has it, and is known by its uid", "api_error"
+        )
+    return str(live["metadata"]["uid"])

@@ -10,10 +10,10 @@ record itself (its sequence), so that a death between the two writes leaves noth
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
@@ -72,6 +72,7 @@ class Space:
     def __init__(self, client: Client, namespace: str) -> None:
         self._client, self._namespace = client, namespace
         self._versions: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def read(self) -> list[tuple[str, str]]:
         """Every record in it."""
@@ -79,8 +80,8 @@ class Space:
         found = []
         for item in self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=selector).items:
             name = item["metadata"]["name"]
-            self._versions[name] = item["metadata"]["resourceVersion"]
-            found.append((f"ConfigMap {self._namespace}/{name}", str((item.get("data") or {}).get(objects.KEY, ""))))
+            self._know(item)
+            found.append((f"ConfigMap {self._namespace}/{name}", self._texts[name]))
         return found
 
     def write(self, record: Record) -> None:
@@ -107,53 +108,60 @@ class Space:
                     continue
                 if error.status != 409:
                     raise
-                self._meet(record, name)
+                self._meet(record, name, definition["data"][objects.KEY])
                 continue
-            self._versions[name] = made["metadata"]["resourceVersion"]
+            self._know(made)
             return
         raise CannotKeep(
             f"ConfigMap {self._namespace}/{name} changes faster than it can be written; find out who else writes it",
             "record_unwritable",
         )
 
-    def _meet(self, record: Record, name: str) -> None:
+    def _know(self, live: Mapping[str, Any]) -> None:
+        name = live["metadata"]["name"]
+        self._versions[name] = live["metadata"]["resourceVersion"]
+        self._texts[name] = str((live.get("data") or {}).get(objects.KEY, ""))
+
+    def _meet(self, record: Record, name: str, text: str) -> None:
         """Somebody wrote it: another run, which then has it; or an earlier try of ours, or a label, which does not matter."""
         live = self._client.get(kinds.CONFIG_MAP, name, self._namespace)
         if live is None:
             self._versions.pop(name, None)
             return
+        found = str((live.get("data") or {}).get(objects.KEY, ""))
         try:
-            other = from_json(str((live.get("data") or {}).get(objects.KEY, "")))
+            other = from_json(found)
         except BadRecord:
             other = None
-        if other is not None and other.term > record.term:
+        if other is not None and other.term >= record.term and found not in (self._texts.get(name), text):
             raise CannotKeep(
-                f"ConfigMap {self._namespace}/{name} was taken over by a later run (term {other.term}, ours is "
-                f"{record.term}); let that one end",
+                f"ConfigMap {self._namespace}/{name} was written by another run (term {other.term}, ours is {record.term}); "
+                "let that one end",
                 "taken_over",
             )
-        self._versions[name] = live["metadata"]["resourceVersion"]
+        self._know(live)
 
 
 class Records:
-    """Both places."""
+    """Both places, for one cluster, which its uid tells: a directory may have the records of others too, which are left alone."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], cluster: str) -> None:
         if len(places) < 2:
             raise CannotKeep(
                 "a record has to be kept in two places, and one was given; expected record_dir, a directory that outlives "
                 "this run, or second_record_namespace besides record_namespace",
                 "configuration",
             )
-        self._places = tuple(places)
+        self._places, self._cluster = tuple(places), cluster
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
         self.warnings: list[str] = []
 
-    def find(self, namespace: str, claim: str) -> Record | None:
-        """The record of a claim that is not done yet, the newest copy of it; None when there is none.
+    def find(self, namespace: str, claim: str, lock: str) -> Record | None:
+        """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
 
-        A copy that cannot be read is told as a warning as long as another one can.
+        A copy that cannot be read is told as a warning as long as another one can; and so is one that is done while the claim
+        still has its lock: the cluster was restored to a time before that.
         """
         copies: dict[str, Record] = {}
         bad: dict[str, str] = {}
@@ -165,8 +173,15 @@ class Records:
                     bad[where] = str(error)
                     continue
                 self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
-                if (record.namespace, record.claim) == (namespace, claim):
-                    copies[where] = record
+                if (record.cluster, record.namespace, record.claim) != (self._cluster, namespace, claim):
+                    continue
+                if record.step == "done" and record.lock == lock:
+                    self.warnings.append(
+                        f"{where} says that run {record.run} is done, and claim {namespace}/{claim} still has its lock, as in a "
+                        "cluster that was restored from a backup: this copy is left out"
+                    )
+                    continue
+                copies[where] = record
         by_run: dict[str, dict[str, Record]] = {}
         for where, record in copies.items():
             by_run.setdefault(record.run, {})[where] = record
@@ -189,13 +204,14 @@ class Records:
         return open_ones[0] if open_ones else None
 
     def open_ones(self) -> list[Record]:
-        """The newest copy of every record that is not done yet. What cannot be read `find` tells, or refuses for."""
+        """The newest copy of every record of this cluster that is not done yet. What cannot be read `find` tells, or refuses for."""
         copies: dict[str, dict[str, Record]] = {}
         for place in self._places:
             for where, text in place.read():
                 with contextlib.suppress(BadRecord):
                     record = from_json(text)
-                    copies.setdefault(record.run, {})[where] = record
+                    if record.cluster == self._cluster:
+                        copies.setdefault(record.run, {})[where] = record
         return [one for one in map(newest, copies.values()) if one.step != "done"]
 
     def write(self, record: Record, when: str) -> Record:

@@ -101,13 +101,13 @@ def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
 
 
 class Runs:
-    """All of them. places: makes the two places of records, for each thread its own."""
+    """All of them. cluster: its uid. places: makes the two places of records, for each thread its own."""
 
     def __init__(
-        self, client: Client, order: Order, places: Callable[[], Sequence[Place]], lease_namespace: str,
+        self, client: Client, cluster: str, order: Order, places: Callable[[], Sequence[Place]], lease_namespace: str,
         say: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._client, self._order, self._places = client, order, places
+        self._client, self._cluster, self._order, self._places = client, cluster, order, places
         self._lease_namespace, self._say = lease_namespace, say
         self._failed, self._stopped = threading.Event(), threading.Event()
         self.warnings: list[str] = []
@@ -123,8 +123,9 @@ class Runs:
 
     def _prepare(self, wishes: Wishes) -> Result:
         name = f"{wishes.namespace}/{wishes.claim}"
-        records = Records(self._places())
-        found = records.find(wishes.namespace, wishes.claim)
+        records = Records(self._places(), self._cluster)
+        lock = self._locked(wishes.namespace, wishes.claim)
+        found = records.find(wishes.namespace, wishes.claim, lock)
         self.warnings += records.warnings
         if found is not None:
             _same(found, wishes, undo=self._order.undo)
@@ -132,13 +133,11 @@ class Runs:
             record = found.undone("it was asked for") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record))
         if self._order.undo:
-            claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, wishes.claim, wishes.namespace)
-            run, dummy = locked_by(claim) if claim is not None else ("", "")
-            if run:
+            if lock:
                 raise ClusterError(
-                    f"PersistentVolumeClaim {name} is locked by run {run}, and its record is in none of the places that were given. "
+                    f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the places that were given. "
                     "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
-                    "kubewin_rebind_namespace, kubewin_rebind_second_namespace).",
+                    f"kubewin_rebind_namespace, kubewin_rebind_second_namespace). {'; '.join(records.warnings)}".strip(),
                     "record_unreadable",
                 )
             return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
@@ -157,8 +156,13 @@ class Runs:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
-        record = begin(seen, entry, wishes, secrets.token_hex(4))
+        record = begin(seen, entry, wishes, self._cluster, secrets.token_hex(4))
         return Result(name, "to_do", record, entry.findings, plan=explain.steps(record))
+
+    def _locked(self, namespace: str, claim: str) -> str:
+        """The run that the claim is locked by, empty when it is not."""
+        live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace)
+        return locked_by(live)[0] if live is not None else ""
 
     def run(self, results: Sequence[Result]) -> None:
         """Carry out what is to do; the results tell how it went."""
@@ -194,7 +198,7 @@ class Runs:
     def _one(self, result: Result, planned: Record) -> None:
         lease = self._lease(planned)
         lease.take()
-        records = Records(self._places())
+        records = Records(self._places(), self._cluster)
 
         def check() -> None:
             lease.check()
@@ -204,7 +208,8 @@ class Runs:
         rebinder = Rebinder(self._client, records, self._order.limits, self._say, rested=self._rested, check=check)
         try:
             # Only now nobody else writes it: what was found before may be old.
-            found = records.find(planned.namespace, planned.claim)
+            lock = self._locked(planned.namespace, planned.claim)
+            found = records.find(planned.namespace, planned.claim, lock)
             record = found.taken_over() if found is not None else self._begun(result, planned, records)
             if record is None:
                 return

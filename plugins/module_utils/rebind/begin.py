@@ -13,8 +13,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import En
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Volume
 
 
-def begin(facts: Facts, entry: Entry, wishes: Wishes, key: str) -> Record:
-    """The record of a volume that may be converted. key: never given to another record."""
+def begin(facts: Facts, entry: Entry, wishes: Wishes, cluster: str, key: str) -> Record:
+    """The record of a volume that may be converted. cluster: its uid. key: never given to another record."""
     claim, volume, found = facts.claim, facts.volume, entry.as_csi
     if claim is None or volume is None or found is None:
         raise ValueError("a volume that is refused has no record")
@@ -49,6 +49,7 @@ def begin(facts: Facts, entry: Entry, wishes: Wishes, key: str) -> Record:
     return Record(
         run=objects.run_name(claim["metadata"]["uid"]),
         key=key,
+        cluster=cluster,
         variant=wishes.variant,
         namespace=wishes.namespace,
         claim=wishes.claim,

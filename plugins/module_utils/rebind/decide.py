@@ -73,51 +73,102 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
                 "foreign_volume",
                 f"PersistentVolume {volume.name} was made by somebody else (uid {volume.uid})",
                 "the volume of the record, or none",
-                f"Find out who made it. When it is not needed, delete it (its policy is {volume.policy}). {AGAIN}",
+                "Find out who made it, and what for. When it is not needed, let its policy be Retain before you delete it (now it is "
+                f"{volume.policy}). {AGAIN}",
             )
     claim = seen.claim
-    if claim is not None and record.reached("rehearse") and record.step != "unlock" and claim.lock != record.lock:
-        return _others_claim(record, claim)
+    if claim is not None and record.reached("rehearse") and record.step != "unlock" and not _ours(record, claim):
+        return _others_claim(record, seen, claim)
     return None
 
 
-def _others_claim(record: Record, claim: ClaimSeen) -> Stop:
-    """A claim that is not this run's is never deleted by it: only its owner knows what it is worth."""
+def _ours(record: Record, claim: ClaimSeen) -> bool:
+    """It has our lock, and no volume but those of the record: one that somebody locked by hand may be anything."""
+    return claim.lock == record.lock and claim.volume in ("", record.old.name, record.new.name)
+
+
+def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
+    """A claim that is not this run's is never deleted by it: only its owner knows what it is worth.
+
+    Nor is anybody told to delete one that may have data of its own, or that he has not looked at.
+    """
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
-    lock = f"kubectl {bare} annotate --overwrite pvc {record.claim} {objects.LOCK}={objects.lock(record)}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
-    if claim.lock or claim.uid == record.claim_uid:
-        whose = f"is locked by run {claim.lock}" if claim.lock else "carries no lock any more"
-        found, remedy = f"{name} {whose} (uid {claim.uid})", f"Find out who did that; to go on with it: {lock}."
-    elif claim.volume == record.target.name:
-        found = (
-            f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has the converted volume {claim.volume}"
+    whose = f", with the lock of run {claim.lock}" if claim.lock else ""
+    made = f"{name} was made by somebody else meanwhile{whose} (uid {claim.uid}), and has"
+    volume = claim.volume
+    if volume and volume not in (record.old.name, record.new.name):
+        found = f"{made} another volume, {volume}"
+        remedy = (
+            "Neither is of this run, which leaves both alone: find out whose they are and what is on that volume. "
+            f"{'This run goes on when no claim has that name. ' if record.variant == 're_claim' else ''}{_ended(record)}"
         )
-        remedy = f"The data is there. To keep this claim: {lock}. Or end what uses it, and {delete}."
-    elif claim.volume:
-        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has another volume, {claim.volume}"
-        remedy = f"Save what was written to that one; then end what uses the claim, and {delete}."
+    elif claim.uid == record.claim_uid:
+        found = (
+            f"{name} {f'is locked by run {claim.lock}' if claim.lock else 'carries no lock any more'} (uid {claim.uid})"
+        )
+        remedy = f"Find out who did that, and let him end; to go on with it: {_lock_it(record)}."
+    elif volume:
+        found = f"{made} the volume of this run, {volume}"
+        remedy = f"The data is there. To keep this claim: {_lock_it(record)}."
+        if record.variant == "re_claim":
+            remedy += (
+                f" Or end what uses it, look whether the policy of that volume is Retain (kubectl get pv {volume}), and "
+                f"only then: {delete}."
+            )
     else:
-        found = f"{name} was made by somebody else meanwhile (uid {claim.uid}), and has no volume"
-        remedy = f"Nothing was written to it: {delete}."
-    kept = f"The data is on {record.old.handle}, which nothing deletes."
-    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {kept} {AGAIN}")
+        found = f"{made} no volume"
+        remedy = f"Look whether that is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
+    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, seen)} {AGAIN}")
+
+
+def _lock_it(record: Record) -> str:
+    lock = f"{objects.LOCK}={objects.lock(record)}"
+    return f"kubectl -n {record.namespace} annotate --overwrite pvc {record.claim} {lock}"
+
+
+def _ended(record: Record) -> str:
+    """How a person ends a run that can go neither on nor back."""
+    name = objects.record_name(record.run)
+    return (
+        f"To end this run where it stands, move its record away: ConfigMap {name} in each record namespace, and {name}.json in "
+        "record_dir (kubewin_output_dir/rebind)."
+    )
+
+
+def _kept(record: Record, seen: Seen) -> str:
+    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes)
+    if not kept:
+        return f"No PersistentVolume has {record.old.handle} now; undoing creates it again from the record."
+    return f"{record.old.handle} is kept by {kept}."
 
 
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
-    """In place the claim is never deleted by us: if it goes, somebody else decided that."""
+    """In place the claim is never deleted by us: if it goes, somebody else decided that, and may give us another one."""
     claim = seen.claim
-    may_differ = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
-    if claim is not None and not claim.terminating and (claim.uid == record.claim_uid or may_differ):
+    if claim is not None and not claim.terminating and _may_be(record, claim):
         return None
     what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
-    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes) or "the record"
+    if record.step == "lock":
+        remedy = "Undo, which ends this run; it has begun nothing."
+    else:
+        remedy = (
+            f"{_kept(record, seen)} Make a claim of that name for it by hand (spec.volumeName; and take uid and resourceVersion "
+            f"out of the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
+        )
     return Stop(
         "claim_gone",
         f"PersistentVolumeClaim {record.namespace}/{record.claim} {what}",
         "the claim that was recorded",
-        f"Nothing was deleted behind it: {record.old.handle} is kept by {kept}. Bind a new claim to it by hand.",
+        remedy,
     )
+
+
+def _may_be(record: Record, claim: ClaimSeen) -> bool:
+    """It is the recorded one, or one that may stand in its place."""
+    anew = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    by_hand = bool(claim.volume) and _ours(record, claim)
+    return claim.uid == record.claim_uid or anew or by_hand
 
 
 def _volume_gone(record: Record) -> Stop:
@@ -339,7 +390,10 @@ def _create_volume(record: Record, seen: Seen) -> Move:
             return stop
         if _others(record, seen):
             return Save(record.at("delete_volume"))
-        return CreateVolume(record.target_side, record.claim_uid if record.variant == "in_place" else "")
+        if record.variant == "re_claim":
+            return CreateVolume(record.target_side, "")
+        claim = seen.claim
+        return CreateVolume(record.target_side, claim.uid if claim and _ours(record, claim) else record.claim_uid)
     if _others(record, seen):
         return Save(record.at("delete_volume"))
     if record.variant == "re_claim":
@@ -361,7 +415,7 @@ def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
             "same_handle",
             f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} has the handle of {record.target.name} too",
             "no other volume with it",
-            f"Delete that one, with policy Retain. {AGAIN}",
+            f"Find out what it is for. When it is not needed, let its policy be Retain before you delete it. {AGAIN}",
         )
     return None
 
@@ -417,6 +471,9 @@ def _create_claim(record: Record, seen: Seen) -> Move:
         return gone
     if claim.volume != target.name:
         return Save(record.at("delete_claim"))
+    if target.claim_uid not in ("", claim.uid):
+        # Of a claim that came and went in between.
+        return Reserve(target.name, target.uid, target.version, claim.uid)
     if not _bound(claim, target):
         return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Look at kube-controller-manager.")
     return _advance(record)

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import V
 
 def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -> Iterator[Need]:
     """Everything that is asked for from the first change on. records: namespaces of the records."""
-    for name in records:
+    for name in (*records, "kube-system"):
         yield Need("get", "", "namespaces", name=name)
     for verb in ("get", "list", "create", "patch", "delete"):
         yield Need(verb, "", "persistentvolumes")

@@ -56,7 +56,8 @@ class Workload:
 class Record:
     """One conversion.
 
-    run: its name, the same for every record of a claim. key: what tells it from another one, begun by somebody who keeps his
+    run: its name, the same for every record of a claim. cluster: uid of its Namespace kube-system; a claim of that name in another
+    cluster is another one. key: what tells it from another one, begun by somebody who keeps his
     records elsewhere. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
     term: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
@@ -66,6 +67,7 @@ class Record:
 
     run: str
     key: str
+    cluster: str
     variant: Variant
     namespace: str
     claim: str
@@ -148,7 +150,7 @@ def from_json(text: str) -> Record:
         record: Record = read(Record, text, SCHEMA)
     except Misfit as error:
         raise BadRecord(str(error)) from error
-    for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
+    for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
             raise BadRecord(f"{name} is ''; expected a text")
     if record.step not in record.steps:
@@ -169,9 +171,15 @@ def from_json(text: str) -> Record:
 
 
 def newest(records: Mapping[str, Record]) -> Record:
-    """The one that was written last, of copies by place. Raises BadRecord when they are not of one conversion."""
+    """The one that was written last, of copies by place. Raises BadRecord when they are not of one conversion.
+
+    A run that was taken over may still have written to one place: its term is the lower one. Terms begin anew with each key.
+    """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
         found = ", ".join(f"{place} is of run {record.run}" for place, record in sorted(records.items()))
         raise BadRecord(f"the copies are of different runs: {found}; give the one that is meant")
-    return max(records.values(), key=lambda record: record.sequence)
+    key = max(records.values(), key=lambda record: record.sequence).key
+    return max(
+        (record for record in records.values() if record.key == key), key=lambda record: (record.term, record.sequence)
+    )

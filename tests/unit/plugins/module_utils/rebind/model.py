@@ -248,6 +248,7 @@ class Search:
         record = Record(
             run="r1",
             key="k",
+            cluster="c",
             variant=world.variant,
             namespace="shop",
             claim="data",
@@ -451,6 +452,12 @@ class Search:
                 if name == "other":
                     made = made._replace(volume=FRESH, phase="Bound")
                 yield f"somebody makes a claim ({name})", s._replace(spent=spent, pvc=made)
+            if name == "by_hand" and s.pvc is None:
+                for index, pv in enumerate(s.pvs):
+                    if pv is not None and not pv.term:
+                        pvs = (*s.pvs[:index], pv._replace(claim=0), *s.pvs[index + 1 :])
+                        made = PVC(5, index, "Pending", False, 0, False)
+                        yield f"a user binds a claim to {pv.side}", s._replace(spent=spent, pvs=pvs, pvc=made)
             if name == "keep" and s.pvc is not None and s.pvc.uid in (2, 5) and s.pvc.volume in (0, 1):
                 yield "a user keeps that claim", s._replace(spent=spent, pvc=s.pvc._replace(lock=1))
 

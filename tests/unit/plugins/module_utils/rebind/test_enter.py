@@ -194,7 +194,7 @@ def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
 def first_record() -> Record:
     """The conversion of the first pod's claim, which has stopped the set."""
     found = facts()
-    return begin(found, enter(found, WISHES), WISHES, "k1").at("baseline")
+    return begin(found, enter(found, WISHES), WISHES, "c1", "k1").at("baseline")
 
 
 def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:

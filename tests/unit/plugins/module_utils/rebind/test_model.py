@@ -104,6 +104,18 @@ def test_a_set_that_is_told_to_delete_claims_before_it_is_undone(variant: Varian
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("undo", [(), ("undo",)])
+def test_a_claim_that_was_bound_by_hand_in_place_of_a_deleted_one_is_gone_on_with(
+    variant: Variant, undo: tuple[str, ...]
+) -> None:
+    found = search(variant, "claim", "by_hand", "keep", *undo, keep_ways=True)
+    assert {"a user binds a claim to old", "a user binds a claim to new", "a user keeps that claim"} <= found.events
+    ends = {state for state in found.ends if state.first and found.records[state.first.record].step == "done"}
+    assert any(state.pvc is not None and state.pvc.uid == 5 for state in ends)
+    assert found.stuck() is None
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_policy_and_claim_by_users(variant: Variant) -> None:
     assert search(variant, "policy", "claim").finished
 

@@ -30,7 +30,7 @@ RECLAIM = Wishes("shop", "data-db-0", variant="re_claim", storage_class="fast", 
 
 def record(wishes: Wishes = IN_PLACE) -> Record:
     found = facts()
-    return begin(found, enter(found, wishes), wishes, "k1")
+    return begin(found, enter(found, wishes), wishes, "c1", "k1")
 
 
 def test_it_comes_back_as_it_was_written() -> None:
@@ -52,6 +52,7 @@ def test_it_comes_back_as_it_was_written() -> None:
         ({"step": "delete_claim"}, "step is delete_claim, which in_place has not; expected one of lock"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
+        ({"cluster": ""}, "cluster is ''"),
         ({"surprise": 1}, "it has too much: surprise"),
         ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
         ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
@@ -93,6 +94,14 @@ def test_the_copy_that_was_written_last_counts() -> None:
     assert newest({"file": first, "ConfigMap": second}) is second
     with pytest.raises(BadRecord, match="different runs: a is of run"):
         newest({"a": first, "b": replace(first, run="other")})
+
+
+def test_a_run_that_was_taken_over_counts_less_and_one_that_is_over_not_at_all() -> None:
+    first = record().saved("a").following().saved("b")
+    later = record().saved("a").taken_over().saved("c")
+    assert newest({"file": first, "ConfigMap": later}) is later
+    again = replace(record(), key="k2", sequence=5)
+    assert newest({"file": later, "ConfigMap": again}) is again
 
 
 def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:
