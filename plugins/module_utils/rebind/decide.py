@@ -171,7 +171,10 @@ def _may_be(record: Record, claim: ClaimSeen) -> bool:
     return claim.uid == record.claim_uid or anew or by_hand
 
 
-def _volume_gone(record: Record) -> Stop:
+def _volume_gone(record: Record) -> Stop | Save:
+    if record.direction == "undo":
+        # Undoing is what creates it again, from its first step on.
+        return Save(record.at("retain"))
     return Stop(
         "volume_gone",
         f"PersistentVolume {record.old.name} is gone or being deleted, and this run has not asked for that",
@@ -284,7 +287,7 @@ def _retain(record: Record, seen: Seen) -> Move:
     return _advance(record)
 
 
-def _still_there(record: Record, seen: Seen) -> Stop | None:
+def _still_there(record: Record, seen: Seen) -> Stop | Save | None:
     """Before the first deletion: claim and old volume as recorded."""
     if stop := _claim_gone(record, seen):
         return stop

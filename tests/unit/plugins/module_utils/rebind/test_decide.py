@@ -11,7 +11,13 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.decide import next_move
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import CreateVolume, DeleteClaim, Mark, Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
+    CreateVolume,
+    DeleteClaim,
+    Mark,
+    Save,
+    Stop,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.seen import ClaimSeen, Seen, VolumeSeen
 from unit.plugins.module_utils.rebind.test_record import IN_PLACE, RECLAIM, record
@@ -96,3 +102,11 @@ def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_lock
 
 def test_a_run_that_has_begun_nothing_is_only_ended_when_its_claim_is_gone() -> None:
     assert stopped(record(), None).remedy == "Undo, which ends this run; it has begun nothing."
+
+
+def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
+    back = record().at("restore").undone("asked")
+    claim = theirs("pv-1", back.lock, back.claim_uid)
+    for step in ("restore", "finish"):
+        assert next_move(back.at(step), Seen((), claim, ())) == Save(back)
+    assert next_move(back.at("create_volume"), Seen((), claim, ())) == CreateVolume("old", back.claim_uid)
