@@ -363,7 +363,7 @@ class Upgrade:
         self._client, self._params, self._stop = client, params, stop
         self.wishes, self.rules = wishes(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
-        self.pages = Pages(client, params["namespace"], params["name"], folder)
+        self.pages = Pages(client, params["namespace"], params["name"], folder, self._check)
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], params["take_over"])
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.say = teller(params["progress_file"])

@@ -192,7 +192,6 @@ class Worker:
 
     def do(self, action: Do) -> None:
         """One change; what it changes by itself is seen by the next look."""
-        self._check()
         if action.kind == "evict":
             for pod in action.pods:
                 self._check()
@@ -215,6 +214,8 @@ class Worker:
             if live is None or not (wanted := changes(live)):
                 return
             metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.pop("metadata", {})}
+            # After the look: what a run that took over writes from here on makes this patch a conflict.
+            self._check()
             try:
                 self._client.patch(kinds.NODE, name, None, {"metadata": metadata, **wanted}, FIELD_MANAGER)
             except ClusterError as error:
