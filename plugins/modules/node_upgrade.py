@@ -95,7 +95,7 @@ options:
   windows:
     description:
       - Hours in which nodes may begin, such as C(Sat,Sun 22:00-04:00). A node that has begun is finished.
-      - No node begins when less than O(node_timeout) is left.
+      - No batch begins when less than O(node_timeout) is left for each of its nodes.
     type: list
     elements: str
     default: []
@@ -104,7 +104,9 @@ options:
     type: str
     default: UTC
   node_timeout:
-    description: Seconds that a node may take from its turn to its workloads being back.
+    description:
+      - Seconds that a node may take from its turn to its workloads being back. What it is handed out for in between has
+        O(hand_timeout), and after that its time begins anew.
     type: int
     default: 3600
   patience:

@@ -184,7 +184,9 @@ def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: da
             journal = fail(journal, node, finding, why, remedy, now)
             continue
         table = TABLES[journal.hook]
-        journal = journal.put(entry.at(table[table.index(kind) + 1], now), now)
+        # What others took is not the node's: a batch is handed out node by node, and tasks may take longer than a budget.
+        following = entry.at(table[table.index(kind) + 1], now)
+        journal = journal.put(replace(following, began=stamp(now)), now)
     return journal
 
 

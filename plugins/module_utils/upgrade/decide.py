@@ -45,7 +45,8 @@ _ABSENT = "the Node is gone; nothing is done for it"
 class Rules:
     """What the user asked for.
 
-    budget: seconds a node may take. patience: seconds to wait for the cluster, for another node that is away, and for a window.
+    budget: seconds a node may take until it is handed out, and anew once it was given back. patience: seconds to wait for the
+    cluster, for another node that is away, and for a window.
     pause: "canary", "batches", or nodes. stop_on: what stops the run although the node itself is well.
     """
 
@@ -298,9 +299,12 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow,
     open_for = hours.left(rules.windows, seen.now)
     if open_for is None:
         return "no maintenance window is open (kubewin_upgrade_windows)"
-    if rules.windows and open_for < timedelta(seconds=rules.budget):
+    # The nodes of a batch are changed one after the other.
+    needed = rules.budget * len(batch)
+    if rules.windows and open_for < timedelta(seconds=needed):
+        who = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
         return (
-            f"the maintenance window closes at {stamp(seen.now + open_for)}, and a node may take {spell(rules.budget)} "
+            f"the maintenance window closes at {stamp(seen.now + open_for)}, and {who} may take {spell(needed)} "
             "(kubewin_upgrade_node_timeout)"
         )
     return None

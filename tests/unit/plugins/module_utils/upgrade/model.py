@@ -85,8 +85,8 @@ class World:
     """The cluster, and what a run needs of it: Book, Eyes and Hands in one.
 
     stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing.
-    made_anew: whether the tasks replace the machine, so that the Node that comes back is another one. killed_at: number of the event;
-    the half says whether right before or right after it.
+    takes: how long what is handed out does, by its kind. made_anew: whether the tasks replace the machine, so that the Node that
+    comes back is another one. killed_at: number of the event; the half says whether right before or right after it.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class World:
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
         self.idle_hooks: set[str] = set()
+        self.takes: dict[str, timedelta] = {}
         self.made_anew = False
         self.hooked: list[str] = []
         self.kept: str | None = None
@@ -188,6 +189,7 @@ class World:
 
     def handed(self, kind: str, name: str) -> str:
         box = self.boxes[name]
+        self.now += self.takes.get(kind, timedelta())
         if kind == "hook":
             assert box.cordoned, f"{name} is changed though it is not cordoned"
             assert not [pod for pod in self.pods if pod.node == name], f"{name} is changed under its workloads"

@@ -193,6 +193,16 @@ def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
     assert "its kubelet is v1.26.1, wanted 1.27" in decision.journal.stopping.message
 
 
+@pytest.mark.parametrize("kind", ["hook", "gate", "canary"])
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_what_a_node_is_handed_out_for_is_not_its_own_time(kind: str, nodes: int) -> None:
+    """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
+    world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=Rules(budget=60)))
+    world.takes = {kind: timedelta(minutes=30)}
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
 def test_while_another_node_is_away_no_further_one_is_taken() -> None:
     world = kubelets()
     world.boxes["win-2"].down = True
@@ -241,6 +251,18 @@ def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     )
     assert world.hooked == ["win-3", "win-1"]
     assert not any(box.cordoned for box in world.boxes.values())
+    world.now = BEGAN + timedelta(days=1)
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
+def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
+    rules = Rules(budget=45, windows=(read("20:00-20:02", "UTC"),))
+    world = in_batches(kubelets(nodes=3, batches=("1", "2"), rules=rules))
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.why
+    assert world.hooked == ["win-3"]
     world.now = BEGAN + timedelta(days=1)
     assert isinstance(world.run(), Done)
     world.converged()
