@@ -309,7 +309,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
     same,
     take_up,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done, Hand, Rest, Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Decision,
+    Done,
+    Hand,
+    Rest,
+    Rules,
+    left_closed,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
@@ -395,7 +402,7 @@ class Upgrade:
             return []
         chosen = [node for name, node in seen.nodes.items() if not self.wishes.nodes or name in self.wishes.nodes]
         found = list(wmco.notes(chosen, self.watcher.wmco(), self.wishes.target))
-        for name in self.watcher.kept_off(self._params["drivers"]):
+        for name in self.watcher.kept_off(self._params["drivers"], self.wishes.name):
             found.append(wmco.plugin_kept_off(name))
         return found
 
@@ -415,6 +422,8 @@ class Upgrade:
         if found is None or found.state != "finished":
             return False
         same(found, self.wishes)
+        if left_closed(found, self.watcher.nodes()):
+            return False
         if found.ended and not self._params["term"]:
             self.pages.warnings.append(
                 f"upgrade {found.name} was finished at {found.ended} and is not begun again; nothing was done. "

@@ -180,6 +180,17 @@ def notice(journal: Journal, seen: Seen) -> Journal:
     return journal
 
 
+def left_closed(journal: Journal, nodes: Mapping[str, NodeNow]) -> list[str]:
+    """Nodes that are done and bear our mark all the same: a run that slept wrote late, or the cluster is that of a backup."""
+    done = [entry.node for entry in journal.nodes if entry.step == "done" and entry.why != _ABSENT]
+    return [name for name in done if name in nodes and _marked(journal, nodes[name])]
+
+
+def _marked(journal: Journal, node: NodeNow) -> bool:
+    """Also when somebody lifted the cordon and left the mark: his own cordon, later, would look like ours."""
+    return node.cordoned_for == journal.mark or node.tainted_for == journal.name
+
+
 def _begins(journal: Journal, entry: Entry, node: NodeNow) -> bool:
     """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
     moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
@@ -462,8 +473,11 @@ class _Node:
 
     def closed(self, node: NodeNow) -> bool:
         """Whether something of ours keeps workloads away, or a label of WMCO would let its next upgrade begin unasked."""
-        ours = node.cordoned and node.cordoned_for == self.journal.mark
-        return ours or node.tainted or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+        return (
+            _marked(self.journal, node)
+            or node.tainted
+            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+        )
 
     def _workloads(self, node: NodeNow) -> Do | Hand | Wait:
         missing = [told for one in self.entry.workloads if (told := self._not_there(one))]

@@ -70,6 +70,7 @@ class Box:
     cordoned: bool = False
     cordoned_for: str = ""
     tainted: bool = False
+    tainted_for: str = ""
     allowed: bool = False
     upgrading: bool = False
     blocked: bool = False
@@ -258,6 +259,7 @@ class World:
             cordoned=box.cordoned,
             cordoned_for=box.cordoned_for,
             tainted=box.tainted,
+            tainted_for=box.tainted_for,
             kubelet=box.kubelet,
             version=box.version,
             desired=self.running if box.upgrading else box.version,
@@ -299,13 +301,13 @@ class World:
 
     def _close(self, box: Box, journal: Journal) -> None:
         if self.operator:
-            box.tainted = True
+            box.tainted, box.tainted_for = True, journal.name
         else:
             box.cordoned, box.cordoned_for = True, journal.mark
 
     def _open(self, name: str, box: Box, journal: Journal) -> None:
         self.reopened.append(name)
-        box.tainted = False
+        box.tainted, box.tainted_for = False, ""
         if box.cordoned_for == journal.mark:
             box.cordoned, box.cordoned_for = False, ""
         if journal.entry(name).step == "open":

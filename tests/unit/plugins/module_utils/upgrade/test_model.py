@@ -16,7 +16,15 @@ from datetime import timedelta
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Rest, Rules, Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Do,
+    Done,
+    Rest,
+    Rules,
+    Stop,
+    decide,
+    left_closed,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import PlanNow
@@ -290,6 +298,46 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world.running = "9.0.0"
     assert isinstance(world.run(), Done)
     world.converged()
+
+
+@pytest.mark.parametrize("pause", [("canary",), ()], ids=["under way", "finished"])
+@pytest.mark.parametrize("make", [kubelets, wmco], ids=["cordon", "taint"])
+def test_a_node_that_is_done_and_was_closed_by_a_late_write_is_opened_by_the_next_run(
+    make: Callable[..., World], pause: tuple[str, ...]
+) -> None:
+    world = make(nodes=4, rules=Rules(pause=pause))
+    world.run()
+    journal = world.journal
+    assert journal is not None
+    name = next(entry.node for entry in journal.nodes if entry.step == "done")
+    world._close(world.boxes[name], journal)
+    decision = world.run(pause)
+    assert isinstance(decision, Done)
+    assert any(
+        f"{name}: is being opened" in line and "closed again after" in line for line in decision.journal.happened
+    )
+    world.converged()
+
+
+def test_what_somebody_else_closed_after_it_was_done_is_left_alone() -> None:
+    """An administrator, or another upgrade."""
+    world = kubelets()
+    journal = world.run().journal
+    assert [entry.step for entry in journal.nodes] == ["done"] * 3
+    world.boxes["win-1"].cordoned = True
+    world.boxes["win-2"].cordoned, world.boxes["win-2"].cordoned_for = True, "upgrade another"
+    world.boxes["win-3"].tainted, world.boxes["win-3"].tainted_for = True, "another"
+    assert left_closed(journal, world.see().nodes) == []
+
+
+def test_a_mark_goes_with_the_opening_also_when_somebody_lifted_the_cordon_before() -> None:
+    """Or his next cordon would bear it, and be taken for ours."""
+    world = kubelets()
+    journal = world.run().journal
+    world.boxes["win-1"].cordoned_for = journal.mark
+    decision = decide(journal.put(journal.entry("win-1").at("open", world.now), world.now), world.see(), Rules())
+    assert isinstance(decision, Do)
+    assert (decision.kind, decision.node) == ("open", "win-1")
 
 
 def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
