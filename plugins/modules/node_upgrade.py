@@ -142,7 +142,7 @@ options:
     description: Directory for a copy of the journal, on the machine where the module runs.
     type: path
   hand_timeout:
-    description: Seconds that what is handed out may take. So long the run is believed alive by others.
+    description: Seconds that what is handed out may take for one node. So long, for each of them, the run is believed alive by others.
     type: int
     default: 7200
   take_over:
@@ -457,7 +457,7 @@ class Upgrade:
             return self._finished(found), found
         self.lease.take()
         self._leased = True
-        handed = False
+        handed = 0
         try:
             # Read again: only now nobody else writes it.
             found = self.pages.read()
@@ -475,11 +475,12 @@ class Upgrade:
                     raise Refused("\n".join(blockers))
                 journal = self.pages.keep(self.start(found, seen))
             decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
-            handed = isinstance(decision, Hand)
+            handed = len(decision.nodes) if isinstance(decision, Hand) else 0
             return self._ended(decision, findings), decision.journal
         finally:
             if handed:
-                self.lease.leave(self._params["hand_timeout"])
+                # One node after the other.
+                self.lease.leave(handed * self._params["hand_timeout"])
             else:
                 self.lease.end()
 
