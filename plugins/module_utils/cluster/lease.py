@@ -115,8 +115,7 @@ class Lease:
     def check(self) -> None:
         """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
 
-        The one who renews it may have slept as we did, so what is half over is renewed here. A request that is repeated from
-        here on for the other half still comes before the first one of whoever follows.
+        The one who renews it may have slept as we did, so what is half over is renewed here; the other half is for the change.
         """
         if is_dead(self._holder):
             raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
