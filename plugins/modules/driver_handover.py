@@ -17,7 +17,8 @@ description:
     only when the new plugin is Ready and registered there.
   - What belongs to an operator or add-on is never written. A DaemonSet that somebody installed is replaced only when it is
     named in O(replace).
-  - A run that was cut off is finished by the next one.
+  - A run that is ended from outside gives the node that is under way the plugin back that it had. One that was cut off is finished by
+    the next one.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -77,7 +78,7 @@ options:
     type: bool
     default: false
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file.
+    description: The action sets it. Lines for whoever waits are added to this file, and the module ends when it disappears.
     type: path
 seealso:
   - module: kubewin.csi.driver_info
@@ -119,7 +120,7 @@ kept:
   type: list
   elements: str
 reason:
-  description: Why the task failed, V(handover_refused), V(gate), V(timeout) or a word of M(kubewin.csi.cluster_apply).
+  description: Why the task failed, V(handover_refused), V(gate), V(timeout), V(interrupted) or a word of M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
   sample: handover_refused
@@ -139,7 +140,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import Stage, selector_of
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, teller, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
@@ -388,6 +389,7 @@ def main() -> None:
         ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
     changed = False
     kept: list[str] = []
+    watch_over(params["progress_file"])
     try:
         steps = Steps(connect(ansible), DRIVERS[params["driver"]], params, teller(params["progress_file"]))
         made = steps.decided()
@@ -401,6 +403,11 @@ def main() -> None:
             changed, kept = steps.finish(made)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
+    except Interrupted:
+        msg = "the run was ended from outside; run again to go on"
+        if params["step"] == "node" and params["direction"] == "to_platform":
+            msg += f". Node {params['node']} has the plugin that it had, unless the new one was proven there already"
+        ansible.fail_json(msg=msg, reason="interrupted")
     ansible.exit_json(changed=changed, handover=report(made), kept=kept)
 
 

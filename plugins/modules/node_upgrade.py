@@ -95,7 +95,7 @@ options:
   windows:
     description:
       - Hours in which nodes may begin, such as C(Sat,Sun 22:00-04:00). A node that has begun is finished.
-      - No node begins when less than O(node_timeout) is left.
+      - No batch begins when less than O(node_timeout) is left for each of its nodes.
     type: list
     elements: str
     default: []
@@ -104,7 +104,9 @@ options:
     type: str
     default: UTC
   node_timeout:
-    description: Seconds that a node may take from its turn to its workloads being back.
+    description:
+      - Seconds that a node may take from its turn to its workloads being back. What it is handed out for in between has
+        O(hand_timeout), and after that its time begins anew.
     type: int
     default: 3600
   patience:
@@ -140,7 +142,7 @@ options:
     description: Directory for a copy of the journal, on the machine where the module runs.
     type: path
   hand_timeout:
-    description: Seconds that what is handed out may take. So long the run is believed alive by others.
+    description: Seconds that what is handed out may take for one node. So long, for each of them, the run is believed alive by others.
     type: int
     default: 7200
   take_over:
@@ -306,7 +308,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
     same,
     take_up,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Decision, Done, Hand, Rest, Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Decision,
+    Done,
+    Hand,
+    Rest,
+    Rules,
+    left_closed,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
@@ -362,7 +371,7 @@ class Upgrade:
         self._client, self._params, self._stop = client, params, stop
         self.wishes, self.rules = wishes(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
-        self.pages = Pages(client, params["namespace"], params["name"], folder)
+        self.pages = Pages(client, params["namespace"], params["name"], folder, self._check)
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], params["take_over"])
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.say = teller(params["progress_file"])
@@ -391,7 +400,7 @@ class Upgrade:
             return []
         chosen = [node for name, node in seen.nodes.items() if not self.wishes.nodes or name in self.wishes.nodes]
         found = list(wmco.notes(chosen, self.watcher.wmco(), self.wishes.target))
-        for name in self.watcher.kept_off(self._params["drivers"]):
+        for name in self.watcher.kept_off(self._params["drivers"], self.wishes.name):
             found.append(wmco.plugin_kept_off(name))
         return found
 
@@ -411,6 +420,8 @@ class Upgrade:
         if found is None or found.state != "finished":
             return False
         same(found, self.wishes)
+        if left_closed(found, self.watcher.nodes()):
+            return False
         if found.ended and not self._params["term"]:
             self.pages.warnings.append(
                 f"upgrade {found.name} was finished at {found.ended} and is not begun again; nothing was done. "
@@ -444,7 +455,7 @@ class Upgrade:
             return self._finished(found), found
         self.lease.take()
         self._leased = True
-        handed = False
+        handed = 0
         try:
             # Read again: only now nobody else writes it.
             found = self.pages.read()
@@ -462,11 +473,12 @@ class Upgrade:
                     raise Refused("\n".join(blockers))
                 journal = self.pages.keep(self.start(found, seen))
             decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
-            handed = isinstance(decision, Hand)
+            handed = len(decision.nodes) if isinstance(decision, Hand) else 0
             return self._ended(decision, findings), decision.journal
         finally:
             if handed:
-                self.lease.leave(self._params["hand_timeout"])
+                # One node after the other.
+                self.lease.leave(handed * self._params["hand_timeout"])
             else:
                 self.lease.end()
 

@@ -232,6 +232,29 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
     assert foreign.written(taken_over.api.get(foreign.path(THEIRS))) == before
 
 
+def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(taken_over: Lab, tmp_path: Path) -> None:
+    made = steps(taken_over, "to_platform")
+    made.begin(made.decided())
+    options = {"driver": "vsphere", "direction": "to_platform", "step": "node", "node": "win-1", "timeout": 600}
+    task = {"kubewin.csi.driver_handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
+    python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
+    playbook, record = tmp_path / "node.yml", tmp_path / "record.jsonl"
+    here = {"hosts": "localhost", "connection": "local", "gather_facts": False}
+    playbook.write_text(json.dumps([{**here, "vars": python, "tasks": [task]}]), encoding="utf-8")
+
+    def where() -> list[str]:
+        return sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, taken_over.api.get(OURS)))
+
+    # Their pod does not notice that ours took its sockets along, so that it is waited for.
+    with taken_over.settings(liveness_delay=600.0):
+        process = start(str(playbook), "localhost,", record=record)
+        eventually(lambda: where() == ["win-2"], "ours has left the canary", 90)
+        os.killpg(process.pid, signal.SIGTERM)
+        finish(process, record)
+        eventually(lambda: where() == list(NODES), "ours is back on the canary")
+        eventually(lambda: all(map(ready, pods_of(taken_over, taken_over.api.get(OURS)))), "and Ready")
+
+
 @whole
 def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
     taken_over: Lab, tmp_path: Path, as_play: bool

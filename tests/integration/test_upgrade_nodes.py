@@ -445,6 +445,14 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     assert result["outcome"] == "finished"
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
+    # What a run wrote late is taken back by the next one, and an administrator's cordon is not.
+    late = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade by-hand"}}, "spec": {"unschedulable": True}}
+    ready.api.patch(f"/api/v1/nodes/{node}", late)
+    ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
+    result, _journal = upgrade_of(ready, **options).go_on()
+    assert result["outcome"] == "finished"
+    assert closed(ready) == {"win-1": [""]}
+    ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
     looked_up = {(need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", Target("1.60"))}
     assert asked <= looked_up

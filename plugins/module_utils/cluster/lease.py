@@ -3,14 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One run at a time: a Lease (coordination.k8s.io/v1) whose holder gives a sign of life as long as he is at work.
 
-Who was believed dead and was not notices before his next change.
+Who was believed dead and was not notices before his next change, also when he slept: a machine that was suspended, a process
+that was stopped.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -20,6 +22,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
+
+# Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +43,22 @@ class Lease:
 
     holder: a name as of holder.py. seconds: without a sign of life for so long, he may be taken for dead. It must be more than
     the time for which one request is repeated: then a request of a dead run cannot come after the first of its successor.
-    over: the holder from whom it may be taken although he may live.
+    over: the holder from whom it may be taken although he may live. clock: runs also while this machine sleeps.
     """
 
-    def __init__(self, client: Client, about: About, holder: str, seconds: int, over: str = "") -> None:
+    def __init__(
+        self, client: Client, about: About, holder: str, seconds: int, over: str = "",
+        clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK),
+    ) -> None:  # fmt: skip
         self._client, self._about, self._holder, self._seconds, self._over = client, about, holder, seconds, over
+        self._clock = clock
         self._version = ""
+        self._alive = 0.0
+        self._told = client.now()
+        self._renewing = threading.Lock()
         self._stop = threading.Event()
         self._lost = ""
-        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread = threading.Thread(target=self._keep_on, daemon=True)
 
     def take(self) -> None:
         """Take it, or go on with it. ClusterError locked when another run lives."""
@@ -59,7 +71,7 @@ class Lease:
             self._refuse(live)
             self._version = live["metadata"]["resourceVersion"]
             try:
-                self._renew(self._seconds)
+                self._write(self._seconds)
             except ClusterError as error:
                 if error.status not in (404, 409):
                     raise
@@ -101,23 +113,28 @@ class Lease:
             )
 
     def check(self) -> None:
-        """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended."""
+        """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
+
+        The one who renews it may have slept as we did, so what is half over is renewed here; the other half is for the change.
+        """
         if is_dead(self._holder):
             raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
+        if self._half_over():
+            self._keep()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
+
+    def _half_over(self) -> bool:
+        """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
+        slept, passed = self._clock() - self._alive, self._client.now() - self._told
+        return max(slept, abs(passed.total_seconds())) > self._seconds / 2
 
     def leave(self, seconds: float) -> None:
         """End of this process, not of the run: the next one comes within these seconds."""
         self._still()
-        for again in (True, False):
-            try:
-                if not self._lost:
-                    self._renew(int(seconds) + self._seconds)
-                return
-            except ClusterError as error:
-                if not (again and error.status in (404, 409) and self._still_ours()):
-                    raise
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+        self._renew(int(seconds) + self._seconds)
 
     def end(self) -> None:
         """End of the run: the next one need not wait. Where that cannot be said, it waits; why the run ends matters more."""
@@ -125,8 +142,11 @@ class Lease:
         with contextlib.suppress(ClusterError):
             live = None if self._lost else self._look()
             if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
-                about, uid = self._about, live["metadata"]["uid"]
-                self._client.delete(kinds.LEASE, about.name, about.namespace, uid, dry_run=False, policy="Background")
+                about, metadata = self._about, live["metadata"]
+                self._client.delete(
+                    kinds.LEASE, about.name, about.namespace, metadata["uid"],
+                    dry_run=False, policy="Background", version=metadata["resourceVersion"],
+                )  # fmt: skip
 
     def _still(self) -> None:
         self._stop.set()
@@ -149,30 +169,48 @@ class Lease:
         spec = self._spec(self._seconds)
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
-    def _renew(self, seconds: int) -> None:
+    def _write(self, seconds: int) -> None:
+        alive, told = self._clock(), self._client.now()
         body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec(seconds)}
         made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
-        self._version = made["metadata"]["resourceVersion"]
+        self._version, self._alive, self._told = made["metadata"]["resourceVersion"], alive, told
+
+    def _renew(self, seconds: int) -> None:
+        """Go on with what is ours. Gone is lost: another run may have taken it, and ended; so it is never made again."""
+        about = self._about
+        with self._renewing:
+            for _again in range(5):
+                try:
+                    self._write(seconds)
+                    return
+                except ClusterError as error:
+                    if error.status not in (404, 409):
+                        raise
+                live = self._look()
+                holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
+                if live is None or holder != self._holder:
+                    raise ClusterError(
+                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'gone'}, expected was "
+                        f"{self._holder}: another run is at {about.what}, or was. Let that one end, then run again",
+                        "taken_over",
+                    )
+                # After an answer that was lost the version may be newer for a write of our own; or somebody gave it a label.
+                self._version = live["metadata"]["resourceVersion"]
+        raise ClusterError(
+            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
+        )
 
     def _keep(self) -> None:
-        while not self._stop.wait(self._seconds / 4):
-            try:
-                self._renew(self._seconds)
-            except ClusterError as error:
-                if not (error.status in (404, 409) and self._still_ours()):
-                    self._lost = f"the sign of life of {self._about.what} could not be renewed, another run may be at it: {error}"
-                    return
-
-    def _still_ours(self) -> bool:
-        """After an answer that was lost, the version may be newer for a write of our own; one that somebody deleted is made again."""
         try:
-            live = self._look()
-            if live is None:
-                live = self._client.create_new(kinds.LEASE, self._definition(), dry_run=False)
-        except ClusterError:
-            return False
-        self._version = live["metadata"]["resourceVersion"]
-        return (live.get("spec") or {}).get("holderIdentity") == self._holder
+            self._renew(self._seconds)
+        except ClusterError as error:
+            self._lost = (
+                f"the sign of life of {self._about.what} could not be renewed, another run may be at it: {error}"
+            )
+
+    def _keep_on(self) -> None:
+        while not (self._lost or self._stop.wait(self._seconds / 4)):
+            self._keep()
 
 
 def _stamp(when: datetime) -> str:

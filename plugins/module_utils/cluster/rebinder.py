@@ -283,6 +283,7 @@ class Rebinder:
         if isinstance(action, StartHelper):
             node, image = self._place(record)
             tolerations = node.tolerations(self._limits.tolerations)
+            self._check()
             self._client.create_new(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
             return
         live = self._client.get(kinds.POD, name, record.namespace)

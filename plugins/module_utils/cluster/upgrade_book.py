@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,13 @@ NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 class Pages:
     """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is told in warnings.
 
-    written: whether it was written to.
+    written: whether it was written to. check: raises when this run may write no more.
     """
 
-    def __init__(self, client: Client, namespace: str, name: str, folder: Path | None) -> None:
-        self._client, self._namespace, self._folder = client, namespace, folder
+    def __init__(
+        self, client: Client, namespace: str, name: str, folder: Path | None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._client, self._namespace, self._folder, self._check = client, namespace, folder, check
         self._name = name
         self._version: str | None = None
         self.warnings: list[str] = []
@@ -111,6 +114,7 @@ class Pages:
         )
 
     def _write(self, data: dict[str, str]) -> dict[str, Any]:
+        self._check()
         labels = {MANAGED_BY: MANAGER, PART_OF: PART}
         if self._version is None:
             metadata = {"name": self._object, "namespace": self._namespace, "labels": labels}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +56,7 @@ class Watcher:
         """What the journal's next step is decided from: pods only where they matter."""
         self._check()
         listed = self._nodes()
-        plain = {name: NodeNow.from_object(item) for name, item in listed.items()}
+        plain = _plain(listed)
         wanted = whose_pods(journal, plain)
         nodes = {name: self._node(item) if name in wanted else plain[name] for name, item in listed.items()}
         now = time.monotonic()
@@ -72,6 +72,10 @@ class Watcher:
         """What an upgrade is begun, or taken up, from."""
         nodes = {name: self._node(item) for name, item in self._nodes().items()}
         return Seen(now=self._client.now(), nodes=nodes)
+
+    def nodes(self) -> dict[str, NodeNow]:
+        """All Windows nodes, without their pods."""
+        return _plain(self._nodes())
 
     def _nodes(self) -> dict[str, Object]:
         items = self._client.windows_nodes()
@@ -142,9 +146,9 @@ class Watcher:
                 found.append(str(spec.get("version", "")))
         return max(found, key=lambda version: parse(version).release, default="")
 
-    def kept_off(self, drivers: Iterable[str]) -> list[str]:
+    def kept_off(self, drivers: Iterable[str], upgrade: str) -> list[str]:
         """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""
-        taint = Taint(TAINT, "", "NoSchedule")
+        taint = Taint(TAINT, upgrade, "NoSchedule")
         nodes = [NodeFacts.from_object(item) for item in self._nodes().values()]
         names = [DRIVERS[key].name for key in drivers]
         found = []
@@ -162,7 +166,7 @@ class Watcher:
 
     def picture(self, claims: Iterable[str] = ()) -> Picture:
         """The volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
-        nodes = {name: NodeNow.from_object(item) for name, item in self._nodes().items()}
+        nodes = self.nodes()
         wanted = set(claims)
         for name in nodes:
             wanted |= {f"{pod['metadata']['namespace']}/{claim}" for pod in self.pods(name) for claim in claims_of(pod)}
@@ -192,7 +196,6 @@ class Worker:
 
     def do(self, action: Do) -> None:
         """One change; what it changes by itself is seen by the next look."""
-        self._check()
         if action.kind == "evict":
             for pod in action.pods:
                 self._check()
@@ -215,6 +218,8 @@ class Worker:
             if live is None or not (wanted := changes(live)):
                 return
             metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.pop("metadata", {})}
+            # After the look: what a run that took over writes from here on makes this patch a conflict.
+            self._check()
             try:
                 self._client.patch(kinds.NODE, name, None, {"metadata": metadata, **wanted}, FIELD_MANAGER)
             except ClusterError as error:
@@ -224,6 +229,10 @@ class Worker:
                 continue
             return
         raise ClusterError(f"Node {name} changes faster than it can be written", "conflict", 409)
+
+
+def _plain(listed: Mapping[str, Object]) -> dict[str, NodeNow]:
+    return {name: NodeNow.from_object(item) for name, item in listed.items()}
 
 
 def _changes(node: Object, action: Do) -> Object:
@@ -236,13 +245,17 @@ def _changes(node: Object, action: Do) -> Object:
         return {} if labels.get(ALLOW) == "true" else {"metadata": {"labels": {ALLOW: "true"}}}
     if action.kind == "close":
         if journal.hook == "wmco":
-            return {} if tainted else {"spec": {"taints": [*taints, {"key": TAINT, "effect": "NoSchedule"}]}}
+            return (
+                {}
+                if tainted
+                else {"spec": {"taints": [*taints, {"key": TAINT, "value": journal.name, "effect": "NoSchedule"}]}}
+            )
         if spec.get("unschedulable"):
             # Somebody was quicker; whose it is shows with the next look.
             return {}
         return {"metadata": {"annotations": {CORDONED: journal.mark}}, "spec": {"unschedulable": True}}
     wanted: Object = {}
-    if spec.get("unschedulable") and notes.get(CORDONED) == journal.mark:
+    if notes.get(CORDONED) == journal.mark:
         wanted = {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
     if tainted:
         wanted.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]

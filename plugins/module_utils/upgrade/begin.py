@@ -11,7 +11,13 @@ from datetime import datetime
 
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Handed, at_least, fail, reached
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Handed,
+    at_least,
+    fail,
+    left_closed,
+    reached,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
     Entry,
@@ -136,6 +142,9 @@ def take_up(journal: Journal, wishes: Wishes, seen: Seen, confirmed: Sequence[st
         if entry.failed or entry.under_way:
             again = entry.at("hook", now) if _did_nothing(journal, entry, seen.nodes.get(entry.node)) else entry
             journal = journal.put(replace(again, failed="", why="", began=stamp(now)), now)
+    for name in left_closed(journal, seen.nodes):
+        opened = journal.entry(name).at("open", now, "it was closed again after it was done")
+        journal = journal.put(replace(opened, began=stamp(now)), now)
     for name in confirmed:
         if name not in journal.confirmed:
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
@@ -184,7 +193,9 @@ def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: da
             journal = fail(journal, node, finding, why, remedy, now)
             continue
         table = TABLES[journal.hook]
-        journal = journal.put(entry.at(table[table.index(kind) + 1], now), now)
+        # What others took is not the node's: a batch is handed out node by node, and tasks may take longer than a budget.
+        following = entry.at(table[table.index(kind) + 1], now)
+        journal = journal.put(replace(following, began=stamp(now)), now)
     return journal
 
 

@@ -45,7 +45,8 @@ _ABSENT = "the Node is gone; nothing is done for it"
 class Rules:
     """What the user asked for.
 
-    budget: seconds a node may take. patience: seconds to wait for the cluster, for another node that is away, and for a window.
+    budget: seconds a node may take until it is handed out, and anew once it was given back. patience: seconds to wait for the
+    cluster, for another node that is away, and for a window.
     pause: "canary", "batches", or nodes. stop_on: what stops the run although the node itself is well.
     """
 
@@ -179,6 +180,17 @@ def notice(journal: Journal, seen: Seen) -> Journal:
     return journal
 
 
+def left_closed(journal: Journal, nodes: Mapping[str, NodeNow]) -> list[str]:
+    """Nodes that are done and bear our mark all the same: a run that slept wrote late, or the cluster is that of a backup."""
+    done = [entry.node for entry in journal.nodes if entry.step == "done" and entry.why != _ABSENT]
+    return [name for name in done if name in nodes and _marked(journal, nodes[name])]
+
+
+def _marked(journal: Journal, node: NodeNow) -> bool:
+    """Also when somebody lifted the cordon and left the mark: his own cordon, later, would look like ours."""
+    return node.cordoned_for == journal.mark or node.tainted_for == journal.name
+
+
 def _begins(journal: Journal, entry: Entry, node: NodeNow) -> bool:
     """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
     moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
@@ -298,9 +310,12 @@ def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow,
     open_for = hours.left(rules.windows, seen.now)
     if open_for is None:
         return "no maintenance window is open (kubewin_upgrade_windows)"
-    if rules.windows and open_for < timedelta(seconds=rules.budget):
+    # The nodes of a batch are changed one after the other.
+    needed = rules.budget * len(batch)
+    if rules.windows and open_for < timedelta(seconds=needed):
+        who = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
         return (
-            f"the maintenance window closes at {stamp(seen.now + open_for)}, and a node may take {spell(rules.budget)} "
+            f"the maintenance window closes at {stamp(seen.now + open_for)}, and {who} may take {spell(needed)} "
             "(kubewin_upgrade_node_timeout)"
         )
     return None
@@ -458,8 +473,11 @@ class _Node:
 
     def closed(self, node: NodeNow) -> bool:
         """Whether something of ours keeps workloads away, or a label of WMCO would let its next upgrade begin unasked."""
-        ours = node.cordoned and node.cordoned_for == self.journal.mark
-        return ours or node.tainted or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+        return (
+            _marked(self.journal, node)
+            or node.tainted
+            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
+        )
 
     def _workloads(self, node: NodeNow) -> Do | Hand | Wait:
         missing = [told for one in self.entry.workloads if (told := self._not_there(one))]

@@ -83,7 +83,8 @@ class PodNow:
 class NodeNow:
     """A Windows Node. attached: names of volumes, as its status tells them. pods: None where they were not looked at.
 
-    tainted: by us. cordoned_for: what our annotation says. version, desired: WMCO's. allowed, upgrading, blocked: its labels.
+    tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
+    allowed, upgrading, blocked: its labels.
     """
 
     name: str
@@ -93,6 +94,7 @@ class NodeNow:
     cordoned_for: str
     tainted: bool
     kubelet: str
+    tainted_for: str = ""
     version: str = ""
     desired: str = ""
     allowed: bool = False
@@ -117,6 +119,7 @@ class NodeNow:
             cordoned=facts.cordoned,
             cordoned_for=str(notes.get(CORDONED, "")),
             tainted=any(taint.key == TAINT for taint in facts.taints),
+            tainted_for=next((taint.value for taint in facts.taints if taint.key == TAINT), ""),
             kubelet=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
             version=str(notes.get(wmco.VERSION, "")),
             desired=str(notes.get(wmco.DESIRED, "")),

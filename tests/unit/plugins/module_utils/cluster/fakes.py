@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import email.utils
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
@@ -73,9 +75,13 @@ class Clock:
 
 
 class ObjectStore:
-    """Objects by path, as an API server keeps them: versions that are compared, names that are taken, uids that must fit."""
+    """Objects by path, as an API server keeps them: versions that are compared, names that are taken, uids that must fit.
+
+    now: its clock, which it tells with every answer.
+    """
 
     def __init__(self) -> None:
+        self.now: datetime | None = None
         self.things: dict[str, dict[str, Any]] = {}
         self.serial = 0
 
@@ -94,15 +100,18 @@ class ObjectStore:
                 raise ApiError(409, {"message": "the object has been modified"})
             return self._put(path, {**live, **{key: {**live.get(key, {}), **body[key]} for key in body}})
         if method == "DELETE":
-            if body["preconditions"]["uid"] != live["metadata"]["uid"]:
+            if any(live["metadata"][what] != seen for what, seen in body["preconditions"].items()):
                 raise ApiError(409)
             del self.things[path]
-        return Response(live)
+        return self._answer(live)
 
     def _put(self, path: str, thing: dict[str, Any]) -> Response:
         self.serial += 1
         self.things[path] = {**thing, "metadata": {**thing["metadata"], "resourceVersion": str(self.serial)}}
-        return Response(self.things[path])
+        return self._answer(self.things[path])
+
+    def _answer(self, thing: dict[str, Any]) -> Response:
+        return Response(thing, {} if self.now is None else {"Date": email.utils.format_datetime(self.now, usegmt=True)})
 
 
 def client_of(store: ObjectStore) -> Client:

@@ -69,6 +69,17 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
     assert Pages(client_of(store), "kubewin", "first", None).read() == later
 
 
+def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise ClusterError("another run is at it", "taken_over")
+
+    store = ObjectStore()
+    with pytest.raises(ClusterError, match="another run is at it"):
+        Pages(client_of(store), "kubewin", "first", tmp_path, lost).keep(journal())
+    assert store.things == {}
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) -> None:
     store = ObjectStore()
     pages = Pages(client_of(store), "kubewin", "first", tmp_path)

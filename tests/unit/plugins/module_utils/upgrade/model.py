@@ -70,6 +70,7 @@ class Box:
     cordoned: bool = False
     cordoned_for: str = ""
     tainted: bool = False
+    tainted_for: str = ""
     allowed: bool = False
     upgrading: bool = False
     blocked: bool = False
@@ -85,8 +86,8 @@ class World:
     """The cluster, and what a run needs of it: Book, Eyes and Hands in one.
 
     stuck: workloads that a disruption budget never lets go. broken: nodes whose gate fails. idle_hooks: where tasks do nothing.
-    made_anew: whether the tasks replace the machine, so that the Node that comes back is another one. killed_at: number of the event;
-    the half says whether right before or right after it.
+    takes: how long what is handed out does, by its kind. made_anew: whether the tasks replace the machine, so that the Node that
+    comes back is another one. killed_at: number of the event; the half says whether right before or right after it.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class World:
         self.broken: set[str] = set()
         self.failing_hooks: dict[str, str] = {}
         self.idle_hooks: set[str] = set()
+        self.takes: dict[str, timedelta] = {}
         self.made_anew = False
         self.hooked: list[str] = []
         self.kept: str | None = None
@@ -188,6 +190,7 @@ class World:
 
     def handed(self, kind: str, name: str) -> str:
         box = self.boxes[name]
+        self.now += self.takes.get(kind, timedelta())
         if kind == "hook":
             assert box.cordoned, f"{name} is changed though it is not cordoned"
             assert not [pod for pod in self.pods if pod.node == name], f"{name} is changed under its workloads"
@@ -256,6 +259,7 @@ class World:
             cordoned=box.cordoned,
             cordoned_for=box.cordoned_for,
             tainted=box.tainted,
+            tainted_for=box.tainted_for,
             kubelet=box.kubelet,
             version=box.version,
             desired=self.running if box.upgrading else box.version,
@@ -297,13 +301,13 @@ class World:
 
     def _close(self, box: Box, journal: Journal) -> None:
         if self.operator:
-            box.tainted = True
+            box.tainted, box.tainted_for = True, journal.name
         else:
             box.cordoned, box.cordoned_for = True, journal.mark
 
     def _open(self, name: str, box: Box, journal: Journal) -> None:
         self.reopened.append(name)
-        box.tainted = False
+        box.tainted, box.tainted_for = False, ""
         if box.cordoned_for == journal.mark:
             box.cordoned, box.cordoned_for = False, ""
         if journal.entry(name).step == "open":

@@ -16,7 +16,15 @@ from datetime import timedelta
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Done, Rest, Rules, Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Do,
+    Done,
+    Rest,
+    Rules,
+    Stop,
+    decide,
+    left_closed,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import PlanNow
@@ -193,6 +201,16 @@ def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
     assert "its kubelet is v1.26.1, wanted 1.27" in decision.journal.stopping.message
 
 
+@pytest.mark.parametrize("kind", ["hook", "gate", "canary"])
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_what_a_node_is_handed_out_for_is_not_its_own_time(kind: str, nodes: int) -> None:
+    """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
+    world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=Rules(budget=60)))
+    world.takes = {kind: timedelta(minutes=30)}
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
 def test_while_another_node_is_away_no_further_one_is_taken() -> None:
     world = kubelets()
     world.boxes["win-2"].down = True
@@ -246,6 +264,18 @@ def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world.converged()
 
 
+def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
+    rules = Rules(budget=45, windows=(read("20:00-20:02", "UTC"),))
+    world = in_batches(kubelets(nodes=3, batches=("1", "2"), rules=rules))
+    decision = world.run()
+    assert isinstance(decision, Rest)
+    assert "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.why
+    assert world.hooked == ["win-3"]
+    world.now = BEGAN + timedelta(days=1)
+    assert isinstance(world.run(), Done)
+    world.converged()
+
+
 def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world = wmco(rules=Rules(patience=30))
     world.running = "8.1.2"
@@ -268,6 +298,46 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world.running = "9.0.0"
     assert isinstance(world.run(), Done)
     world.converged()
+
+
+@pytest.mark.parametrize("pause", [("canary",), ()], ids=["under way", "finished"])
+@pytest.mark.parametrize("make", [kubelets, wmco], ids=["cordon", "taint"])
+def test_a_node_that_is_done_and_was_closed_by_a_late_write_is_opened_by_the_next_run(
+    make: Callable[..., World], pause: tuple[str, ...]
+) -> None:
+    world = make(nodes=4, rules=Rules(pause=pause))
+    world.run()
+    journal = world.journal
+    assert journal is not None
+    name = next(entry.node for entry in journal.nodes if entry.step == "done")
+    world._close(world.boxes[name], journal)
+    decision = world.run(pause)
+    assert isinstance(decision, Done)
+    assert any(
+        f"{name}: is being opened" in line and "closed again after" in line for line in decision.journal.happened
+    )
+    world.converged()
+
+
+def test_what_somebody_else_closed_after_it_was_done_is_left_alone() -> None:
+    """An administrator, or another upgrade."""
+    world = kubelets()
+    journal = world.run().journal
+    assert [entry.step for entry in journal.nodes] == ["done"] * 3
+    world.boxes["win-1"].cordoned = True
+    world.boxes["win-2"].cordoned, world.boxes["win-2"].cordoned_for = True, "upgrade another"
+    world.boxes["win-3"].tainted, world.boxes["win-3"].tainted_for = True, "another"
+    assert left_closed(journal, world.see().nodes) == []
+
+
+def test_a_mark_goes_with_the_opening_also_when_somebody_lifted_the_cordon_before() -> None:
+    """Or his next cordon would bear it, and be taken for ours."""
+    world = kubelets()
+    journal = world.run().journal
+    world.boxes["win-1"].cordoned_for = journal.mark
+    decision = decide(journal.put(journal.entry("win-1").at("open", world.now), world.now), world.see(), Rules())
+    assert isinstance(decision, Do)
+    assert (decision.kind, decision.node) == ("open", "win-1")
 
 
 def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:

@@ -91,7 +91,10 @@ def test_a_node_is_read_with_what_wmco_wrote_and_what_is_ours() -> None:
                 "windowsmachineconfig.openshift.io/upgrade-blocked": "false",
             },
         },
-        "spec": {"unschedulable": True, "taints": [{"key": "kubewin.io/upgrade", "effect": "NoSchedule"}]},
+        "spec": {
+            "unschedulable": True,
+            "taints": [{"key": "kubewin.io/upgrade", "value": "x", "effect": "NoSchedule"}],
+        },
         "status": {
             "nodeInfo": {"kubeletVersion": "v1.26.1"},
             "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletDown"}],
@@ -102,7 +105,7 @@ def test_a_node_is_read_with_what_wmco_wrote_and_what_is_ours() -> None:
         },
     }
     node = NodeNow.from_object(body)
-    assert (node.version, node.desired, node.cordoned_for) == ("8.1.2", "9.0.0", "upgrade x")
+    assert (node.version, node.desired, node.cordoned_for, node.tainted_for) == ("8.1.2", "9.0.0", "upgrade x", "x")
     assert (node.allowed, node.upgrading, node.blocked, node.tainted, node.cordoned, node.ready) == (
         True,
         True,
