@@ -113,8 +113,8 @@ def test_a_claim_of_that_name_in_another_cluster_has_its_own_record_in_the_same_
     other = facts(claim=claim(uid="claim-uid-2"), volume=volume(claimRef=bound))
     begun = production.write(begin(other, enter(other, IN_PLACE), IN_PLACE, "c2", "k2"), "now")
     assert production.find("shop", "data-db-0", "") == begun
-    assert production.open_ones() == [begun]
     assert both(folders).find("shop", "data-db-0", "") == staging
+    assert (production.open_ones(), both(folders).open_ones()) == ([begun], [staging])
 
 
 def test_in_a_cluster_that_was_restored_the_copy_that_is_done_is_left_out(folders: tuple[Path, Path]) -> None:
