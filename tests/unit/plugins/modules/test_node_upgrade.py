@@ -1,12 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run leaves behind while others do what it handed out."""
+"""How a run begins, and what it leaves behind while others do what it handed out."""
 
 from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
@@ -17,33 +18,47 @@ from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMEN
 from unit.plugins.module_utils.cluster.fakes import ObjectStore, Response, client_of
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
+LISTS = [f"/api/v1/{plural}" for plural in ("nodes", "pods", "persistentvolumeclaims")]
+BEGAN = "2026-11-21T20:00:00Z"
 
 
-class Nodes(ObjectStore):
-    """A cluster with these Windows nodes, which are closed by upgrade "first"."""
+class Cluster(ObjectStore):
+    """Windows nodes that are closed by upgrade "first", and no pods."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()
-        self.names = names
+        for name in names:
+            metadata = {"name": name, "annotations": {"kubewin.io/cordoned": "upgrade first"}}
+            self._put(f"/api/v1/nodes/{name}", {"metadata": metadata, "spec": {"unschedulable": True}})
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
-        if (method, path) != ("GET", "/api/v1/nodes"):
+        if method != "GET" or path not in LISTS:
             return super().request(method, path, body, **params)
-        mark = {"kubewin.io/cordoned": "upgrade first"}
-        items = [
-            {"metadata": {"name": name, "annotations": mark}, "spec": {"unschedulable": True}} for name in self.names
-        ]
+        items = [thing for where, thing in self.things.items() if where.startswith(f"{path}/")]
         return Response({"items": items, "metadata": {"resourceVersion": "1"}})
+
+
+def upgrade_of(store: Cluster, *entries: Entry, **changes: Any) -> Upgrade:
+    """A run of upgrade "first", whose nodes stand there."""
+    journal = Journal("first", "none", Target(), BEGAN, entries, before=Picture({}, {}).pack())
+    Pages(client_of(store), "kubewin", "first", None).keep(replace(journal, state=changes.pop("state", "open")))
+    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
+    params = {**defaults, "name": "first", "holder": holder_of(os.getpid()), **changes}
+    return Upgrade(client_of(store), params, threading.Event())
 
 
 def test_a_run_is_believed_alive_for_as_long_as_every_node_of_the_batch_may_take() -> None:
     """They are handed out together and changed one after the other; one alone may take all of its time."""
-    store = Nodes("win-1", "win-2")
-    entries = tuple(Entry(name, 0, "gate", began="2026-11-21T20:00:00Z") for name in store.names)
-    journal = Journal("first", "none", Target(), "2026-11-21T20:00:00Z", entries, before=Picture({}, {}).pack())
-    Pages(client_of(store), "kubewin", "first", None).keep(journal)
-    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    asked = {"name": "first", "term": journal.term, "hand_timeout": 1000, "holder": holder_of(os.getpid())}
-    result, _journal = Upgrade(client_of(store), {**defaults, **asked}, threading.Event()).go_on()
+    store = Cluster("win-1", "win-2")
+    entries = [Entry(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
+    result, _journal = upgrade_of(store, *entries, term=1, hand_timeout=1000).go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
     assert store.things[LEASE]["spec"]["leaseDurationSeconds"] >= 2000
+
+
+def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() -> None:
+    store = Cluster("win-1")
+    result, _journal = upgrade_of(store, Entry("win-1", 0, "done", began=BEGAN), state="finished").go_on()
+    assert result["outcome"] == "finished"
+    assert store.things["/api/v1/nodes/win-1"]["spec"] == {"unschedulable": False}
+    assert LEASE not in store.things
