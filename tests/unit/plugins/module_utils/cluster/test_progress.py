@@ -21,7 +21,8 @@ def test_a_module_that_is_to_end_takes_away_what_it_made(how: str, tmp_path: Pat
     """Nobody waits any more, or somebody ends it: what it has begun it clears up, and a second signal does not keep it from that."""
     lines = tmp_path / "lines"
     lines.touch()
-    # It is ended from outside; by itself only where that does not work, so that this test ends then as well.
+    # It is ended from outside; by itself only where that does not work, so that this test ends then as well. Its pauses are short,
+    # as a module's are: Python looks at a signal that comes right before one when that is over.
     program = (
         "import os, signal, sys, time\n"
         "from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, watch_over\n"
@@ -29,7 +30,8 @@ def test_a_module_that_is_to_end_takes_away_what_it_made(how: str, tmp_path: Pat
         "try:\n"
         "    try:\n"
         "        print('begun', flush=True)\n"
-        "        time.sleep(600)\n"
+        "        for _second in range(600):\n"
+        "            time.sleep(1)\n"
         "    finally:\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"
         "        print('cleared up', flush=True)\n"
