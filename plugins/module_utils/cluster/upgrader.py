@@ -64,7 +64,8 @@ class Watcher:
             now=self._client.now(),
             nodes=nodes,
             workloads={one: self._workload(one) for one in whose_return(journal)},
-            refused={uid: why for uid, (when, why) in self._refused.items() if now - when < _EVICT_AGAIN},
+            refused={uid: why for uid, (dummy, why) in self._refused.items()},
+            again=frozenset(uid for uid, (when, dummy) in self._refused.items() if now - when >= _EVICT_AGAIN),
             cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
         )
 

@@ -402,7 +402,7 @@ class _Node:
         if self._late:
             remedy = "let these pods go, or give the node more time with kubewin_upgrade_node_timeout; then run again"
             return self._failed("CSI-U03", f"it was not empty after {self.rules.budget:.0f} s: {told}", remedy)
-        fresh = tuple(pod for pod in found.evict if pod.uid not in self.seen.refused)
+        fresh = tuple(pod for pod in found.evict if pod.uid not in self.seen.refused or pod.uid in self.seen.again)
         if fresh:
             return Do("evict", self.entry.node, self.journal, fresh)
         return self._wait(told)

@@ -187,11 +187,12 @@ class Seen:
     """Everything that a step is decided from.
 
     now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
-    server refused last, by pod uid, in its words. cluster: None where it was not looked at.
+    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None where it was not looked at.
     """
 
     now: datetime
     nodes: Mapping[str, NodeNow]
     workloads: Mapping[Workload, WorkloadNow] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    again: frozenset[str] = frozenset()
     cluster: ClusterNow | None = None

@@ -119,6 +119,8 @@ class World:
         for pod in self.pods:
             pod.looks = 0
         self.refused: dict[str, str] = {}
+        # Whether looks are so far apart that what was refused is due for another try at each of them.
+        self.seldom = False
         self.allowed_away = 1
 
     # Dying
@@ -245,6 +247,7 @@ class World:
             now=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
             refused=dict(self.refused),
+            again=frozenset(self.refused if self.seldom else ()),
             cluster=ClusterNow(wmco=self.running, plans=self.plans),
         )
 

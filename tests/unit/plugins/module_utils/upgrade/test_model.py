@@ -116,9 +116,11 @@ def test_a_finished_upgrade_does_nothing_more() -> None:
     assert world.reopened == kept
 
 
-def test_a_budget_that_never_allows_is_named_and_the_node_given_back() -> None:
+@pytest.mark.parametrize("seldom", [False, True])
+def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: bool) -> None:
+    """Also when each look comes so late that the eviction is to be tried again: its reason is not forgotten."""
     world = kubelets(rules=Rules(budget=60))
-    world.stuck = {"db-0"}
+    world.stuck, world.seldom = {"db-0"}, seldom
     decision = world.run()
     assert isinstance(decision, Stop)
     stopping = decision.journal.stopping
