@@ -243,7 +243,7 @@ def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(take
     playbook.write_text(json.dumps([{**here, "vars": python, "tasks": [task]}]), encoding="utf-8")
 
     def where() -> list[str]:
-        return sorted(pod["spec"]["nodeName"] for pod in pods_of(taken_over, taken_over.api.get(OURS)))
+        return sorted(pod["spec"].get("nodeName", "") for pod in pods_of(taken_over, taken_over.api.get(OURS)))
 
     # Their pod does not notice that ours took its sockets along, so that it is waited for.
     with taken_over.settings(liveness_delay=600.0):
