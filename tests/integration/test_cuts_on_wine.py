@@ -33,7 +33,8 @@ from lab.windows.wine import Wine, WineHost, base_prefix, find_wine, scratch
 
 OLD, NEW = "1.1.3", "1.3.0"
 AT_ONCE = 3
-QUICK = Limits(linger=0.5, settle=0.5, poll=0.1)
+# Wine lets go of what a killed process had open when it comes to that; the pauses are what makes a story long.
+QUICK = Limits(linger=0.5, settle=0.5, poll=0.1, killed=180, pipes=120)
 
 
 @dataclass(slots=True)

@@ -247,8 +247,9 @@ def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
             starts.append(threading.Timer(0.5, lambda: lab.call("start", name="apiserver")))
             starts[-1].start()
 
-    # Controllers come back to an API server that was away when their patience is over, each in its own time.
-    patience = 300
+    # Controllers come back to an API server that was away when their own patience is over, of up to a minute; and a pod whose
+    # volume kube-controller-manager did not know yet when it saw the pod is looked at again after some minutes.
+    patience = 600
     result = convert(conversion(lab, story, folder, step=patience), meet)
     for start in starts:
         start.join()
