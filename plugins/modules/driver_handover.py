@@ -335,10 +335,8 @@ class Steps:
             selector=selector_of(daemon_set),
         )
         rules = Rules(only=frozenset([node]), stable_for=float(self._params["stable_for"]))
-        what, began = (
-            f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} is up on {node}",
-            time.monotonic(),
-        )
+        what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} is up on {node}"
+        began = time.monotonic()
         while True:
             self._stage.awaits(what, began, deadline)
             left = deadline - time.monotonic()

@@ -174,6 +174,7 @@ def at_rest(client: Client, names: Sequence[str], timeout: float, say: Callable[
         waits.tell(
             *(Awaited(f"{name}: waiting, {why}", waited, timeout) for name, whys in busy.items() for why in whys)
         )
+        # What is in flight is other people's; how long it may last is judged above.
         time.sleep(min(_LOOK_AGAIN, timeout - waited))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
@@ -21,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import be
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import enter
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
 from ansible_collections.kubewin.csi.plugins.modules.volume_rebind import places
-from unit.plugins.module_utils.cluster.fakes import ApiError, ObjectStore, client_of
+from unit.plugins.module_utils.cluster.fakes import ApiError, ObjectStore, Response, client_of
 from unit.plugins.module_utils.rebind.test_record import IN_PLACE, record
 from unit.plugins.module_utils.rebind.world import claim, facts, volume
 
@@ -178,23 +179,30 @@ def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:
         first.write(ahead)
 
 
-def test_a_label_and_an_answer_that_was_lost_are_no_other_run() -> None:
-    store = ObjectStore()
-    space = Space(client_of(store), "kubewin")
-    space.write(record())
-    store.request("PATCH", path(record()), {"metadata": {"labels": {"team": "shop"}}})
-    asked = store.request
+class Forgetful(ObjectStore):
+    """Does what it is asked, and does not answer the first patches."""
 
-    def answer_is_lost(method: str, where: str, body: object = None, **params: object) -> object:
-        answer = asked(method, where, body, **params)
-        if method == "PATCH":
-            store.request = asked  # type: ignore[method-assign]  # once
+    def __init__(self) -> None:
+        super().__init__()
+        self.unanswered = 0
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        answer = super().request(method, path, body, **params)
+        if method == "PATCH" and self.unanswered:
+            self.unanswered -= 1
             raise ApiError(503)
         return answer
 
-    store.request = answer_is_lost  # type: ignore[assignment,method-assign]
+
+def test_a_label_and_an_answer_that_was_lost_are_no_other_run() -> None:
+    store = Forgetful()
+    space = Space(client_of(store), "kubewin")
+    space.write(record())
+    store.request("PATCH", path(record()), {"metadata": {"labels": {"team": "shop"}}})
+    store.unanswered = 1
     later = record().following().saved("now")
     space.write(later)
+    assert store.unanswered == 0
     assert store.things[path(later)]["data"]["record.json"] == later.as_json()
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.decide import next_move
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     CreateVolume,
     DeleteClaim,
@@ -47,8 +48,8 @@ def looks(found: Record) -> Iterator[tuple[Record, Seen, ClaimSeen]]:
 
 
 @pytest.mark.parametrize("wishes", [IN_PLACE, RECLAIM])
-def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(wishes: object) -> None:
-    found = record(wishes)  # type: ignore[arg-type]  # as the parameters are
+def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(wishes: Wishes) -> None:
+    found = record(wishes)
     told = 0
     for at, seen, claim in looks(found):
         move = next_move(at, seen)
