@@ -10,10 +10,10 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from . import demo, linktree, machine, parts, paths, venvs
+from . import demo, linktree, machine, parts, paths, stories, venvs
 from .parts import Bench
 from .pythons import Python
-from .runner import Part, Runner, interrupt_children, summary
+from .runner import Part, Runner, durations, interrupt_children, summary
 from .venvs import CORES, LANES, LINT, MAIN, Lane, LaneError
 
 STARTED = time.monotonic()
@@ -78,6 +78,10 @@ def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
         shutil.rmtree(parts.SCRATCH, ignore_errors=True)
     for name, why in bench.missing.items():
         say(f"  note  {name} did not run: {why}")
+    say(durations(outcomes))
+    dearest = stories.table(stories.dearest(parts.report(part.name) for part in chosen))
+    for line in ["the dearest tests, and what each is for:", *dearest] if dearest else []:
+        say(line)
     say(summary(outcomes, time.monotonic() - started))
     return 1 if any(outcome.counts.failed for outcome in outcomes) else 0
 

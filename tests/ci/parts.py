@@ -298,25 +298,30 @@ def go_counts(step: Step, code: int) -> Counts:
     return Counts(1 + actions["pass"], 0, actions["skip"])
 
 
+def report(part: str) -> Path:
+    """Where a part that runs pytest leaves its JUnit report."""
+    return paths.WORK / "junit" / f"{part}.xml"
+
+
 def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
     """Runs pytest in the main lane and counts what its JUnit report says."""
-    report = paths.WORK / "junit" / f"{step.name}.xml"
-    report.parent.mkdir(parents=True, exist_ok=True)
-    report.unlink(missing_ok=True)
+    place = report(step.name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
     command: list[str | Path] = [
         bench.main.python,
         "-m",
         "pytest",
-        f"--junitxml={report}",
+        f"--junitxml={place}",
         "--color=no",
         *extra,
         *folders,
     ]
     code = step.run(command, env=environment(bench.main), may_fail=True)
-    if not report.exists():
+    if not place.exists():
         raise PartFailed(f"pytest ended with {code} and without a report")
     numbers: Counter[str] = Counter()
-    root = ET.parse(report).getroot()
+    root = ET.parse(place).getroot()
     for suite in root.iter("testsuite"):
         for name in ("tests", "failures", "errors", "skipped"):
             numbers[name] += int(suite.get(name, "0"))

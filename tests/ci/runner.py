@@ -19,8 +19,6 @@ HEARTBEAT_SECONDS = 20.0
 TAIL_LINES = 30
 GRACE_SECONDS = 30.0
 # Commands under way.
-
-
 STARTED: set[subprocess.Popen[bytes]] = set()
 
 
@@ -62,6 +60,7 @@ class Step:
         self.name = name
         self.log = paths.LOGS / f"{name}.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.cpu = 0.0
         self.out: IO[str] = open(self.log, "w", encoding="utf-8")  # noqa: SIM115 - closed by close(), it outlives this call
 
     def close(self) -> None:
@@ -89,6 +88,7 @@ class Step:
             words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
         ) as process:
             STARTED.add(process)
+            self.cpu += cpu_seconds(process)
             code = process.wait()
         STARTED.discard(process)
         if code and not may_fail:
@@ -98,6 +98,17 @@ class Step:
     def tail(self, lines: int = TAIL_LINES) -> list[str]:
         """The last lines of the log."""
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+
+
+def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
+    """Wait until a process has ended, without reaping it; the CPU time of it and of all that it waited for."""
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        numbers = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except (ChildProcessError, FileNotFoundError):
+        # An interruption reaped it first.
+        return 0.0
+    return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,7 @@ class Outcome:
     name: str
     counts: Counts
     seconds: float
+    cpu: float = 0.0
 
 
 class Runner:
@@ -175,7 +187,7 @@ class Runner:
             counts, message = Counts(failed=1), f"{type(error).__name__}: {error}"
         finally:
             step.close()
-        self.finish(Outcome(part.name, counts, time.monotonic() - started), step, message)
+        self.finish(Outcome(part.name, counts, time.monotonic() - started, step.cpu), step, message)
 
     def finish(self, outcome: Outcome, step: Step | None, message: str) -> None:
         """Records and reports how a part ended."""
@@ -216,3 +228,9 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     failed = sum(outcome.counts.failed for outcome in outcomes)
     skipped = sum(outcome.counts.skipped for outcome in outcomes)
     return f"{passed} passed, {failed} failed{f', {skipped} skipped' if skipped else ''} in {seconds:.0f} s"
+
+
+def durations(outcomes: Sequence[Outcome]) -> str:
+    """One line: the seconds of each part, the longest first, and the CPU seconds of its commands."""
+    ordered = sorted(outcomes, key=lambda outcome: outcome.seconds, reverse=True)
+    return "seconds (CPU): " + ", ".join(f"{one.name} {one.seconds:.0f} ({one.cpu:.0f})" for one in ordered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ci import paths, runner
-from ci.runner import Counts, Part, PartFailed, Runner, Step, summary
+from ci.runner import Counts, Part, PartFailed, Runner, Step, durations, summary
 
 DEADLINE_SECONDS = 120.0
 
@@ -156,3 +157,16 @@ def test_being_told_to_stop_ends_what_was_started_as_a_key_press_would() -> None
     assert outcome.counts.failed == 1
     assert any("put away" in line for line in said)
     assert not runner.STARTED
+
+
+def test_the_cpu_time_of_a_parts_commands_and_of_their_children_is_told() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+
+    def work(step: Step) -> None:
+        step.run(["sh", "-c", f"{sys.executable} -c '{burn}'; true"])
+
+    idle, busy = Runner(lambda text: None, jobs=1).run([Part("idle", passes), Part("busy", work)])
+    assert idle.cpu == 0
+    # The kernel counts in ticks.
+    assert busy.cpu > 0.25
+    assert durations([idle, busy]).startswith("seconds (CPU): busy ")

@@ -1,0 +1,61 @@
+"""The dearest tests of a run, from its JUnit reports: how long each took, and what it is for."""
+
+from __future__ import annotations
+
+import ast
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import paths
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Story:
+    """One test. `seconds` includes the fixtures that it was the first to need, such as a lab."""
+
+    seconds: float
+    file: str
+    name: str
+    purpose: str
+
+
+def dearest(reports: Iterable[Path], root: Path = paths.ROOT, shown: int = SHOWN) -> list[Story]:
+    """The tests of these reports that took longest, the longest first. A report that is not there holds no tests."""
+    found = []
+    for report in reports:
+        if report.exists():
+            for case in ET.parse(report).getroot().iter("testcase"):
+                found.append((float(case.get("time") or 0), case.get("classname") or "", case.get("name") or ""))
+    found.sort(key=lambda item: item[0], reverse=True)
+    return [story(root, *item) for item in found[:shown]]
+
+
+def story(root: Path, seconds: float, module: str, name: str) -> Story:
+    """A test case of a JUnit report with its file and its purpose."""
+    file = Path(*module.split(".")).with_suffix(".py")
+    return Story(seconds, str(file), name, purpose(root / file, name.partition("[")[0]))
+
+
+def purpose(file: Path, function: str) -> str:
+    """The first line of a test's docstring; without one, that of its file."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return ""
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
+    texts = [*(ast.get_docstring(test) for test in tests), ast.get_docstring(tree)]
+    return next((text.splitlines()[0] for text in texts if text), "")
+
+
+def table(stories: Iterable[Story]) -> list[str]:
+    """Two lines for each test: its seconds and its name, and below it what it is for."""
+    lines = []
+    for one in stories:
+        lines.append(f"  {one.seconds:6.1f} s  {one.file}::{one.name}")
+        if one.purpose:
+            lines.append(f"            {one.purpose}")
+    return lines
