@@ -347,22 +347,20 @@ def failures(report: ET.Element) -> list[str]:
 
 def unit_part(bench: Bench) -> Part:
     """The tests that need neither the lab nor the network."""
-    return Part(
-        "unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"), alone=True
-    )
+    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"))
 
 
 def lab_part(bench: Bench) -> Part:
-    """The tests that run on the lab; nothing else runs beside them, because they use the whole machine."""
+    """The tests that run on the lab."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
     # Half of their time is waiting, so three at a time; a file's tests share what they set up.
     words = ["-v", "-m", "not torture", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
-    return Part("lab", lambda step: pytest(step, bench, folders, *words), alone=True)
+    return Part("lab", lambda step: pytest(step, bench, folders, *words), first=True)
 
 
 def torture_part(bench: Bench) -> Part:
     """The tests that are longer than a landing may take."""
-    return Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), alone=True)
+    return Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), first=True)
 
 
 def prepare(bench: Bench) -> None:

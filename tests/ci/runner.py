@@ -18,6 +18,8 @@ from . import paths
 HEARTBEAT_SECONDS = 20.0
 TAIL_LINES = 30
 GRACE_SECONDS = 30.0
+# How much of the CPU commands leave to those of a part that comes first, as nice(1) counts it.
+NICENESS = 10
 # Commands under way.
 STARTED: set[subprocess.Popen[bytes]] = set()
 
@@ -56,8 +58,9 @@ class PartFailed(Exception):
 class Step:
     """What a part works with: its log and a way to run commands into it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, nice: bool = False) -> None:
         self.name = name
+        self.nice = nice
         self.log = paths.LOGS / f"{name}.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.cpu = 0.0
@@ -83,6 +86,9 @@ class Step:
         """Runs a command into the log. `env` is added to the environment. PartFailed where it fails and may not."""
         words = [str(word) for word in command]
         self.say("$ " + " ".join(words))
+        program = Path(words[0]).name
+        if self.nice:
+            words = ["nice", "-n", str(NICENESS), *words]
         settings = {**os.environ, **(env or {})}
         with subprocess.Popen(
             words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
@@ -92,7 +98,7 @@ class Step:
             code = process.wait()
         STARTED.discard(process)
         if code and not may_fail:
-            raise PartFailed(f"{Path(words[0]).name} ended with {code}")
+            raise PartFailed(f"{program} ended with {code}")
         return code
 
     def tail(self, lines: int = TAIL_LINES) -> list[str]:
@@ -113,12 +119,16 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
 
 @dataclass(frozen=True)
 class Part:
-    """One named piece of work. `alone` keeps every other part away while it runs."""
+    """One named piece of work.
+
+    `first`: it waits for other things than the CPU most of the time. It starts before the others and no other one like it
+    runs beside it. One other part at a time uses the CPU time that it leaves, with a lower priority.
+    """
 
     name: str
     work: Callable[[Step], Counts | None]
     needs: tuple[str, ...] = ()
-    alone: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,17 +155,16 @@ class Runner:
         """Runs all parts; one whose needs failed counts as failed without being started."""
         started = time.monotonic()
         names = {part.name for part in parts}
-        waiting = list(parts)
+        waiting = sorted(parts, key=lambda part: not part.first)
         futures: dict[Future[None], Part] = {}
-        with ThreadPoolExecutor(max_workers=self.jobs) as pool:
+        with ThreadPoolExecutor(max_workers=self.jobs + 1) as pool:
             while waiting or futures:
                 for part in list(waiting):
                     needs = [self.outcomes.get(need) for need in part.needs if need in names]
                     if not all(needs):
                         continue
-                    busy = list(futures.values())
-                    if len(busy) >= self.jobs or any(other.alone for other in busy) or (part.alone and busy):
-                        break
+                    if not self.fits(part, list(futures.values())):
+                        continue
                     waiting.remove(part)
                     broken = [outcome.name for outcome in needs if outcome and outcome.counts.failed]
                     if broken:
@@ -172,10 +181,16 @@ class Runner:
                     self.heartbeat(time.monotonic() - started)
         return [self.outcomes[part.name] for part in parts]
 
+    def fits(self, part: Part, busy: Sequence[Part]) -> bool:
+        """Whether a part may start beside those that run."""
+        if any(other.first for other in busy):
+            return not part.first and len(busy) < 2
+        return len(busy) < (2 if part.first else self.jobs)
+
     def one(self, part: Part) -> None:
         """Runs one part to its end, whatever that is."""
         started = time.monotonic()
-        step = Step(part.name)
+        step = Step(part.name, nice=not part.first)
         message = ""
         with self.lock:
             self.running[part.name] = (started, step)
@@ -210,14 +225,16 @@ class Runner:
                 self.say(line)
 
     def heartbeat(self, elapsed: float) -> None:
-        """Says what is still running; for a single part also where it is."""
+        """Say what still runs, and how far the part that is alone or comes first is."""
         with self.lock:
             busy = dict(self.running)
         now = time.monotonic()
         text = ", ".join(f"{name} {now - entry[0]:.0f} s" for name, entry in busy.items())
         last = ""
-        if len(busy) == 1:
-            tail = next(iter(busy.values()))[1].tail(1)
+        steps = [step for _started, step in busy.values()]
+        leading = [step for step in steps if len(steps) == 1 or not step.nice]
+        if leading:
+            tail = leading[0].tail(1)
             last = f"  {tail[0].strip()[-70:]}" if tail else ""
         self.say(f"  ...   {elapsed:.0f} s, running: {text}{last}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -80,26 +81,50 @@ def test_an_unexpected_error_is_a_failure_with_its_name() -> None:
     assert any("ValueError: unforeseen" in line for line in said)
 
 
-def test_parts_run_beside_one_another_but_never_beside_one_that_wants_to_be_alone() -> None:
+def test_parts_run_beside_one_another_and_one_at_a_time_beside_the_one_that_comes_first() -> None:
     running: list[str] = []
     seen: dict[str, set[str]] = {}
     met = threading.Barrier(2, timeout=DEADLINE_SECONDS)
 
-    def together(step: Step) -> None:
+    def work(step: Step) -> None:
         running.append(step.name)
         met.wait()
         seen[step.name] = set(running)
         met.wait()
         running.remove(step.name)
+        met.wait()
 
-    def alone(step: Step) -> None:
+    def beside(step: Step) -> None:
         seen[step.name] = set(running)
 
-    parts = [Part("a", together), Part("b", together), Part("single", alone, alone=True)]
-    outcomes = Runner(lambda text: None, jobs=2).run(parts)
+    def lab(step: Step) -> None:
+        running.append(step.name)
+        until(lambda: {"c", "d"} <= set(seen))
+        running.remove(step.name)
 
+    parts = [Part("c", beside), Part("d", beside), Part("lab", lab, first=True)]
+    outcomes = Runner(lambda text: None, jobs=2).run(parts)
     assert summary(outcomes, 0).startswith("3 passed, 0 failed")
-    assert seen == {"a": {"a", "b"}, "b": {"a", "b"}, "single": set()}
+    assert seen == {"c": {"lab"}, "d": {"lab"}}
+
+    outcomes = Runner(lambda text: None, jobs=2).run([Part("a", work), Part("b", work)])
+    assert summary(outcomes, 0).startswith("2 passed, 0 failed")
+    assert seen["a"] == seen["b"] == {"a", "b"}
+
+
+def test_what_runs_beside_the_first_part_leaves_the_cpu_to_it(logs: Path) -> None:
+    told = [sys.executable, "-c", "import os; print('niceness', os.nice(0))"]
+    started: list[str] = []
+
+    def work(step: Step) -> None:
+        started.append(step.name)
+        step.run(told)
+
+    Runner(lambda text: None, jobs=1).run([Part("check", work), Part("lab", work, first=True)])
+    before = os.nice(0)
+    assert started[0] == "lab"
+    assert f"niceness {before}" in (logs / "lab.log").read_text().splitlines()
+    assert f"niceness {min(19, before + runner.NICENESS)}" in (logs / "check.log").read_text().splitlines()
 
 
 def test_counts_of_all_parts_are_added_up() -> None:
