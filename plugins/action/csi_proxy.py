@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
@@ -31,7 +31,7 @@ class ActionModule(WindowsAction):
         except AnsibleError as error:
             raise NodeError(
                 "source_missing",
-                f"source: {source.location!r} is neither a URL nor a file on the controller.",
+                f"source: {plan.shown(source.location)!r} is neither a URL nor a file on the controller.",
                 remedy="Name a file that exists there (relative paths are looked for in files/), or an http or https URL.",
             ) from error
         return replace(wanted, source=replace(source, location=str(Path(found))))

@@ -43,6 +43,8 @@ options:
     description:
       - Where C(csi-proxy.exe) comes from, an C(http) or C(https) URL that the node can reach, or a file on the controller,
         which is sent through the connection. Relative paths are looked for in C(files).
+      - User information and query of a URL, such as a signature, are sent to the node's curl through its standard input.
+        They do not appear on a command line, in output or in logs.
       - Needed only when the node does not have the release yet.
     type: str
   checksum:

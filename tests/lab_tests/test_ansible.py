@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 from lab.state import REPOSITORY
+from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts
 
 from lab_tests.conftest import PASSWORD, USER, MakeHost, Pki, Serve, Served
 
@@ -86,13 +88,14 @@ def variables(transport: str, host: Served, pki: Pki) -> dict[str, Any]:
     }
 
 
-def run_ansible(folder: Path, hosts: dict[str, dict[str, Any]], archive: Path) -> dict[str, dict[str, Any]]:
-    """One task on every host; its result by host name."""
+def run_ansible(
+    folder: Path, hosts: dict[str, dict[str, Any]], task: dict[str, Any], *arguments: str
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """One task on every host; its result by host name, and what was printed."""
     (folder / "ansible.cfg").touch()
     (folder / "action_plugins").mkdir()
     (folder / "action_plugins" / "lab_probe.py").write_text(ACTION, encoding="utf-8")
     (folder / "inventory.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
-    task = {"lab_probe": {"lines": LINES, "archive": str(archive)}}
     play = [{"hosts": "all", "gather_facts": False, "tasks": [task]}]
     (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
     environment = {
@@ -106,13 +109,17 @@ def run_ansible(folder: Path, hosts: dict[str, dict[str, Any]], archive: Path) -
         "ANSIBLE_CALLBACK_TREE_DIR": str(folder / "results"),
         "LC_ALL": "C.UTF-8",
     }
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml"]
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml", *arguments]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     results = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (folder / "results").glob("*")}
     assert set(results) == set(hosts), f"{done.stdout}\n{done.stderr}"
-    return results
+    return results, done.stdout + done.stderr
+
+
+def probe(archive: Path) -> dict[str, Any]:
+    return {"lab_probe": {"lines": LINES, "archive": str(archive)}}
 
 
 def test_one_line_form_gives_the_same_over_every_connection(
@@ -126,7 +133,7 @@ def test_one_line_form_gives_the_same_over_every_connection(
         hosts[transport] = variables(transport, host, pki)
     project = tmp_path / "project"
     project.mkdir()
-    results = run_ansible(project, hosts, archive)
+    results, _screen = run_ansible(project, hosts, probe(archive))
     for transport in transports:
         assert "msg" not in results[transport], results[transport]
         queried, unpacked, hashed = results[transport]["said"]
@@ -148,8 +155,46 @@ def test_refusals_reach_the_task_as_the_collections_errors(
         "powershell": variables("ssh", host, pki),
         "nobody": {**variables("basic-http", host, pki), "ansible_port": 9},
     }
-    results = run_ansible(project, hosts, archive)
+    results, _screen = run_ansible(project, hosts, probe(archive))
     reasons = {name: result.get("reason") for name, result in results.items()}
     assert reasons == {"password": "AccessDenied", "powershell": "Unsupported", "nobody": "ConnectionLost"}
     # Nothing was asked of the host.
     assert agent.control("journal")["journal"] == []
+
+
+def encoded(secret: str) -> list[str]:
+    """The forms in which a secret may appear in output: clear, and as base64 of UTF-8 and UTF-16 at every alignment."""
+    forms = [secret]
+    for raw in (secret.encode(), secret.encode("utf-16-le")):
+        for shift in range(3):
+            whole = base64.b64encode(b"\0" * shift + raw).decode()
+            # The first and last characters also hold bits of what stands beside the secret.
+            forms.append(whole[4 if shift else 0 : len(whole) // 4 * 4 - 4])
+    return forms
+
+
+def test_secrets_of_a_source_are_not_in_what_vvvv_prints(
+    serve: Serve, make_host: MakeHost, pki: Pki, tmp_path: Path
+) -> None:
+    folder = tmp_path / "artifacts"
+    folder.mkdir()
+    artifacts = Artifacts(folder)
+    try:
+        artifact = artifacts.csi_proxy(NEW)
+        secret = "TopSecretOfTheMirror"
+        source = artifact.url.replace("http://", f"http://robot:{secret}@") + f"?sig={secret}"
+        hosts = {}
+        for transport in ("basic-http", "ntlm-http", "ssh"):
+            agent = make_host()
+            host = serve(agent.address, name=agent.host, ssh=0, basic_over_http=True)
+            hosts[transport] = variables(transport, host, pki)
+        task = {"kubewin.csi.csi_proxy": {"version": NEW, "checksum": artifact.sha256, "source": source}}
+        project = tmp_path / "project"
+        project.mkdir()
+        results, screen = run_ansible(project, hosts, task, "-vvvv")
+    finally:
+        artifacts.close()
+    assert {name: result.get("msg") for name, result in results.items()} == dict.fromkeys(hosts)
+    assert "curl.exe" in screen  # ssh shows its lines
+    printed = screen.replace("\0", "") + json.dumps(results)
+    assert [form for form in encoded(secret) if form in printed] == []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
@@ -89,6 +90,7 @@ class Applier:
         desired, source = self.desired, self.desired.source
         lease = self.limits.line
         steps: LabelledSteps = []
+        stdin: BinaryIO | None = None
         for step in to_do.steps:
             if step.kind == "remember_directory":
                 steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", desired.install_dir)))
@@ -100,7 +102,8 @@ class Applier:
                 self.report(step.description)
                 lease += stage.fetch_seconds(source)
                 steps += stage.fetch_steps(desired, source, self._attempt)
-        self.acquire(snapshot, steps, lease)
+                stdin = stage.fetch_input(source)
+        self.acquire(snapshot, steps, lease, stdin)
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.packed(Path(source.location)) as archive:
@@ -110,7 +113,7 @@ class Applier:
             self._check_staging(failure)
             stage.check_digest(desired, answers.text("hash"))
 
-    def acquire(self, snapshot: Snapshot, steps: LabelledSteps, lease: float) -> None:
+    def acquire(self, snapshot: Snapshot, steps: LabelledSteps, lease: float, stdin: BinaryIO | None = None) -> None:
         """Take the node lock and run the first steps on the same line."""
         taking = [] if self.lock.held else self.lock.acquire_steps(snapshot.lock, lease)
         if not self.lock.held and snapshot.lock is not None:
@@ -128,7 +131,7 @@ class Applier:
             taking = self.lock.renew_steps(lease)
         # From here on the lock may be ours, whatever becomes of the reply; giving it back is guarded by our name in it.
         self.lock.held = True
-        answers, failure = self.node.chain([*taking, *steps], timeout=lease)
+        answers, failure = self.node.chain([*taking, *steps], stdin=stdin, timeout=lease)
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
             raise Surprise("another run took the node lock") from self._lock_error(failure)

@@ -248,12 +248,13 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
     )
     for option, url in (("source", source.location if source.is_url else ""), ("source_proxy", source.proxy)):
         # Not check_value: a refused URL may be a secret, and its text would show it.
-        refused = sorted(set(re.findall(r"[\s\"%!^&|<>\x00-\x1f\x7f]", url)))
+        refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))
         if refused:
             raise _bad(
                 "bad_value",
-                f"{option}: {shown(url)} holds {' '.join(map(repr, refused))}, which cmd.exe on the node would interpret.",
-                "Use a URL without such characters; for a signed link, download the file and name its path as source.",
+                f"{option}: {shown(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
+                "expected a URL without blanks and control characters.",
+                "Write a blank as %20.",
             )
     return source
 

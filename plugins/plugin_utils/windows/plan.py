@@ -79,7 +79,9 @@ class Refusal:
 
 def shown(location: str) -> str:
     """A URL without what may be secret in it: user information, and the query (signed links carry their key there)."""
-    return re.sub(r"\?.*", "?...(hidden)", re.sub(r"(?<=://)[^/@]+@", "", location)) if "://" in location else location
+    if "://" not in location:
+        return location
+    return re.sub(r"[?#].*", "?...(hidden)", re.sub(r"(?<=://)[^/?#]*@", "", location))
 
 
 def managed_by(snapshot: Snapshot) -> ManagedBy:

@@ -9,6 +9,7 @@ run that is dead, never touches what another one stages. A verified staging dire
 
 from __future__ import annotations
 
+import io
 import re
 import tarfile
 import tempfile
@@ -30,12 +31,10 @@ def stage_dir(desired: model.Desired, identity: str) -> str:
 
 
 def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> list[tuple[str, Command]]:
-    """The node downloads. Only options of curl 7.55.1, the oldest that Windows Server ships."""
+    """The node downloads what :func:`fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
     target = stage_dir(desired, identity)
-    arguments = ["-fsSL", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
+    arguments = ["-gfsSL", "--config", "-", "--retry", str(source.retries), "--retry-delay", str(source.retry_delay)]
     arguments += ["--connect-timeout", str(source.connect_timeout), "--max-time", str(source.timeout)]
-    if source.proxy:
-        arguments += ["--proxy", source.proxy]
     if source.ca_file:
         arguments += ["--cacert", source.ca_file]
     if not source.check_revocation:
@@ -43,9 +42,29 @@ def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> 
     executable = rf"{target}\csi-proxy.exe"
     return [
         ("stage", builtin("md", target)),
-        ("fetch", program("curl", *arguments, "--output", executable, source.location)),
+        ("fetch", program("curl", *arguments, "--output", executable)),
         ("hash", program("certutil", "-hashfile", executable, "SHA256")),
     ]
+
+
+def fetch_input(source: model.Source) -> BinaryIO:
+    """Curl's configuration with both addresses, for its standard input.
+
+    They may hold passwords or signatures. Process lists and audit logs of the node show command lines, and so does
+    ``-vvv`` on the controller.
+    """
+    given = {"url": source.location, **({"proxy": source.proxy} if source.proxy else {})}
+    lines = [name + ' = "' + re.sub(r'([\\"])', r"\\\1", value) + '"\n' for name, value in given.items()]
+    return io.BytesIO("".join(lines).encode())
+
+
+def without_secrets(text: str, source: model.Source | None) -> str:
+    """``text`` without what is secret in the source's addresses: curl's messages may repeat a part of them."""
+    for address in (source.location, source.proxy) if source else ():
+        user = re.sub(r"^\w[\w+.-]*://", "", address).partition("/")[0].rpartition("@")[0]
+        for secret in (user, user.partition(":")[2], address.partition("?")[2]):
+            text = text.replace(secret, "(hidden)") if secret else text
+    return text
 
 
 def fetch_seconds(source: model.Source) -> float:
@@ -115,7 +134,7 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
             meaning.reason,
             f"The node could not download {where}: {meaning.text} (curl {failure.code}).",
             remedy=meaning.remedy,
-            detail=failure.words,
+            detail=without_secrets(failure.words, desired.source),
         )
     if failure.label == "unpack" and failure.code == 9009:
         return NodeError(

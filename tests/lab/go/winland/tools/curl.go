@@ -41,6 +41,7 @@ type curlCall struct {
 	url, output, cacert, proxy              string
 	fail, follow, silent, showError         bool
 	insecure, noRevoke, retryRefused, write bool
+	literal                                 bool
 	format                                  string
 	retries                                 int
 	retryDelay, connectTimeout, maxTime     time.Duration
@@ -83,7 +84,7 @@ func (c *curlCall) options(args []string) int {
 	flags := map[string]*bool{
 		"-f": &c.fail, "--fail": &c.fail, "-L": &c.follow, "--location": &c.follow, "-s": &c.silent, "--silent": &c.silent,
 		"-S": &c.showError, "--show-error": &c.showError, "-k": &c.insecure, "--insecure": &c.insecure,
-		"--ssl-no-revoke": &c.noRevoke, "--retry-connrefused": &c.retryRefused,
+		"--ssl-no-revoke": &c.noRevoke, "--retry-connrefused": &c.retryRefused, "-g": &c.literal, "--globoff": &c.literal,
 	}
 	values := map[string]func(string) error{
 		"-o": word(&c.output), "--output": word(&c.output), "--cacert": word(&c.cacert), "-x": word(&c.proxy),
@@ -91,6 +92,7 @@ func (c *curlCall) options(args []string) int {
 		"--retry":       func(v string) (err error) { c.retries, err = strconv.Atoi(v); return },
 		"--retry-delay": seconds(&c.retryDelay), "--connect-timeout": seconds(&c.connectTimeout),
 		"-m": seconds(&c.maxTime), "--max-time": seconds(&c.maxTime),
+		"-K": c.config, "--config": c.config,
 	}
 	for i := 0; i < len(args); i++ {
 		o := args[i]
@@ -122,6 +124,36 @@ func (c *curlCall) options(args []string) int {
 		c.url = o
 	}
 	return 0
+}
+
+// config reads options from standard input as curl does from a file: lines of name = "value", with backslash escapes.
+func (c *curlCall) config(file string) error {
+	if file != "-" {
+		return errors.New("the lab reads curl's configuration from standard input only")
+	}
+	raw, err := io.ReadAll(c.s.In)
+	if err != nil {
+		return err
+	}
+	for _, line := range strings.Split(string(raw), "\n") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, _ := strings.Cut(line, "=")
+		value = strings.TrimSpace(value)
+		if len(value) > 1 && value[0] == '"' && strings.HasSuffix(value, `"`) {
+			value = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(value[1 : len(value)-1])
+		}
+		switch strings.TrimSpace(name) {
+		case "url":
+			c.url = value
+		case "proxy":
+			c.proxy = value
+		default:
+			return fmt.Errorf("the lab does not know %q in curl's configuration", name)
+		}
+	}
+	return nil
 }
 
 func word(to *string) func(string) error { return func(v string) error { *to = v; return nil } }

@@ -75,9 +75,8 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"required_pipes": ["csi-proxy-disk-v9"]}, "bad_pipe", "csi-proxy-disk-v9"),
         ({"service_name": "csi proxy"}, "bad_value", "service_name"),
         ({"dependencies": ["a/b"]}, "bad_value", "dependencies"),
-        ({"source": "http://mirror/a&b.exe"}, "bad_value", "&"),
         ({"source": "http://mirror/a b.exe"}, "bad_value", "' '"),
-        ({"source": "http://mirror/a.exe", "source_proxy": "http://p|q"}, "bad_value", "source_proxy"),
+        ({"source": "http://mirror/a.exe", "source_proxy": "http://p\tq"}, "bad_value", "source_proxy"),
     ],
 )
 def test_refused(given: dict[str, Any], reason: str, words: str) -> None:
@@ -95,17 +94,20 @@ def test_builds_and_later_releases_are_described_by_the_nearest_known_one(versio
 @pytest.mark.parametrize(
     "url",
     [
-        "https://store.example.com/csi-proxy.exe?sv=2024&sig=TOPSECRET",
-        "https://store.example.com/csi-proxy.exe?sig=TOPSECRET%2B",
-        "https://user:TOPSECRET@store.example.com/a%20b.exe",
+        "https://store.example.com/csi proxy.exe?sv=2024&sig=TOPSECRET",
+        "https://user:TOPSECRET@store.example.com/a b.exe",
+        "https://user:TOP@SECRET@store.example.com/a b.exe",
+        "user:TOPSECRET@store.example.com/a b.exe",
     ],
 )
 def test_a_refused_url_does_not_show_what_is_secret_in_it(url: str) -> None:
     for option in ("source", "source_proxy"):
+        if option == "source" and "://" not in url:
+            continue  # a file on the controller
         with pytest.raises(NodeError) as refused:
             wanted(**{"source": "http://mirror/x.exe", option: url})
         assert "store.example.com" in str(refused.value)
-        assert "TOPSECRET" not in str(refused.value)
+        assert "SECRET" not in str(refused.value)
 
 
 def test_pipes_may_be_given_with_their_path() -> None:

@@ -456,3 +456,15 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
         control.run(control.stop_steps("csi-proxy"))
     assert caught.value.reason == "lock_lost"
     assert not any("sc.exe stop" in step for step in host.steps())
+
+
+@pytest.mark.parametrize("rest", ["", ".gone"], ids=["downloaded", "failed"])
+def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts: Artifacts, rest: str) -> None:
+    """Lines are shown by -vvv, by process lists and by audit logs of the node."""
+    artifact = artifacts.csi_proxy(NEW)
+    source = artifact.url.replace("http://", "http://robot:TOP@SECRET%21@") + rest + '?sig=SECRET%2B&x="<SECRET>"'
+    desired = wanted(artifact, source=source)
+    texts = [str(failed(host, desired))] if rest else [str(host.run(desired))]
+    texts += [*host.lines, *host.notes, *host.steps(), str(host.agent.control("state"))]
+    assert any("curl.exe" in text for text in texts)
+    assert [text for text in texts if "SECRET" in text] == []
