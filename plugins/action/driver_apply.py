@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
+from ansible_collections.kubewin.csi.plugins.modules import driver_apply
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
@@ -19,11 +21,11 @@ display = Display()
 class ActionModule(WindowedAction):
     """Goes on until the module says that it is over; what is done, and when, is the module's."""
 
-    module = "kubewin.csi.driver_apply"
+    module = driver_apply
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what was applied, with the last look at the nodes."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
         result.update(self._window(task_vars, progress={}))
         following: dict[str, Any] | None = result.pop("progress", None)
         if result.get("failed"):

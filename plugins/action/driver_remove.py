@@ -1,14 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A removal's face: runs the module of the same name and shows what it waits for."""
+"""Runs the module of the same name and shows what it waits for."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import driver_remove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 
-class ActionModule(TellingAction):
+class ActionModule(ControllerAction):
     """The work is the module's."""
 
-    module = "kubewin.csi.driver_remove"
+    module = driver_remove

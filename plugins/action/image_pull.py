@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.modules import image_pull
 from ansible_collections.kubewin.csi.plugins.plugin_utils.pulling import ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
@@ -18,11 +20,11 @@ display = Display()
 class ActionModule(WindowedAction):
     """Goes on until every node has its images, one cannot get them, or the time is over."""
 
-    module = "kubewin.csi.image_pull"
+    module = image_pull
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return where images were pulled; failed with a reason otherwise."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
         result.update(self._window(task_vars, progress={}))
         following: dict[str, Any] | None = result.pop("progress", None)
         if following is None:

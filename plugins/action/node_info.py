@@ -1,14 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking at Nodes: runs the module of the same name and shows which volume operations it waits for."""
+"""Runs the module of the same name and shows which volume operations it waits for."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import node_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 
-class ActionModule(TellingAction):
+class ActionModule(ControllerAction):
     """The work is the module's."""
 
-    module = "kubewin.csi.node_info"
+    module = node_info

@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import accepts_unproven, ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
@@ -19,11 +21,11 @@ display = Display()
 class ActionModule(WindowedAction):
     """Waits with progress; the judgement is the module's."""
 
-    module = "kubewin.csi.node_rollout"
+    module = node_rollout
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the last window's judgement; failed with a reason unless the gate passed."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
         arguments = dict(self._task.args)
         timeout = self._number(arguments.get("timeout", 600))
         started = time.monotonic()

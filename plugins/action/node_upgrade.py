@@ -9,13 +9,14 @@ import os
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 
-class ActionModule(TellingAction):
+class ActionModule(ControllerAction):
     """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
 
-    module = "kubewin.csi.node_upgrade"
+    module = node_upgrade
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         # Tasks run in children of the run itself.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import readiness_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 display = Display()
 
@@ -16,10 +17,10 @@ display = Display()
 _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
-class ActionModule(TellingAction):
+class ActionModule(ControllerAction):
     """Runs the module where the task runs."""
 
-    module = "kubewin.csi.readiness_info"
+    module = readiness_info
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)

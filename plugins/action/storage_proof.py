@@ -8,16 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import storage_proof
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report
 
 display = Display()
 
 
-class ActionModule(TellingAction):
+class ActionModule(ControllerAction):
     """The work is the module's. It ends, and takes everything away, when the file that it tells its progress to goes."""
 
-    module = "kubewin.csi.storage_proof"
+    module = storage_proof
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)

@@ -1,14 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The baselines' face: runs the module of the same name and shows what it does meanwhile."""
+"""Runs the module of the same name and shows what it does."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.progress import TellingAction
+from ansible_collections.kubewin.csi.plugins.modules import workload_data
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 
-class ActionModule(TellingAction):
-    """The work is the module's. It ends, and takes its pod away, when the file that it tells its progress to goes."""
+class ActionModule(ControllerAction):
+    """The work is the module's. It deletes its pod and ends when its progress file disappears."""
 
-    module = "kubewin.csi.workload_data"
+    module = workload_data

@@ -5,28 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from ansible.plugins.action import ActionBase
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
 # A window ends earlier when something has changed; this is how long nothing may be said.
 WINDOW = 30
 
 
-class WindowedAction(ActionBase):
-    """An action around a module that looks for a while and tells how far things are. module: its full name."""
-
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _supports_async = False
-    module: ClassVar[str]
+class WindowedAction(ControllerAction):
+    """An action around a module that looks for a while and tells how far things are."""
 
     def _window(self, task_vars: dict[str, Any] | None, seconds: int = WINDOW, **known: Any) -> dict[str, Any]:
         """One call of the module with the task's options. known: what earlier ones found out."""
-        seen: dict[str, Any] = self._execute_module(
-            module_name=self.module,
-            module_args={**self._task.args, "window": seconds, **known},
-            task_vars=task_vars,
-        )
-        seen.pop("invocation", None)
-        return seen
+        return self._run_module({**self._task.args, "window": seconds, **known}, task_vars)
