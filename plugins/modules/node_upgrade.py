@@ -52,8 +52,11 @@ options:
     default: {}
     suboptions:
       kubelet:
-        description: Release of Kubernetes that a node has when it is done, such as C(1.27).
+        description:
+          - Release of Kubernetes that a node has when it is done, such as C(1.27).
+          - One that every node is past already is refused, as nodes do not go back.
         type: str
+        aliases: [kubernetes]
       openshift:
         description: Release of OpenShift whose update has to be complete before the first node.
         type: str
@@ -330,7 +333,11 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "target": {
         "type": "dict",
         "default": {},
-        "options": {"kubelet": {"type": "str"}, "openshift": {"type": "str"}, "wmco": {"type": "str"}},
+        "options": {
+            "kubelet": {"type": "str", "aliases": ["kubernetes"]},
+            "openshift": {"type": "str"},
+            "wmco": {"type": "str"},
+        },
     },
     "nodes": {"type": "list", "elements": "str", "default": []},
     "canary": {"type": "str", "default": ""},
@@ -431,7 +438,7 @@ class Upgrade:
 
     def plan(self) -> dict[str, Any]:
         """What would be done."""
-        seen = self.watcher.everything()
+        seen = self.watcher.everything(self.wishes.target)
         found = self.pages.read()
         journal = found if found is not None and self._is_over(found) else self.start(found, seen)
         lines = plan_of(journal)
@@ -466,7 +473,7 @@ class Upgrade:
                     results = {str(node): str(why or "") for node, why in self._params["results"].items()}
                     journal = self.pages.keep(returned(journal, self._params["finished"], results, self._client.now()))
             else:
-                seen = self.watcher.everything()
+                seen = self.watcher.everything(self.wishes.target)
                 findings = self.findings(seen)
                 blockers = [one.line() for one in findings if one.severity == "blocker"]
                 if blockers:
@@ -525,7 +532,8 @@ def wishes(params: dict[str, Any]) -> Wishes:
     for name, least in (("node_timeout", 1), ("patience", 0), ("hand_timeout", 1)):
         if params[name] < least:
             raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
-    target = {key: str(value) for key, value in (params["target"] or {}).items() if value}
+    given = params["target"] or {}
+    target = {key: str(given[key]) for key in ("kubelet", "openshift", "wmco") if given.get(key)}
     for what, release in target.items():
         try:
             parse(release)

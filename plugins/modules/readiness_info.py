@@ -86,6 +86,7 @@ options:
       kubernetes:
         description: Release of Kubernetes.
         type: str
+        aliases: [kubelet]
       openshift:
         description: Release of OpenShift. It brings its Kubernetes and its Windows Machine Config Operator.
         type: str
@@ -336,7 +337,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
         "type": "dict",
         "default": {},
         "options": {
-            "kubernetes": {"type": "str"},
+            "kubernetes": {"type": "str", "aliases": ["kubelet"]},
             "openshift": {"type": "str"},
             "wmco": {"type": "str"},
             "driver": {"type": "str"},
@@ -447,7 +448,8 @@ def main() -> None:
     params = ansible.params
     if not HAS_MSGSPEC:
         ansible.fail_json(msg=missing_required_lib("msgspec"), reason="configuration")
-    target = Target(**{key: str(value) for key, value in (params["target"] or {}).items() if value})
+    given = params["target"] or {}
+    target = Target(**{one.name: str(given[one.name]) for one in fields(Target) if given.get(one.name)})
     try:
         # Before anybody is contacted.
         check(target)

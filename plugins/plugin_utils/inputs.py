@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_JUDGED, read
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import tolerates
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
@@ -76,17 +76,18 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
 
 
 def _target(value: object) -> bool:
-    pairs = value if isinstance(value, Mapping) else dict(one.partition("=")[::2] for one in listed(value) if one)
-    return all(str(name).strip() in TARGETS and _release(release) for name, release in pairs.items())
-
-
-def _release(value: object) -> bool:
     try:
-        parse(str(value))
+        return not set(ONLY_JUDGED) & set(read(value))
     except ValueError:
         return False
-    # As a number 1.30 is 1.3, below whatever runs.
-    return not isinstance(value, float)
+
+
+def _judged(value: object) -> bool:
+    try:
+        read(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _one_of(*words: str) -> Input:
@@ -113,8 +114,7 @@ _SOME_SECONDS = Input("a number of seconds is expected", _number(0))
 _SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS)
 _SOME = Input("a number is expected", _number(0))
 _COUNT = Input("a number above 0 is expected", _number(1))
-# What an upgrade may be to.
-TARGETS = ("kubelet", "openshift", "wmco")
+_AS_TEXT = "and in a dictionary as text, since the number 1.30 is 1.3"
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 INPUTS: dict[str, Input] = {
@@ -155,9 +155,12 @@ INPUTS: dict[str, Input] = {
     "kubewin_verify_tolerations": _TOLERATIONS,
     "kubewin_upgrade_hook": _one_of("none", "tasks", "wmco"),
     "kubewin_upgrade_target": Input(
-        f"releases of {', '.join(TARGETS[:-1])} and {TARGETS[-1]} are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, "
-        "and in a dictionary as text, since the number 1.30 is 1.3",
+        f"releases of kubelet, openshift and wmco are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
         _target,
+    ),
+    "kubewin_target": Input(
+        f"{', '.join(KEYS)} are known, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
+        _judged,
     ),
     "kubewin_upgrade_tasks": Input("the path of a file is expected", lambda value: isinstance(value, str)),
     "kubewin_upgrade_nodes": _NODES,

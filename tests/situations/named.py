@@ -1231,6 +1231,16 @@ def an_operator_of_another_line(world: World) -> None:
     operator(world, "11.0.0-1a2b3c")
 
 
+@situation("target", "CSI-T12", target=Target(kubernetes="1.27"))
+def a_target_that_every_node_is_past(world: World) -> None:
+    pass
+
+
+@situation("target", "CSI-T13", target=Target(openshift="4.23.1"))
+def a_target_of_a_platform_that_this_is_not(world: World) -> None:
+    pass
+
+
 @situation("target", "CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
 def a_line_that_nobody_knows_yet(world: World) -> None:
     openshift(world)

@@ -45,6 +45,31 @@ def parse(text: str) -> Version:
     return Version(release=numbers, final=not pre, pre=pre)
 
 
+def at_least(version: str, wanted: str) -> bool:
+    """Whether a release is the wanted one or later, as far as the wanted one is told: "1.27" is any of that minor."""
+    if not wanted:
+        return True
+    try:
+        return _shown(version, wanted) >= parse(wanted)
+    except ValueError:
+        return False
+
+
+def above(version: str, wanted: str) -> bool:
+    """Whether a release is later than the wanted one, as far as the shorter of the two is told; False for what is no release."""
+    try:
+        return _shown(version, wanted) > _shown(wanted, version)
+    except ValueError:
+        return False
+
+
+def _shown(version: str, wanted: str) -> Version:
+    found = parse(version)
+    # Distributors append their own text to the release that it is.
+    numbers = found.release if wanted.count(".") > 1 else (*found.minor, 0)
+    return Version(numbers, True, "")
+
+
 def from_image(image: str) -> Version | None:
     """The release an image reference names by its tag, None for a digest, no tag, or a tag that is no release.
 

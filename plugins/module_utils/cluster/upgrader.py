@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
@@ -20,8 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import D
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, at_least, whose_pods, whose_return
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Claimed, NodeWas, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
     CORDONED,
@@ -69,10 +69,10 @@ class Watcher:
             cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
         )
 
-    def everything(self) -> Seen:
+    def everything(self, target: Target) -> Seen:
         """What an upgrade is begun, or taken up, from."""
         nodes = {name: self._node(item) for name, item in self._nodes().items()}
-        return Seen(now=self._client.now(), nodes=nodes)
+        return Seen(now=self._client.now(), nodes=nodes, cluster=self._openshift() if target.openshift else None)
 
     def nodes(self) -> dict[str, NodeNow]:
         """All Windows nodes, without their pods."""
@@ -115,28 +115,23 @@ class Watcher:
         return WorkloadNow(1 if wanted is None else int(wanted), int(status.get("readyReplicas") or 0), why)
 
     def _cluster(self, journal: Journal) -> ClusterNow:
-        openshift, failing, wmco = "", "", ""
-        plans: tuple[PlanNow, ...] = ()
+        found, wmco, plans = ClusterNow(), "", tuple[PlanNow, ...]()
         if journal.target.openshift or journal.hook == "wmco":
-            live = self._client.get(kinds.CLUSTER_VERSION, "version") or {}
-            status = live.get("status") or {}
-            history = status.get("history") or []
-            if history and history[0].get("state") == "Completed":
-                openshift = str(history[0].get("version", ""))
-            failing = next(
-                (
-                    str(one.get("message"))
-                    for one in status.get("conditions") or []
-                    if one["type"] == "Failing" and one["status"] == "True"
-                ),
-                "",
-            )
+            found = self._openshift()
         if journal.hook == "wmco":
             wmco = self.wmco()
             if not at_least(wmco, journal.target.wmco):
                 listed = self._client.list(kinds.INSTALL_PLAN, self._operator).items
                 plans = tuple(PlanNow.from_object(item) for item in listed)
-        return ClusterNow(openshift, failing, wmco, plans)
+        return replace(found, wmco=wmco, plans=plans)
+
+    def _openshift(self) -> ClusterNow:
+        live = self._client.get(kinds.CLUSTER_VERSION, "version")
+        status = (live or {}).get("status") or {}
+        history, conditions = status.get("history") or [], status.get("conditions") or []
+        complete = str(history[0].get("version", "")) if history and history[0].get("state") == "Completed" else ""
+        failing = [str(one.get("message")) for one in conditions if (one["type"], one["status"]) == ("Failing", "True")]
+        return ClusterNow(openshift=complete, failing=next(iter(failing), ""), is_openshift=live is not None)
 
     def wmco(self) -> str:
         """The release of WMCO that OLM has installed, empty when there is none."""

@@ -99,6 +99,8 @@ KNOWN: dict[str, Known] = {
     "CSI-T09": Known("blocker", "mounts made in one mode are not found by the other"),
     "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
     "CSI-T11": Known("warning", "whether the host will serve the pipes was not to be seen", doubt=True),
+    "CSI-T12": Known("blocker", "a kubelet or a cluster is never set back to an earlier release; nothing would be upgraded"),
+    "CSI-T13": Known("blocker", "the target is of a platform that this cluster is not, so it is never reached"),
 }  # fmt: skip
 
 # Findings of other parts, which mean the same wherever they are found.

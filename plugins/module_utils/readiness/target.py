@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
@@ -71,7 +72,8 @@ def imagine(index: Index, target: Target) -> Snapshot:
     """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
     snapshot, then = index.snapshot, versions(target)
     cluster = snapshot.cluster
-    if then.control is not None:
+    if then.control is not None and (index.kubernetes is None or then.control > index.kubernetes):
+        # Kubelets may come later than their API server, which does not go back for them.
         cluster = replace(cluster, kubernetes=f"v{then.control}")
     if target.openshift:
         cluster = replace(cluster, openshift=target.openshift, updating_to="")
@@ -106,7 +108,13 @@ def _upgraded(node: NodeSeen, kubelet: Version, moved: tuple[str, ...]) -> NodeS
 def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
     then = versions(target)
-    findings = [*_known(target, then), *_skew(index, then), *_operator(index, target, then), *_drain(index, then)]
+    findings = [
+        *_known(target, then),
+        *_impossible(index, target, then),
+        *_skew(index, then),
+        *_operator(index, target, then),
+        *_drain(index, then),
+    ]
     if target.driver_version or target.mode:
         chosen = (
             [DRIVERS[target.driver]] if target.driver else [BY_NAME[name] for name in sorted(demand) if name in BY_NAME]
@@ -127,6 +135,24 @@ def _known(target: Target, then: Versions) -> Iterator[Finding]:
         told = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
         message = f"release {then.operator} of the Windows Machine Config Operator is of no line that is known here"
         yield found("CSI-T02", "Target", message, told, "take a release of this collection that knows it")
+
+
+def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+    """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
+    cluster = index.snapshot.cluster
+    known = "clusterversions" not in index.unread
+    now = Now(
+        kubelets={node.name: node.kubelet for node in index.each(index.windows)},
+        openshift=(cluster.openshift or (None if cluster.updating_to else "")) if known else None,
+        wmco=str(index.wmco) if index.wmco is not None else None,
+    )
+    asked = {"kubernetes": target.kubernetes, "openshift": target.openshift, "wmco": str(then.operator or "")}
+    for one in impossible(asked, now):
+        yield found(one.id, one.object, one.message, (f"target: {_text(target)}",), one.remedy)
+
+
+def _text(target: Target) -> str:
+    return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
 
 
 def _skew(index: Index, then: Versions) -> Iterator[Finding]:
@@ -165,9 +191,6 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     if now is None:
         return
     if operator.release < now.release:
-        yield found(
-            "CSI-T07", about, f"it is {now} now, and cannot go back to {operator}", told, "choose a later release"
-        )
         return
     scenario = wmco.scenario(now, operator)
     if scenario == "C":

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Impossible, Now, impossible
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Handed,
-    at_least,
     fail,
     left_closed,
     reached,
@@ -65,6 +66,10 @@ def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
     chosen = [seen.nodes[name] for name in dict.fromkeys(wishes.nodes or sorted(seen.nodes)) if name in seen.nodes]
     if not chosen and not problems:
         problems.append("there is no Windows node in this cluster.")
+    if chosen and not problems:
+        problems += [
+            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(wishes, chosen, seen)
+        ]
     if wishes.hook == "wmco":
         problems += [finding.line() for finding in wmco.blockers(chosen, wishes.target, wishes.unproven_canary)]
     if problems:
@@ -86,6 +91,22 @@ def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
         only=wishes.nodes,
         cluster=wishes.cluster,
     )
+
+
+def _impossible(wishes: Wishes, chosen: Sequence[NodeNow], seen: Seen) -> Iterator[Impossible]:
+    """Why the target cannot be reached. Releases of WMCO are judged with its hook."""
+    target, cluster = wishes.target, seen.cluster
+    openshift = None if cluster is None or cluster.is_openshift is None else cluster.openshift
+    if cluster is not None and cluster.is_openshift and not openshift:
+        # Its first update is not complete.
+        openshift = None
+    wmco_now = max(
+        (node.version for node in chosen if node.version), key=lambda text: parse(text).release, default=None
+    )
+    asked = {"kubernetes": target.kubelet, "openshift": target.openshift}
+    if wishes.hook != "wmco":
+        asked["wmco"] = target.wmco
+    yield from impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now))
 
 
 def _rank(node: NodeNow, wishes: Wishes, unproven: bool) -> tuple[bool, bool, bool, int, str]:

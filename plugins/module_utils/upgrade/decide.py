@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
@@ -201,23 +201,6 @@ def reached(node: NodeNow, target: Target) -> bool:
     """Whether a node has become what it is to be; never without a target."""
     wanted = [(node.kubelet, target.kubelet), (node.version, target.wmco)]
     return any(goal for _is, goal in wanted) and all(at_least(is_now, goal) for is_now, goal in wanted)
-
-
-def at_least(version: str, wanted: str) -> bool:
-    """Whether a release is the wanted one or later, as far as the wanted one is told: "1.27" is any of that minor."""
-    if not wanted:
-        return True
-    try:
-        return _shown(version, wanted) >= parse(wanted)
-    except ValueError:
-        return False
-
-
-def _shown(version: str, wanted: str) -> Version:
-    found = parse(version)
-    # Distributors append their own text to the release that it is.
-    numbers = found.release if wanted.count(".") > 1 else (*found.minor, 0)
-    return Version(numbers, True, "")
 
 
 def away(journal: Journal, seen: Seen) -> dict[str, str]:

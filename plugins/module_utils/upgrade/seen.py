@@ -171,15 +171,17 @@ class PlanNow:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNow:
-    """openshift: the release whose update is complete. failing: what ClusterVersion says. wmco: the operator that runs.
+    """What the cluster says of itself.
 
-    plans: what OLM may install, looked at while the operator is not the wanted one.
+    openshift: the release whose update is complete. is_openshift: None where that was not looked at. failing: what ClusterVersion
+    says. wmco: the operator that runs. plans: what OLM may install, looked at while the operator is not the wanted one.
     """
 
     openshift: str = ""
     failing: str = ""
     wmco: str = ""
     plans: tuple[PlanNow, ...] = ()
+    is_openshift: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

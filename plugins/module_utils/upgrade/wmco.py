@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import at_least
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import TAINT, NodeNow
 

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "docsite" / "rst" / "variables.rst"
 # What a module, Ansible or kubernetes.core judges, and says so itself.
 ELSEWHERE = {
     "kubewin_cluster_name", "kubewin_context", "kubewin_fail_on", "kubewin_hosts", "kubewin_kubeconfig", "kubewin_node_name",
-    "kubewin_output_dir", "kubewin_pseudonyms", "kubewin_snapshot_from", "kubewin_suppressions", "kubewin_target",
+    "kubewin_output_dir", "kubewin_pseudonyms", "kubewin_snapshot_from", "kubewin_suppressions",
     "kubewin_upgrade_name", "kubewin_upgrade_stop_on", "kubewin_upgrade_take_over", "kubewin_upgrade_time_zone",
     "kubewin_upgrade_windows", "kubewin_rebind_claims", "kubewin_rebind_project", "kubewin_rebind_storage_class",
     "kubewin_rebind_volume_handle", "kubewin_rebind_volume_name",
@@ -70,7 +70,8 @@ ELSEWHERE = {
         ("kubewin_verify_parallel", 0, "a number above 0"),
         ("kubewin_upgrade_hook", "wcmo", "is wcmo; none, tasks or wmco is expected"),
         ("kubewin_upgrade_target", "1.27", "is 1.27; releases of kubelet, openshift and wmco"),
-        ("kubewin_upgrade_target", "kubernetes=1.27", "releases of kubelet"),
+        ("kubewin_upgrade_target", "mode=host_process", "releases of kubelet"),
+        ("kubewin_target", "kubelets=1.27", "kubernetes, kubelet, openshift, wmco"),
         ("kubewin_upgrade_target", "kubelet=", "releases of kubelet"),
         ("kubewin_upgrade_target", {"windows": "2022"}, "releases of kubelet"),
         ("kubewin_upgrade_target", "kubelet=latest", "releases of kubelet"),
@@ -111,7 +112,11 @@ def test_what_cannot_work_is_refused_with_what_it_is(name: str, value: object, s
         ("kubewin_verify_size", ["10Gi", "1.5T", "1000000"]),
         ("kubewin_verify_namespace", ["", "a", "team-1"]),
         ("kubewin_verify_tolerations", [[], [{"key": "team", "operator": "Exists"}]]),
-        ("kubewin_upgrade_target", ["", {}, "kubelet=1.27", "openshift=4.14, wmco=9.0.0", {"kubelet": "v1.30.1"}]),
+        (
+            "kubewin_upgrade_target",
+            ["", {}, "kubelet=1.27", "kubernetes=1.27", "openshift=4.14, wmco=9.0.0", {"kubelet": "v1.30.1"}],
+        ),
+        ("kubewin_target", ["", "openshift=4.14", {"driver": "smb", "mode": "csi_proxy"}]),
         ("kubewin_proven", [{}, {"vsphere": ["win-1"]}]),
     ],
 )

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Targets that an upgrade cannot reach are refused before the first node."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, Seen
+
+NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
+
+
+def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Seen:
+    nodes = {
+        name: NodeNow.from_object(
+            {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}}}
+        )
+        for name, version in kubelets.items()
+    }
+    return Seen(NOW, nodes, cluster=cluster)
+
+
+def test_a_lower_kubelet_is_refused_by_name() -> None:
+    with pytest.raises(
+        Refused, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is later than the target 1.27"
+    ):
+        begin(Wishes("x", "tasks", Target(kubelet="1.27")), seen(a="v1.36.0", b="v1.36.1"))
+
+
+def test_openshift_on_another_cluster_is_refused() -> None:
+    wanted = Wishes("x", "tasks", Target(openshift="4.14"))
+    with pytest.raises(Refused, match=r"CSI-T13 Target: it names OpenShift 4.14, and this cluster is not OpenShift"):
+        begin(wanted, seen(ClusterNow(is_openshift=False), a="v1.27.1"))
+    # Its first update is not complete, or it was not looked at.
+    for cluster in (ClusterNow(is_openshift=True), None):
+        assert begin(wanted, seen(cluster, a="v1.27.1")).target.openshift == "4.14"
+
+
+def test_an_earlier_openshift_is_refused() -> None:
+    with pytest.raises(Refused, match=r"CSI-T12 OpenShift: it is 4.15.3 now, and cannot go back to 4.14"):
+        begin(
+            Wishes("x", "tasks", Target(openshift="4.14")), seen(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1")
+        )
