@@ -32,7 +32,7 @@ TARGETS = (
     "format",
 )
 # What needs Go, disk and packages of the machine, by what it is for.
-FOR_CHECKS = ("check", "test")
+FOR_CHECKS = ("check", "test", "torture")
 FOR_LAB = ("test", "lab-tests", "torture", "bench", "demo")
 FOR_TESTS = ("test", "lab-tests", "torture")
 # Lanes by target; every other target needs the main one alone.
@@ -96,7 +96,7 @@ def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     if target in ("lab-tests", "test"):
         chosen.append(parts.lab_part(bench))
     if target == "torture":
-        chosen.append(parts.torture_part(bench))
+        chosen += parts.torture_parts(bench)
     if not only:
         return chosen
     unknown = set(only) - {part.name for part in chosen}

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import linktree, paths, sanity, tree
 from .pythons import Python
 from .runner import Counts, Part, PartFailed, Step
-from .venvs import CORES, LINT, MAIN, Lane
+from .venvs import CORES, LINT, MAIN, Lane, locked
 
 # Tests that need no lab, that start single parts of it, and that start the whole.
 TEST_FOLDERS = ("unit", "lab_tests", "integration")
@@ -113,14 +113,13 @@ def check_parts(bench: Bench) -> list[Part]:
     def mypy(step: Step) -> None:
         packages = ["ansible_collections.kubewin.csi.plugins"]
         packages += [name for name in ("ci", "lab", *TEST_FOLDERS, "benchmark") if has_python(name)]
-        # Its cache remembers which packages were not installed, so each environment has its own.
-        command: list[str | Path] = [
-            bench.main.bin / "mypy",
-            "--cache-dir",
-            paths.WORK / "mypy" / bench.main.folder.name,
-        ]
+        # The cache remembers which packages were not installed, so each environment has its own. It outlives the checkout:
+        # mypy compares contents, and most of them are the same in the next one.
+        cache = paths.cache() / "mypy" / bench.main.folder.name
+        command: list[str | Path] = [bench.main.bin / "mypy", "--cache-dir", cache]
         named = [word for name in packages for word in ("-p", name)]
-        step.run([*command, *named], env=environment(bench.main))
+        with locked(cache):
+            step.run([*command, *named], env=environment(bench.main))
 
     def ansible_lint(step: Step) -> None:
         # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
@@ -161,13 +160,13 @@ def has_python(name: str) -> bool:
     return any((paths.ROOT / "tests" / name).rglob("*.py"))
 
 
-def sanity_part(name: str, bench: Bench) -> Part:
+def sanity_part(name: str, bench: Bench, *, whole: bool = False) -> Part:
     """ansible-test sanity of one line; a line without a Python fails under CI and is named elsewhere."""
 
     def work(step: Step) -> Counts | None:
         if name not in bench.lanes:
             return missing(bench.missing[name])
-        sanity.run(step, bench.lanes[name], bench.collections, bench.pythons)
+        sanity.run(step, bench.lanes[name], bench.collections, bench.pythons, whole=whole)
         return None
 
     return Part(name.replace("core", "sanity"), work)
@@ -358,9 +357,10 @@ def lab_part(bench: Bench) -> Part:
     return Part("lab", lambda step: pytest(step, bench, folders, *words), first=True)
 
 
-def torture_part(bench: Bench) -> Part:
-    """The tests that are longer than a landing may take."""
-    return Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), first=True)
+def torture_parts(bench: Bench) -> list[Part]:
+    """The tests that are longer than a landing may take, and all sanity tests of every line."""
+    tests = Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), first=True)
+    return [tests, *(sanity_part(name, bench, whole=True) for name in CORES)]
 
 
 def prepare(bench: Bench) -> None:
