@@ -41,7 +41,7 @@ options:
   state:
     description:
       - V(converted) converts, or goes on with a conversion that was begun.
-      - V(undone) goes back. That is possible until the conversion is done, which is when the policy was given back.
+      - V(undone) goes back. That is possible until the conversion was made final with O(final=true).
     type: str
     choices: [converted, undone]
     default: converted
@@ -87,12 +87,12 @@ options:
       - Directory for the second copy, on the machine where the module runs. Only one that outlives the run counts, so none is
         assumed.
     type: path
-  retain_for:
+  final:
     description:
-      - Seconds for which the policy stays V(Retain) after success. Run again after that to give it back; until then the
-        conversion can be undone.
-    type: int
-    default: 86400
+      - Make the conversions final. The policy is given back and the claim unlocked, and they cannot be undone any more.
+      - Without it a volume that was converted keeps the policy V(Retain), and its claim the lock, so that O(state=undone) works.
+    type: bool
+    default: false
   compare:
     description:
       - V(content) reads all data twice and compares names, sizes and content.
@@ -139,9 +139,15 @@ EXAMPLES = r"""
     record_dir: /srv/kubewin/records
   check_mode: true
 
-- name: Convert two volumes, and keep the policy Retain for a day
+- name: Convert two volumes
   kubewin.csi.volume_rebind:
     claims: [shop/data-db-0, shop/uploads]
+    record_dir: /srv/kubewin/records
+
+- name: Keep them, once they have proven themselves
+  kubewin.csi.volume_rebind:
+    claims: [shop/data-db-0, shop/uploads]
+    final: true
     record_dir: /srv/kubewin/records
 
 - name: Go back
@@ -164,7 +170,7 @@ results:
       sample: shop/data-db-0
     status:
       description:
-        - C(converted), C(undone), or C(resting) when only the policy is left to be given back.
+        - C(resting) when it was converted and can still be undone, C(converted) when it was made final, C(undone).
         - C(native) when it was a native volume before, C(nothing) when there is nothing to undo.
         - C(refused), C(failed), C(not_run) when another one failed before, or C(to_do) in check mode.
       type: str
@@ -242,7 +248,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "record_namespace": {"type": "str", "default": "kubewin"},
     "second_record_namespace": {"type": "str", "default": ""},
     "record_dir": {"type": "path"},
-    "retain_for": {"type": "int", "default": 86400},
+    "final": {"type": "bool", "default": False},
     "compare": {"type": "str", "choices": ["content", "none"], "default": "content"},
     "compare_limit": {"type": "int", "default": 1024},
     "image": {"type": "str", "default": ""},
@@ -274,7 +280,7 @@ def order(params: dict[str, Any]) -> Order:
             raise Unusable(
                 f"{name} is {params[name]!r}, and the claim stays as it is; set variant to re_claim for that."
             )
-    for name, least in (("retain_for", 0), ("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
+    for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
         if params[name] < least:
             raise Unusable(f"{name} is {params[name]}; at least {least} is expected.")
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
@@ -310,7 +316,11 @@ def order(params: dict[str, Any]) -> Order:
     # A request is repeated for api_timeout; whoever takes over must come later than that.
     lease = params["api_timeout"] + 60
     undo = params["state"] == "undone"
-    return Order(wishes, undo, limits, params["retain_for"], params["parallel"], lease)
+    if undo and params["final"]:
+        raise Unusable(
+            "state is undone and final is true; a conversion that is final cannot be undone. Give one of them."
+        )
+    return Order(wishes, undo, limits, params["final"], params["parallel"], lease)
 
 
 def places(client: Client, params: dict[str, Any]) -> list[Place]:

@@ -187,7 +187,7 @@ INPUTS: dict[str, Input] = {
     "kubewin_rebind_variant": _one_of("in_place", "re_claim"),
     "kubewin_rebind_compare": _one_of("content", "none"),
     "kubewin_rebind_compare_limit": _SOME,
-    "kubewin_rebind_retain_for": _SOME_SECONDS,
+    "kubewin_rebind_final": _SWITCH,
     "kubewin_rebind_parallel": _COUNT,
     "kubewin_rebind_step_timeout": _SECONDS,
     "kubewin_proven": Input(

@@ -241,7 +241,7 @@ class Conversion:
     step: float = 300
     project: str = "lab"
     managed: bool = False
-    retain_for: int = 0
+    final: bool = True
     storage_class: str = ""
     others: tuple[Story, ...] = ()
 
@@ -348,7 +348,7 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = Order(wishes, conversion.undo, limits, conversion.retain_for, len(wishes), 60)
+    order = Order(wishes, conversion.undo, limits, conversion.final, len(wishes), 60)
 
     asked = {
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",

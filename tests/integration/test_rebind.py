@@ -309,7 +309,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
         "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
         "kubewin_kubeconfig": str(_kubeconfig(lab)),
         "kubewin_output_dir": os.path.relpath(folder, ROOT),
-        "kubewin_rebind_retain_for": 0,
+        "kubewin_rebind_final": True,
         "kubewin_rebind_tolerations": [{"operator": "Exists"}],
     }
     look = play(PLAYBOOK, "localhost,", "--check", variables=given)
@@ -322,14 +322,16 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     token = yaml.safe_load(_kubeconfig(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
     with FaultProxy(lab.state, token) as proxy:
         proxy.add(Fault("error", status=400, verbs=("delete",), resources=("persistentvolumes",), name="pvc-queue"))
-        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_rebind_retain_for": 3600}
+        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_rebind_final": False}
         kept = play(PLAYBOOK, "localhost,", variables={**given, **through})
     assert kept.code != 0
     (stats,) = kept.results("Keep how each one stands for the job").values()
     standing = stats["ansible_stats"]["data"]["kubewin_rebind"]
     assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
     assert re.search(r"data-queue-0: failed, .* stands at step delete_volume", kept.screen)
-    assert re.search(r"data-web-0: resting, .*; run again after \d{4}-\S+Z, and it becomes Delete again", kept.screen)
+    assert re.search(
+        r"data-web-0: resting, .*run again with final .*, and the policy becomes Delete again", kept.screen
+    )
     assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     run = play(PLAYBOOK, "localhost,", variables=given)
     assert run.code == 0, run.screen
@@ -463,8 +465,8 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
     refused_for_the_first()
     assert len(list(folder.glob("kubewin-rebind-*.json"))) == 1
     # The one that was begun comes first, however they are named.
-    for status, seconds in (("resting", 3600), ("converted", 0)):
-        result = convert(conversion(lab, two, folder, others=(one,), retain_for=seconds))
+    for status, final in (("resting", False), ("converted", True)):
+        result = convert(conversion(lab, two, folder, others=(one,), final=final))
         assert [status] * 2 == [result["status"], *(other["status"] for other in result["others"])], result
         assert lab.api.get(one.workload)["spec"]["replicas"] == 1
     runs(lab, one)
@@ -490,7 +492,7 @@ def _waits_for_another(
 
 def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
     """It rests, or was only begun, when somebody has the set delete the claims of pods that are scaled away: all of them."""
-    story = Story("reaper")
+    story = Story("reaper", policy="Retain")
     plant(lab, story)
     before = shape(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
@@ -510,7 +512,7 @@ def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder:
     scaled_away("Delete")
     refuses()
     scaled_away("Retain")
-    assert convert(conversion(lab, story, folder, retain_for=3600))["status"] == "resting"
+    assert convert(conversion(lab, story, folder, final=False))["status"] == "resting"
     scaled_away("Delete")
     refuses(undo=True)
     scaled_away("Retain")

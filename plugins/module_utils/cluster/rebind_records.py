@@ -156,6 +156,8 @@ class Records:
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
         self.warnings: list[str] = []
+        # When the claim that was looked for last had its conversion made final, empty without such a record.
+        self.final = ""
 
     def find(self, namespace: str, claim: str, lock: str) -> Record | None:
         """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
@@ -185,7 +187,16 @@ class Records:
         by_run: dict[str, dict[str, Record]] = {}
         for where, record in copies.items():
             by_run.setdefault(record.run, {})[where] = record
-        open_ones = [one for one in (newest(found) for found in by_run.values()) if one.step != "done"]
+        newest_ones = [newest(found) for found in by_run.values()]
+        open_ones = [one for one in newest_ones if one.step != "done"]
+        self.final = max(
+            (
+                one.times.get("forward:done", "")
+                for one in newest_ones
+                if (one.direction, one.step) == ("forward", "done")
+            ),
+            default="",
+        )
         if len(open_ones) > 1:
             runs = ", ".join(sorted(one.run for one in open_ones))
             raise CannotKeep(

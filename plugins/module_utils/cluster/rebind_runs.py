@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -21,14 +20,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Place, Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import facts
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Rebinder, Stopped
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Outcome, Rebinder, Stopped
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes, enter
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.objects import labels, locked_by, record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "resting", "undone", "failed", "not_run"]
 
@@ -68,12 +66,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What was asked for. retain_for: seconds for which the policy stays Retain after success."""
+    """What was asked for. final: the conversions are not to be undone any more."""
 
     wishes: tuple[Wishes, ...]
     undo: bool
     limits: Limits
-    retain_for: int
+    final: bool
     parallel: int
     lease: int
 
@@ -131,7 +129,7 @@ class Runs:
             _same(found, wishes, undo=self._order.undo)
             goes_back = self._order.undo and found.direction == "forward"
             record = found.undone("it was asked for") if goes_back else found
-            return Result(name, "to_do", record, plan=explain.steps(record))
+            return Result(name, "to_do", record, plan=explain.steps(record, final=self._order.final))
         if self._order.undo:
             if lock:
                 raise ClusterError(
@@ -140,7 +138,8 @@ class Runs:
                     f"kubewin_rebind_namespace, kubewin_rebind_second_namespace). {'; '.join(records.warnings)}".strip(),
                     "record_unreadable",
                 )
-            return Result(name, "nothing", message=f"no conversion of {name} is under way, so there is nothing to undo")
+            ended = f"was made final at {records.final}" if records.final else "is not under way"
+            return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to undo")
         together = [one.claim for one in self._order.wishes if one.namespace == wishes.namespace]
         return self._judge(wishes, records, together)
 
@@ -157,7 +156,7 @@ class Runs:
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
         record = begin(seen, entry, wishes, self._cluster, secrets.token_hex(4))
-        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record))
+        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._order.final))
 
     def _locked(self, namespace: str, claim: str) -> str:
         """The run that the claim is locked by, empty when it is not."""
@@ -205,7 +204,7 @@ class Runs:
             if self._stopped.is_set():
                 raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
 
-        rebinder = Rebinder(self._client, records, self._order.limits, self._say, rested=self._rested, check=check)
+        rebinder = Rebinder(self._client, records, self._order.limits, self._say, final=self._order.final, check=check)
         try:
             # Only now nobody else writes it: what was found before may be old.
             lock = self._locked(planned.namespace, planned.claim)
@@ -226,7 +225,7 @@ class Runs:
             result.actions = rebinder.actions
             lease.end()
         if outcome.until:
-            result.status, result.message = "resting", f"{outcome.until}; {self._until(outcome.record)}"
+            result.status, result.message = "resting", self._until(outcome)
         else:
             result.status = "converted" if outcome.record.direction == "forward" else "undone"
             result.message = outcome.record.why_undone
@@ -245,14 +244,8 @@ class Runs:
             result.status, result.message = now.status, now.message
         return now.record
 
-    def _until(self, record: Record) -> str:
-        """What is to be done when the policy may be given back."""
-        since = moment(record.times.get("forward:finish")) or self._client.now()
-        when = (since + timedelta(seconds=self._order.retain_for)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"run again after {when}, and it becomes {record.policy} again; until then it can be undone"
-
-    def _rested(self, record: Record) -> bool:
-        since = moment(record.times.get("forward:finish"))
-        if not self._order.retain_for:
-            return True
-        return since is not None and self._client.now() - since >= timedelta(seconds=self._order.retain_for)
+    def _until(self, outcome: Outcome) -> str:
+        """How the user ends the time in which a conversion can be undone."""
+        policy = outcome.record.policy
+        back = f", and the policy becomes {policy} again" if policy != "Retain" else ""
+        return f"{outcome.until}: run again with {explain.FINAL}{back}"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -112,9 +112,9 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
 class View:
     """Looks of one conversion."""
 
-    def __init__(self, client: Client, rested: Callable[[Record], bool]) -> None:
+    def __init__(self, client: Client, *, final: bool) -> None:
         self._client = client
-        self._rested = rested
+        self._final = final
 
     def look(self, record: Record) -> Seen:
         """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
@@ -139,7 +139,7 @@ class View:
             helper_path=self._path(record, node) if step == "canary" and helper == "running" else "",
             registered=registered,
             syncer=syncer,
-            rested=self._rested(record),
+            final=self._final,
             claim=self._claim(record),
             volumes=tuple(self._volumes(record)),
         )

@@ -89,14 +89,14 @@ class Outcome:
 
 
 class Rebinder:
-    """One run. rested: whether the policy may be given back now. check: raises when this run may write no more."""
+    """One run. final: the user said that the conversion is final. check: raises when this run may write no more."""
 
     def __init__(
         self, client: Client, records: Records, limits: Limits, say: Callable[[str], None],
-        *, rested: Callable[[Record], bool], check: Callable[[], None],
+        *, final: bool, check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._client, self._records, self._limits = client, records, limits
-        self._say, self._rested, self._check = say, rested, check
+        self._say, self._final, self._check = say, final, check
         self._done: list[str] = []
         self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
@@ -108,7 +108,7 @@ class Rebinder:
         Raises Stopped, or ClusterError; `record` tells how far it came.
         """
         self.record = record = self._save(record)
-        view = View(self._client, self._rested)
+        view = View(self._client, final=self._final)
         waiting, since, pause = "", time.monotonic(), _FIRST
         waits = Waits(self._say)
         while True:

@@ -521,8 +521,9 @@ def _restore(record: Record, seen: Seen) -> Move:
 
 
 def _finish(record: Record, seen: Seen) -> Move:
-    """Give the policy back. The claim is held meanwhile, so that one who deletes it just now does not lose the disk."""
-    if record.policy == "Retain":
+    """Give the policy back, once the user said that the conversion is final. The claim is held meanwhile: deleting it just then keeps the disk."""
+    forward = record.direction == "forward"
+    if record.policy == "Retain" and (not forward or seen.final):
         return _advance(record)
     stop = _foreign(record, seen) or _claim_gone(record, seen)
     target, claim = _target(record, seen), seen.claim
@@ -530,13 +531,13 @@ def _finish(record: Record, seen: Seen) -> Move:
         if claim is not None and claim.lock == record.lock and claim.held:
             return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
         return stop or _volume_gone(record)
-    if target.policy == record.policy and (record.direction == "undo" or target.by == record.new.driver):
+    if record.policy != "Retain" and target.policy == record.policy and (not forward or target.by == record.new.driver):
         return _advance(record)
-    if record.direction == "forward" and not seen.rested:
-        return Done(until="the policy stays Retain for the time that was asked for")
+    if forward and not seen.final:
+        return Done(until="the conversion can be undone until you say that it is final")
     if not claim.held:
         return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
-    if record.direction == "forward" and target.by != record.new.driver:
+    if forward and target.by != record.new.driver:
         return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
     return SetPolicy(target.name, target.uid, target.version, record.policy)
 

@@ -8,15 +8,32 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import Stop
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Record, Step
 
+# How a user says that a conversion is final, and how to undo it before.
+FINAL, UNDO = "final (kubewin_rebind_final=true)", "state undone (kubewin_rebind_undo=true)"
 
-def steps(record: Record) -> list[dict[str, str]]:
-    """What is still to come, in order."""
+
+def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
+    """What is still to come, in order. final: the user said so, and undo ends with this run."""
     table = record.steps
     left = table[table.index(record.step) :]
-    return [{"step": step, "description": text} for step in left if (text := _text(record, step))]
+    if record.direction == "forward" and not final:
+        left = left[: left.index("finish") + 1] if "finish" in left else left
+    return [{"step": step, "description": text} for step in left if (text := _text(record, step, final))]
 
 
-def _text(record: Record, step: Step) -> str:
+def _finish(record: Record, final: bool) -> str:
+    back = f"set the policy back to {record.policy}" if record.policy != "Retain" else ""
+    if record.direction == "undo":
+        return back
+    if final:
+        return f"{back or 'leave the policy at Retain'}; the conversion is final then, and cannot be undone any more"
+    return (
+        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that the conversion can be undone with {UNDO}, until "
+        f"you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
+    )
+
+
+def _text(record: Record, step: Step, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
     target = record.target
     source = record.old if record.direction == "forward" else record.new
@@ -40,7 +57,7 @@ def _text(record: Record, step: Step) -> str:
         "create_claim": f"create {claim} again, for PersistentVolume {target.name}",
         "canary": "" if back else "attach it through the new handle to a helper pod, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",
-        "finish": f"set the policy back to {record.policy}" if record.policy != "Retain" else "",
+        "finish": _finish(record, final),
         "unlock": f"unlock {claim}",
         "done": "",
     }

@@ -85,7 +85,7 @@ class Seen:
     uses: who holds the claim or has either handle attached, without our helper pod. twins: other volumes with one of the
     handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty
     when it is. registered: the driver's register still names the old volume. syncer: why the one who takes it out is not
-    at work, empty when he is. rested: the time is over for which the policy stays Retain after success.
+    at work, empty when he is. final: the user said that the conversion is final.
     """
 
     volumes: tuple[VolumeSeen, ...]
@@ -97,4 +97,4 @@ class Seen:
     helper_path: str = ""
     registered: bool = False
     syncer: str = ""
-    rested: bool = True
+    final: bool = True

@@ -15,6 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wi
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.moves import (
     CreateVolume,
     DeleteClaim,
+    Done,
     Mark,
     Save,
     Stop,
@@ -61,6 +62,20 @@ def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(
             assert "and only then: kubectl -n shop delete pvc data-db-0" in move.remedy
             assert not claim.volume or f"Retain (kubectl get pv {claim.volume})" in move.remedy
     assert told
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_conversion_can_be_undone_until_the_user_says_that_it_is_final(policy: str) -> None:
+    found = replace(record(), policy=policy).at("finish")
+    claim = ClaimSeen(found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, term=1, held=False)
+    volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
+    looked = Seen((volume,), claim, (), final=False)
+    move = next_move(found, looked)
+    assert isinstance(move, Done), move
+    assert move.until
+    # Undone from there, and final when the user says so.
+    assert next_move(found.undone("asked"), looked) != move
+    assert not isinstance(next_move(found, replace(looked, final=True)), Done)
 
 
 def stopped(at: Record, claim: ClaimSeen | None) -> Stop:

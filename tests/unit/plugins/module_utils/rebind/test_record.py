@@ -74,7 +74,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
         with contextlib.suppress(BadRecord):
             read = from_json(text).taken_over().undone("x")
-            explain.steps(read)
+            explain.steps(read, final=True)
             explain.standing(read)
             assert from_json(read.as_json()) == read
             assert groups([read]) == [[read]]
@@ -178,13 +178,31 @@ def test_what_was_begun_comes_before_what_shares_its_workload_and_was_not() -> N
 
 
 def test_the_steps_of_both_tables_are_told_in_order() -> None:
-    told = [entry["step"] for entry in explain.steps(record())]
+    told = [entry["step"] for entry in explain.steps(record(), final=True)]
     assert told == [step for step in record().steps if step != "done"]
     assert "delete_claim" not in told
-    assert "delete_claim" in [entry["step"] for entry in explain.steps(record(RECLAIM))]
-    back = {entry["step"]: entry["description"] for entry in explain.steps(record().following().undone("asked"))}
+    assert "delete_claim" in [entry["step"] for entry in explain.steps(record(RECLAIM), final=True)]
+    back = {
+        entry["step"]: entry["description"]
+        for entry in explain.steps(record().following().undone("asked"), final=False)
+    }
     assert "baseline" not in back
     assert back["create_volume"].startswith("create PersistentVolume pv-1 as it was (Retain)")
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(policy: str) -> None:
+    found = replace(record(), policy=policy)
+    *_before, last = explain.steps(found, final=False)
+    assert last["step"] == "finish"
+    assert (
+        "can be undone with state undone (kubewin_rebind_undo=true), until you run it again with final"
+        in last["description"]
+    )
+    assert ("set the policy back to Delete" in last["description"]) == (policy == "Delete")
+    told = {entry["step"]: entry["description"] for entry in explain.steps(found, final=True)}
+    assert "cannot be undone any more" in told["finish"]
+    assert "unlock" in told
 
 
 def test_before_there_is_a_lock_there_is_nothing_to_go_back_from() -> None:
