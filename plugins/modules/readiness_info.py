@@ -301,6 +301,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import R
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import telling
 
 try:
@@ -384,7 +385,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
 def loaded(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
     try:
-        data = msgspec.json.decode(Path(path).read_bytes())
+        data = msgspec.json.decode(harmless_json(Path(path).read_bytes()))
     except (OSError, ValueError) as error:
         raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
     if not isinstance(data, dict):

@@ -37,6 +37,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.streams import Executed, Output
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, harmless_json, line, restored
 
 FIELD_MANAGER = "kubewin.csi"
 
@@ -215,7 +216,7 @@ class Client:
             query["unheard"] = 404
         return self._json(
             "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
-            body=json.dumps(definition), content_type=_APPLY, **query,
+            body=json.dumps(restored(dict(definition))), content_type=_APPLY, **query,
         )  # fmt: skip
 
     def create(self, definition: Mapping[str, Any]) -> None:
@@ -342,7 +343,7 @@ class Client:
             response = self._once(
                 "GET", kinds.POD.path(namespace, pod) + "/log", query_params=query, _request_timeout=5
             )
-            return bytes(response.data).decode("utf-8", "replace")
+            return harmless(bytes(response.data).decode("utf-8", "replace"))
         except Exception as error:
             if status_of(error) is None and not is_connection(error):
                 raise
@@ -380,10 +381,10 @@ class Client:
             rest = b""
             for chunk in response.stream(amt=65536, decode_content=True):
                 *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if not line.strip():
+                for told in lines:
+                    if not told.strip():
                         continue
-                    event = json.loads(line)
+                    event = json.loads(harmless_json(told))
                     body = event.get("object") or {}
                     if event.get("type") == "ERROR":
                         raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
@@ -407,7 +408,7 @@ class Client:
         data, headers = self._patiently(verb, kind, namespace, name, method, path, **params)
         self._note_clock(headers)
         try:
-            body = decode(data)
+            body = decode(harmless_json(data))
         except ValueError as error:
             raise ClusterError(
                 f"{verb} {describe(kind, namespace, name)}: the answer is not what an API server sends ({error}). "
@@ -494,7 +495,7 @@ class Client:
         return True
 
     def _once(self, method: str, path: str, **params: Any) -> Any:
-        body = params.pop("body", None)
+        body = restored(params.pop("body", None))
         params.setdefault("_request_timeout", _SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
@@ -513,4 +514,4 @@ def _by_budget(body: str) -> str:
 def _warnings(headers: Any) -> tuple[str, ...]:
     """Texts of Warning headers (RFC 7234: 299 - "text")."""
     listed = headers.getlist("Warning") if hasattr(headers, "getlist") else []
-    return tuple(str(entry).split('"', 1)[-1].rstrip('"') for entry in listed)
+    return tuple(line(str(entry).split('"', 1)[-1].rstrip('"')) for entry in listed)

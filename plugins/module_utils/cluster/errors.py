@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json, line
 
 
 class ClusterError(Exception):
@@ -46,14 +47,14 @@ def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
 
 
 def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
-    """Message and whole Status object of an error's body; the text itself when it is no Status."""
+    """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
     try:
-        status = json.loads(body)
+        status = json.loads(harmless_json(body.encode("utf-8", "replace")))
     except ValueError:
-        return body.strip()[:500], {}
+        return line(body)[:500], {}
     if not isinstance(status, dict):
-        return body.strip()[:500], {}
-    return str(status.get("message", "")), status
+        return line(body)[:500], {}
+    return line(str(status.get("message", ""))), status
 
 
 # What admission says when it refuses; a plain lack of permission always says who cannot do what.

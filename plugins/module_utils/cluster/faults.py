@@ -8,6 +8,8 @@ Both may be absent where this is only checked.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
+
 
 def status_of(error: BaseException) -> int | None:
     """HTTP status of an API error, None for anything else (the client's error classes must not be imported here)."""
@@ -31,7 +33,7 @@ def brief(error: BaseException) -> str:
     inner: BaseException = error
     while isinstance(getattr(inner, "reason", None), BaseException):
         inner = inner.reason  # type: ignore[attr-defined]  # looked at in the line above
-    return str(inner).splitlines()[0][:300] if str(inner) else type(inner).__name__
+    return line(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
 
 
 def retry_after(error: BaseException) -> float | None:

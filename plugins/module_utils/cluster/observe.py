@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -18,11 +19,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions im
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
+    MANAGER,
     ControllerSeen,
     DaemonSetSeen,
     NodeSeen,
     Snapshot,
     Wanted,
+    made_by,
 )
 
 
@@ -41,12 +44,17 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     namespace = home(driver, wanted, controllers)
     openshift = _openshift(client, controllers, seen)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
+    listed = client.list(kinds.DAEMON_SET).items
+    daemon_sets = tuple(replace(DaemonSetSeen.from_object(item), made=made_by(item)) for item in listed)
+    claimed = any(
+        one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
+    )
 
     return Snapshot(
         kubernetes=kubernetes,
         nodes=seen,
         controllers=controllers,
-        daemon_sets=tuple(DaemonSetSeen.from_object(item) for item in client.list(kinds.DAEMON_SET).items),
+        daemon_sets=daemon_sets,
         namespaces=live,
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
         feature_states={namespace: _feature_states(client, driver, namespace)},
@@ -56,6 +64,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         if openshift or any(node.wmco for node in seen)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
+        registered=_registered(client, driver, seen) if claimed else (),
         missing_access=lacking(client, needs(driver, wanted, namespace, live.get(namespace))) if check_access else (),
     )
 
@@ -74,6 +83,17 @@ def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[s
         return None
     found: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
     return None if found is None else dict(found.get("data") or {})
+
+
+def _registered(client: Client, driver: Driver, nodes: Iterable[NodeSeen]) -> tuple[str, ...]:
+    """The Windows nodes whose kubelet has registered the driver."""
+    windows = {node.name for node in nodes}
+    return tuple(
+        item["metadata"]["name"]
+        for item in client.list(kinds.CSI_NODE).items
+        if item["metadata"]["name"] in windows
+        and any(one.get("name") == driver.name for one in (item.get("spec") or {}).get("drivers") or ())
+    )
 
 
 def _openshift(client: Client, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen]) -> str:

@@ -155,7 +155,8 @@ class View:
         return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
 
     def _others_on(self, node: NodeFacts) -> list[str]:
-        return [f"{one.namespace}/{one.name}" for one in self._providers if why_not(one, node) is None]
+        # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
+        return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
 
     def _sources(self) -> Sequence[_Source]:
         target = self._target

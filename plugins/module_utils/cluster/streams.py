@@ -24,6 +24,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut, failure
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import brief
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, line, restored
 
 PROTOCOL = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _END = 1, 2, 3
@@ -51,7 +52,7 @@ def execute(
     for channel, data in _messages(dynamic, path, namespace, pod, container, command, timeout):
         said[channel] = (said.get(channel, b"") + data)[:_LIMIT]
     code = exit_code(said[_END].decode("utf-8", "replace"))
-    return Executed(code, *(said.get(channel, b"").decode("utf-8", "replace") for channel in (_OUTPUT, _ERRORS)))
+    return Executed(code, *(harmless(said.get(one, b"").decode("utf-8", "replace")) for one in (_OUTPUT, _ERRORS)))
 
 
 class Output:
@@ -71,7 +72,7 @@ class Output:
     @property
     def stderr(self) -> str:
         """What it said besides."""
-        return self._errors.decode("utf-8", "replace")
+        return harmless(self._errors.decode("utf-8", "replace"))
 
     def read(self, size: int) -> bytes:
         """That many bytes, fewer only at the end."""
@@ -99,13 +100,20 @@ def _messages(
 ) -> Generator[tuple[int, bytes], None, None]:
     """(channel, data) as they come; the last is the command's end."""
     deadline = time.monotonic() + timeout
-    query = [("container", container), ("stdout", "true"), ("stderr", "true"), *(("command", word) for word in command)]
+    query = [
+        ("container", container),
+        ("stdout", "true"),
+        ("stderr", "true"),
+        *(("command", restored(word)) for word in command),
+    ]
     socket = _open(dynamic, f"{path}/exec?{urllib.parse.urlencode(query)}", namespace, pod, timeout)
     try:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise Cut(f"{' '.join(command)} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout")
+                raise Cut(
+                    f"{line(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s", "timeout"
+                )
             socket.settimeout(left)
             data = socket.recv()
             data = data.encode() if isinstance(data, str) else data
@@ -140,7 +148,7 @@ def exit_code(status: str) -> int:
     for cause in causes:
         if found.get("reason") == "NonZeroExitCode" and cause.get("reason") == "ExitCode":
             return int(cause["message"])
-    message = str(found.get("message") or status)[:500]
+    message = line(str(found.get("message") or status))[:500]
     raise ClusterError(f"the command could not be started: {message}", "exec_failed")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import lines
+
 Severity = Literal["blocker", "warning", "note"]
 
 
@@ -23,6 +25,9 @@ class Finding:
     object: str
     message: str
     remedy: str
+
+    def __post_init__(self) -> None:
+        lines(self, "object", "message", "remedy")
 
     def as_dict(self) -> dict[str, str]:
         """For a module's result."""

@@ -78,11 +78,15 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A DaemonSet of somebody else that provides a driver on Windows nodes."""
+    """A DaemonSet of another owner that provides a driver on Windows nodes.
+
+    serving: False when it only claims to: none of its pods is Ready, and no Windows node has registered the driver.
+    """
 
     namespace: str
     name: str
     owner: Owner
+    serving: bool = True
 
     @property
     def title(self) -> str:
@@ -98,6 +102,7 @@ class Provider:
         return {
             "namespace": self.namespace,
             "name": self.name,
+            "serving": self.serving,
             "owner": self.owner.who,
             "mark": self.owner.mark,
             "comes_back": self.owner.comes_back,
@@ -141,8 +146,16 @@ def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provi
         same = (seen.namespace, seen.name) == (namespace, driver.daemonset)
         who = owner(driver, platform(snapshot), seen)
         if who is not None and (same or seen.serves_on_windows(driver.name)):
-            found.append(Provider(seen.namespace, seen.name, who))
+            found.append(
+                Provider(seen.namespace, seen.name, who, serving=seen.ready > 0 or _registered(driver, snapshot))
+            )
     return tuple(found)
+
+
+def _registered(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether a Windows node has registered the driver by a plugin that is not ours."""
+    ours = any(one.managed_by == MANAGER and one.serves_on_windows(driver.name) for one in snapshot.daemon_sets)
+    return bool(snapshot.registered) and not ours
 
 
 def owner(driver: Driver, running_on: str, seen: DaemonSetSeen) -> Owner | None:

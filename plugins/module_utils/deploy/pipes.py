@@ -53,8 +53,12 @@ def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> b
     """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
     if driver.rule("csi_proxy") is None:
         return True
-    providers = [one for one in daemon_sets if DaemonSetSeen.from_object(one).serves_on_windows(driver.name)]
-    return bool(providers) and not any(pipes_of(one["spec"]["template"]["spec"]) for one in providers)
+    seen = [(one, DaemonSetSeen.from_object(one)) for one in daemon_sets]
+    providers = [one for one, found in seen if found.serves_on_windows(driver.name)]
+    # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
+    return any(found.ready for one, found in seen if one in providers) and not any(
+        pipes_of(one["spec"]["template"]["spec"]) for one in providers
+    )
 
 
 def refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequence[Use]]]) -> str:

@@ -76,7 +76,7 @@ class Plan:
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
         if self.platform:
             lines.append(f"platform: {self.platform}")
-        lines += [provider.line() for provider in self.providers]
+        lines += [provider.line() for provider in self.providers if provider.serving]
         if self.settings:
             lines += [f"must be there: {text}" for text in self.driver.prerequisites]
             lines += [

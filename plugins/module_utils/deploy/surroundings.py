@@ -162,7 +162,14 @@ def object_findings(
 
 def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
-    ours = [one for one in snapshot.daemon_sets if one.managed_by == MANAGER and one.serves_on_windows(driver.name)]
+    # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
+    ours = [
+        one
+        for one in snapshot.daemon_sets
+        if one.managed_by == MANAGER
+        and one.serves_on_windows(driver.name)
+        and (one.namespace == namespace or one.ready)
+    ]
     theirs = ownership.providers(driver, snapshot, namespace)
     for found in theirs:
         owner = found.owner
@@ -170,6 +177,10 @@ def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namesp
         if f"{found.namespace}/{found.name}" == wanted.replace and not owner.comes_back:
             message = f"it provides {driver.name} on Windows nodes, is {who}, and will be replaced node by node"
             yield Finding("CSI-D49", "warning", found.title, message, f"{owner.how}; keep a copy")
+            continue
+        same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
+        if not found.serving and not same_name:
+            yield _claim(driver, found, snapshot)
             continue
         keep = "keep it and leave this driver out"
         if owner.comes_back:
@@ -191,7 +202,7 @@ def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namesp
                 f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or tell its owner to leave: {owner.how}"
             )
             yield Finding("CSI-D43", "blocker", found.title, message, remedy)
-        elif (found.namespace, found.name) == (namespace, driver.daemonset):
+        elif same_name:
             yield Finding("CSI-D41", "blocker", found.title, f"it has the name ours would have and is {who}", keep)
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {who}"
@@ -206,6 +217,21 @@ def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namesp
             )
             yield Finding("CSI-D14", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
     yield from _unfinished(driver, wanted, snapshot, ours)
+
+
+def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
+    """Anyone who may create a DaemonSet can name a driver's folder; that alone keeps nobody from deploying the driver."""
+    seen = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
+    made = f", created {seen.made}" if seen.made else ""
+    message = (
+        f"it claims to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered the driver through "
+        f"it; it is {ownership.described(found.owner)}{made}"
+    )
+    remedy = (
+        f"if it is to provide the driver, repair it first, because two node plugins take each other's registration away; if not: "
+        f"kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit log names the account that created it"
+    )
+    return Finding("CSI-D39", "warning", found.title, message, remedy)
 
 
 def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]) -> Iterator[Finding]:

@@ -124,13 +124,23 @@ class Marks:
         )
 
 
+def made_by(live: Mapping[str, Any]) -> str:
+    """When an object was created and with which program: Kubernetes keeps no user, only what a client calls itself."""
+    metadata = live["metadata"]
+    writers = [one for one in metadata.get("managedFields") or [] if not one.get("subresource")]
+    first: Mapping[str, Any] = min(writers, key=lambda one: str(one.get("time", "")), default={})
+    by = f" with {first['manager']}" if first.get("manager") else ""
+    return f"{metadata['creationTimestamp']}{by}" if metadata.get("creationTimestamp") else ""
+
+
 @dataclass(frozen=True, slots=True)
 class DaemonSetSeen:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
     host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
     HostProcess forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
-    take. marks: what says who keeps it. mode: what ours says of itself. going: somebody has deleted it.
+    take. marks: what says who keeps it. mode: what ours says of itself. going: it was deleted and is still there. ready: how many of
+    its pods are Ready. made: when and with which program it was created; empty where that was not asked.
     """
 
     namespace: str
@@ -143,6 +153,8 @@ class DaemonSetSeen:
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
     going: bool = False
+    ready: int = 0
+    made: str = ""
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
@@ -174,6 +186,7 @@ class DaemonSetSeen:
             marks=Marks.from_object(daemon_set),
             mode=str((metadata.get("annotations") or {}).get(MODE, "")),
             going="deletionTimestamp" in metadata,
+            ready=int((daemon_set.get("status") or {}).get("numberReady") or 0),
         )
 
     def serves_on_windows(self, driver: str) -> bool:
@@ -234,7 +247,8 @@ class Snapshot:
     as text. openshift: "4.20.3", empty where the cluster is none or nobody asked. privileged: whether the plugin's account
     may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. replacing: a hand-over to ours that
     was begun and not finished, as "namespace/name" of what it replaces. in_use: Windows nodes with volumes of the driver,
-    each with what shows it; looked at only where a plan asks for it.
+    each with what shows it; looked at only where a plan asks for it. registered: Windows nodes whose kubelet has registered
+    the driver; looked at only where a DaemonSet without a Ready pod claims to provide it.
     """
 
     kubernetes: str
@@ -250,3 +264,4 @@ class Snapshot:
     privileged: bool | None = None
     replacing: str = ""
     in_use: tuple[tuple[str, str], ...] = ()
+    registered: tuple[str, ...] = ()

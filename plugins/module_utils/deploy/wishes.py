@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -42,7 +43,7 @@ _TOLERATION: dict[str, Callable[[Any], bool]] = {
 def findings(wanted: Wanted) -> Iterator[Finding]:
     """A blocker for each option that cannot be."""
     for option, value, why in _wrong(wanted):
-        yield Finding("CSI-D08", "blocker", f"{option} {value}", why, f"correct {option}")
+        yield Finding("CSI-D08", "blocker", f"{option} {_shown(value)}", why, f"correct {option}")
 
 
 def tolerates(toleration: Mapping[str, Any]) -> bool:
@@ -82,6 +83,11 @@ def _wrong(wanted: Wanted) -> Iterator[tuple[str, Any, str]]:
     for toleration in wanted.tolerations or ():
         if not tolerates(toleration):
             yield "tolerations", dict(toleration), TOLERATION
+
+
+def _shown(value: Any) -> Any:
+    """What a line cannot show, as Python writes it: a line end, blanks at an end."""
+    return repr(value) if isinstance(value, str) and value != line(value) else value
 
 
 def _each(option: str, by_role: Mapping[str, Any]) -> list[tuple[str, Any]]:

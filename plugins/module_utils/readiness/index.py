@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
@@ -225,7 +226,7 @@ class Index:
             for name in names:
                 if template.plugin.seen.serves_on_windows(name):
                     found[name].append(template)
-        return {name: tuple(sorted(some, key=lambda one: one.key)) for name, some in found.items()}
+        return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
 
     def providers_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
         """Those of them that put a pod on a node."""
@@ -266,6 +267,12 @@ class Index:
             cordoned=node.cordoned,
             node_ids=node.node_ids,
         )
+
+
+def _serving(providers: list[TemplateSeen]) -> list[TemplateSeen]:
+    """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
+    some = [one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.seen.managed_by == MANAGER)]
+    return some or providers
 
 
 def _accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line, lines
+
 REPORT_VERSION = 1
 
 Severity = Literal["blocker", "warning", "note"]
@@ -64,6 +66,10 @@ class Finding:
     remedy: str
     link: str
     doubt: bool = False
+
+    def __post_init__(self) -> None:
+        lines(self, "object", "message", "why", "remedy")
+        object.__setattr__(self, "evidence", tuple(line(one) for one in self.evidence))
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line, lines
+
 Verdict = Literal["green", "unproven", "waiting", "red"]
 
 # From best to worst; the gate is as good as its worst node. Red outranks waiting: it does not mend by itself.
@@ -23,6 +25,9 @@ class Lack:
     message: str
     remedy: str
 
+    def __post_init__(self) -> None:
+        lines(self, "message", "remedy")
+
     def as_dict(self) -> dict[str, str]:
         """For a module's result."""
         return {"id": self.id, "verdict": self.verdict, "message": self.message, "remedy": self.remedy}
@@ -36,6 +41,9 @@ class NodeVerdict:
     pod: str
     lacks: tuple[Lack, ...]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(line(note) for note in self.notes))
 
     @property
     def verdict(self) -> Verdict:

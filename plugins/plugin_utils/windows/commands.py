@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 
 SYSTEM32 = r"C:\Windows\System32"
@@ -177,4 +178,4 @@ def split_steps(stdout: bytes, nonce: str, count: int) -> tuple[StepResult, ...]
 
 def join_text(parts: Iterable[bytes]) -> str:
     """Bytes from a console in code page 65001 as text; what does not decode is shown, never dropped."""
-    return b"".join(parts).decode("utf-8", errors="replace")
+    return harmless(b"".join(parts).decode("utf-8", errors="replace"))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
+
 
 class NodeError(Exception):
     """Something on or about the node stopped the work.
@@ -20,9 +22,9 @@ class NodeError(Exception):
     ) -> None:
         super().__init__(message)
         self.reason = reason
-        self.message = message
+        self.message = harmless(message)
         self.remedy = remedy
-        self.detail = detail.strip()
+        self.detail = harmless(detail).strip()
         self.result = result or {}
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
@@ -256,3 +257,6 @@ class Finding:
     object: str
     message: str
     remedy: str
+
+    def __post_init__(self) -> None:
+        lines(self, "object", "message", "remedy")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ansible_collections.kubewin.csi.plugins.module_utils.text import restored
+
 # A cell is read by people; the whole text is in the JSON.
 LONGEST = 600
 
@@ -18,7 +20,7 @@ def plain(text: object) -> str:
 
     Such characters are shown as their code, so that two names that differ look different.
     """
-    raw = str(text)
+    raw = restored(str(text))
     shown = raw if raw.isprintable() else "".join(map(_shown, raw))
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 

@@ -115,3 +115,46 @@ def test_a_csidriver_that_an_operator_keeps_is_said_and_never_written() -> None:
     (found,) = [one for one in made.findings if one.id == "CSI-D48"]
     assert "kept by OpenShift's storage operator (annotation csi.openshift.io/managed)" in found.message
     assert made.settings["create_csi_driver"] is False
+
+
+CLAIM: dict[str, Any] = {
+    "ready": 0, "creationTimestamp": "2026-11-02T09:30:00Z",
+    "managedFields": [
+        {"manager": "kube-controller-manager", "time": "2026-11-02T09:30:05Z", "subresource": "status"},
+        {"manager": "helm", "time": "2026-11-02T10:00:00Z"},
+        {"manager": "kubectl-create", "time": "2026-11-02T09:30:00Z"},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ours", [(), (seen(VSPHERE.daemonset, labels=OURS),)], ids=["first deployment", "ours runs"])
+def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nobody(ours: tuple[Any, ...]) -> None:
+    there = (seen("mine", "tenant", **CLAIM), *ours)
+    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
+    assert made.deployable
+    (found,) = [one for one in made.findings if one.object == "DaemonSet tenant/mine"]
+    assert (found.id, found.severity) == ("CSI-D39", "warning")
+    assert "created 2026-11-02T09:30:00Z with kubectl-create" in found.message
+    assert "kubectl -n tenant delete daemonset mine" in found.remedy
+    assert not any("provided by" in line for line in made.summary())
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "registered"),
+    [
+        pytest.param({"ready": 1}, (), id="a pod of it is Ready"),
+        pytest.param({}, ("win-1",), id="a node has registered the driver"),
+    ],
+)
+def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registered: tuple[str, ...]) -> None:
+    there = (seen("theirs", "tenant", **{**CLAIM, **spoilt}),)
+    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=there, registered=registered))
+    assert [one.id for one in made.findings if one.severity == "blocker"] == ["CSI-D40"]
+
+
+@pytest.mark.parametrize(
+    "forged", [{"deletionTimestamp": "2026-11-02T09:30:00Z"}, notes("kubewin.io/handover", "to_platform")]
+)
+def test_our_label_on_what_does_not_run_blocks_nobody(forged: dict[str, Any]) -> None:
+    there = (seen("mine", "tenant", labels=OURS, ready=0, **forged),)
+    assert plan(VSPHERE, Wanted(), snapshot(daemon_sets=there)).deployable

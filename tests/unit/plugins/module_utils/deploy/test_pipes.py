@@ -96,6 +96,8 @@ def test_volumes_hang_on_csi_proxy_unless_the_driver_is_seen_to_do_without() -> 
             }
         },
     }
+    assert not without_pipes(SMB, [host_process])
+    host_process["status"] = {"numberReady": 1}
     assert without_pipes(SMB, [host_process])
     assert not without_pipes(SMB, [])
     host_process["spec"]["template"]["spec"].update(spec(PIPE))  # type: ignore[index]  # a test's own nested dictionary

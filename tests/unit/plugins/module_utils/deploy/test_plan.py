@@ -180,6 +180,7 @@ def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told()
     seen = DaemonSetSeen.from_object(
         {
             "metadata": {"name": "hp", "namespace": "x"},
+            "status": {"numberReady": 1},
             "spec": {
                 "selector": {},
                 "template": {

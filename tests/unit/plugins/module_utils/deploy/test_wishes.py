@@ -19,7 +19,7 @@ LONG = "a" * 254
     ("wanted", "told"),
     [
         *[(Wanted(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
-        (Wanted(controller_namespace="a\n"), "controller_namespace a\n"),
+        (Wanted(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
         (Wanted(service_account="My Account"), "service_account My Account"),
         (Wanted(service_account=LONG), f"service_account {LONG}"),
         (Wanted(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
@@ -11,6 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import (
     DaemonSetSeen,
     NodeSeen,
     Snapshot,
+    made_by,
 )
 
 VSPHERE = DRIVERS["vsphere"]
@@ -37,9 +39,9 @@ def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -
 
 
 def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> dict[str, Any]:
-    """A DaemonSet that mounts a path of its hosts, on Windows where that has a drive. more: metadata, or hostPort."""
+    """A DaemonSet that mounts a path of its hosts, on Windows where that has a drive. more: metadata, port, or ready."""
     system = "windows" if "C:" in path else "linux"
-    port = more.pop("port", None)
+    port, ready = more.pop("port", None), more.pop("ready", 1)
     return {
         "metadata": {"name": name, "namespace": home, **more},
         "spec": {
@@ -52,12 +54,14 @@ def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any)
                 }
             },
         },
+        "status": {"numberReady": ready},
     }
 
 
 def seen(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> DaemonSetSeen:
     """The same, as a plan sees it."""
-    return DaemonSetSeen.from_object(daemon_set(name, home, path, **more))
+    live = daemon_set(name, home, path, **more)
+    return replace(DaemonSetSeen.from_object(live), made=made_by(live))
 
 
 def snapshot(**spoilt: Any) -> Snapshot:

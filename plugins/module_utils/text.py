@@ -1,0 +1,95 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The edge for text that comes from a cluster or a host: nothing in it acts on a terminal or changes how a line reads. Pure.
+
+Control characters start terminal escapes, and bidirectional overrides show a text in another order than it is written.
+Both are carried as private-use characters, which do nothing, and become themselves again in what is sent back: an
+annotation of another user is written as it was read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# Plane 15 is for private use: character N is carried as U+F0000 + N.
+_CARRIED = 0xF0000
+
+_ACTING = (
+    *(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)),
+    *range(0x7F, 0xA0),
+    # Direction marks, overrides and isolates: https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters
+    0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),
+    # Line and paragraph separator, at which some readers break a line.
+    0x2028, 0x2029,
+)  # fmt: skip
+_HARMLESS = {code: _CARRIED + code for code in _ACTING}
+# A carriage return takes back what a line shows, unless the line ends there.
+_RETURN = re.compile(r"\r(?!\n)")
+_ALL = {**_HARMLESS, 0x0D: _CARRIED + 0x0D}
+_RESTORED = {carried: code for code, carried in _ALL.items()}
+
+# The same in JSON, as bytes. A pair of backslashes comes first, so that what follows it is not taken for an escape.
+_JSON = re.compile(
+    rb"\\\\|\\u(?P<code>[0-9a-fA-F]{4})|\\r\\n|\\(?P<short>[bfr])"
+    rb"|(?P<raw>\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9])"
+)
+_SHORT = {b"b": 0x08, b"f": 0x0C, b"r": 0x0D}
+# Where none of these is, nothing has to be looked for: pages have megabytes.
+_SUSPECT = (
+    b"\\u000", b"\\u001", b"\\u007", b"\\u008", b"\\u009", b"\\u06", b"\\u20", b"\\b", b"\\f", b"\\r",
+    b"\x7f", b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81",
+)  # fmt: skip
+
+
+def harmless(text: str) -> str:
+    """The same text with nothing in it that acts. Line ends and tabs stay."""
+    return _RETURN.sub(chr(_CARRIED + 0x0D), text.translate(_HARMLESS))
+
+
+def harmless_json(data: bytes) -> bytes:
+    """The same JSON, of which nothing is decoded that acts."""
+    return _JSON.sub(_carried_json, data) if any(mark in data for mark in _SUSPECT) else data
+
+
+def line(text: str) -> str:
+    """A text as one line."""
+    return " ".join(harmless(text).split())
+
+
+def lines(record: Any, *names: str) -> None:
+    """Make one line each of these fields of a frozen dataclass; for its __post_init__."""
+    for name in names:
+        object.__setattr__(record, name, line(getattr(record, name)))
+
+
+def restored(value: T) -> T:
+    """What is sent back, as it was read: a text, or a structure that JSON is made of."""
+    made: Any = value
+    if isinstance(value, str):
+        made = value.translate(_RESTORED)
+    elif isinstance(value, dict):
+        made = {restored(key): restored(one) for key, one in value.items()}
+    elif isinstance(value, (list, tuple)):
+        made = [restored(one) for one in value]
+    return made  # type: ignore[no-any-return]  # of the type it had
+
+
+def _carried_json(match: re.Match[bytes]) -> bytes:
+    if (code := match["code"]) is not None:
+        found = int(code, 16)
+    elif (short := match["short"]) is not None:
+        found = _SHORT[short]
+    elif (raw := match["raw"]) is not None:
+        found = ord(raw.decode())
+    else:
+        return match[0]
+    carried = _ALL.get(found)
+    return (
+        match[0]
+        if carried is None
+        else b"\\u%04x\\u%04x" % (0xD800 + (carried - 0x10000 >> 10), 0xDC00 + (carried & 0x3FF))
+    )

@@ -1,0 +1,131 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Text of other users: nothing in it acts, and it is written back as it was read."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict as readiness
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, harmless_json, line, restored
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
+
+from ..module_utils.cluster.fakes import ApiError, Response, Script
+
+# A title for the terminal, a colour, a line taken back, C1's own introducer, an override of the direction, a separator.
+NASTY = "\x1b]0;owned\x07 \x1b[31mred\rREADY \x9b2J \x7f \u202edellatsni\u2066 \u200f \u2028end\ttab\nline\r\nlast"
+KEPT = "\t\n"
+
+
+def acts(text: str) -> list[str]:
+    """What is left of it that acts on a terminal or on the order of the line."""
+    return [
+        one for one in text.replace("\r\n", "\n")
+        if one not in KEPT
+        and (unicodedata.category(one) in ("Cc", "Zl", "Zp") or unicodedata.bidirectional(one) in
+             ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI") or one in "\u200e\u200f\u061c")
+    ]  # fmt: skip
+
+
+EVERY = [chr(code) for code in range(0x3000) if acts(chr(code))]
+
+
+def raw(value: Any) -> Response:
+    """A server's answer with everything that JSON lets stand unescaped."""
+    made = Response({})
+    made.data = json.dumps(value, ensure_ascii=False).encode()
+    return made
+
+
+def test_every_character_that_acts_is_carried_and_comes_back() -> None:
+    assert len(EVERY) > 70
+    for one in EVERY:
+        text = f"a{one}b"
+        assert acts(harmless(text)) == []
+        assert restored(harmless(text)) == text
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize("written", [*EVERY, NASTY, "C:\\temp\\u001b", "\\\\u001b", "\\\x1b", "ends with \\", "plain"])
+def test_json_decodes_to_what_the_text_itself_would_be(written: str, ascii_only: bool) -> None:
+    data = json.dumps({written: [written, 1, None]}, ensure_ascii=ascii_only).encode()
+    decoded = json.loads(harmless_json(data))
+    assert decoded == {harmless(written): [harmless(written), 1, None]}
+    assert restored(decoded) == {written: [written, 1, None]}
+
+
+def test_a_page_without_such_characters_is_not_copied() -> None:
+    page = json.dumps({"command": "a < b && c > d", "name": "größe"}).replace("<", "\\u003c").encode()
+    assert harmless_json(page) is page
+
+
+def test_a_line_is_one_line() -> None:
+    made = line(NASTY)
+    assert acts(made) == []
+    assert made.split() == made.split(" ")
+
+
+def test_objects_of_the_cluster_are_cleaned_and_written_back_as_they_were() -> None:
+    script = Script(raw({"metadata": {"name": "a", "annotations": {"note": NASTY}}}))
+    client = Client(script, retry_for=0)
+    found = client.get(kinds.PERSISTENT_VOLUME_CLAIM, "a", "shop")
+    assert found is not None
+    assert acts(json.dumps(found, ensure_ascii=False)) == []
+    client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, found, dry_run=False)
+    assert script.asked[-1][2]["body"]["metadata"]["annotations"]["note"] == NASTY
+    client.apply({"apiVersion": "v1", "kind": "ConfigMap", **found}, dry_run=True)
+    assert json.loads(script.asked[-1][2]["body"])["metadata"]["annotations"]["note"] == NASTY
+
+
+def test_watched_objects_logs_warnings_and_errors_are_cleaned() -> None:
+    watched = Response(lines=[{"type": "ADDED", "object": {"metadata": {"name": NASTY}}}])
+    events = list(Client(Script(watched), retry_for=0).watch(kinds.POD, "1", 1))
+    log = Response()
+    log.data = NASTY.encode()
+    said = Client(Script(log), retry_for=0).log("shop", "web", "app")
+    warned = Client(Script(Response({"metadata": {}}, {"Warning": f'299 - "{NASTY}"'})), retry_for=0)
+    warnings = warned.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}, dry_run=True).warnings
+    with pytest.raises(ClusterError) as refused:
+        Client(Script(ApiError(422, {"message": NASTY})), retry_for=0).get(kinds.POD, "web", "shop")
+    for text in (events[0][1]["metadata"]["name"], said, *warnings, str(refused.value)):
+        assert "end" in text
+        assert acts(text) == []
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_host_says_is_cleaned() -> None:
+    said = commands.join_text([NASTY.encode()])
+    assert acts(said) == []
+    assert said.endswith("line\r\nlast")
+    assert acts(str(ConnectionLost(f"banner: {NASTY}"))) == []
+
+
+def test_names_of_files_on_a_volume_are_cleaned() -> None:
+    text = " Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM                 3 evil\u202etxt.exe\r\n"
+    found = listing.parse(harmless(text), "C:\\data")
+    assert found is not None
+    assert [acts(one.path) for one in found.entries] == [[]]
+
+
+def test_findings_hold_lines() -> None:
+    made: list[Any] = [
+        deploy.Finding("CSI-D00", "note", NASTY, NASTY, NASTY),
+        readiness.Finding("CSI-C00", "note", NASTY, NASTY, (NASTY,), NASTY, NASTY, ""),
+        model.Finding("CSI-N00", "note", NASTY, NASTY, NASTY),
+        Lack("CSI-G00", "red", NASTY, NASTY),
+        NodeVerdict("win-1", "", (), (NASTY,)),
+    ]
+    for one in made:
+        shown = one.as_dict() if hasattr(one, "as_dict") else {"message": one.message, "remedy": one.remedy}
+        text = json.dumps(shown, ensure_ascii=False)
+        assert acts(text) == []
+        assert "\\n" not in text
