@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reading what Windows tools print, without a single localised word: numbers, constants, registry values and names.
 
-Labels are translated (``NOMBRE_SERVICIO``, ``Druckwarteschlange``), so nothing here looks at one. Fixtures of the
-tests come from public captures in English, German, Spanish, Japanese and Chinese.
+Labels are translated (``NOMBRE_SERVICIO``, ``ID_процесса``), so nothing here looks at one: values are found by their
+position or their shape.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_STATES = ("STOPPED", "START_PENDING", "STOP_PENDING", "RUNNING", "CONTINUE_PENDING", "PAUSE_PENDING", "PAUSED")
-_STATE = re.compile(r":\s+(\d)\s+(" + "|".join(_STATES) + r")\b")
-_PID = re.compile(r"^\s*PID\s*:\s*(\d+)", re.MULTILINE)
-_EXIT = re.compile(r":\s+(\d+)\s+\(0x[0-9a-fA-F]+\)")
+_ROW = re.compile(r"\s+[^\s:][^:]*:\s*(.*?)\s*")
+_STATE = re.compile(r"([1-7])\s+\S+")
+_EXIT = re.compile(r"(-?\d+)\s+\(0x[0-9a-fA-F]+\)")
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
@@ -37,15 +36,19 @@ class ServiceStatus:
 
 
 def service_status(text: str) -> ServiceStatus | None:
-    """The status that ``sc queryex`` or ``sc query`` printed; None when it printed none (no such service, denied)."""
-    state = _STATE.search(text)
-    if state is None:
+    """The status that ``sc queryex`` or ``sc query`` printed; None when it printed none (no such service, denied).
+
+    The rows are indented and always in this order, whatever they are called: type, state, two exit codes, check point
+    and wait hint (both ``0x...``), and with ``queryex`` the PID, the first plain decimal number, and the flags.
+    """
+    rows = [row[1] for line in text.splitlines() if (row := _ROW.fullmatch(line))]
+    if len(rows) < 4:
         return None
-    pid = _PID.search(text)
-    exits = [int(number) for number in _EXIT.findall(text[state.end() :])]
-    return ServiceStatus(
-        int(state[1]), int(pid[1]) if pid else 0, exits[0] if exits else 0, exits[1] if len(exits) > 1 else 0
-    )
+    state, win32_exit, service_exit = _STATE.match(rows[1]), _EXIT.match(rows[2]), _EXIT.match(rows[3])
+    if state is None or win32_exit is None or service_exit is None:
+        return None
+    pid = next((int(row) for row in rows[4:] if row.isascii() and row.isdigit()), 0)
+    return ServiceStatus(int(state[1]), pid, int(win32_exit[1]) & 0xFFFFFFFF, int(service_exit[1]) & 0xFFFFFFFF)
 
 
 def registry(text: str) -> RegistryTree:

@@ -35,6 +35,83 @@ SERVICE_NAME: w32time
         PID                : 19212
         FLAGS              :
 """
+SC_RU = """
+Имя_службы: grdsrv
+        Тип                : 10  WIN32_OWN_PROCESS
+        Состояние          : 2  START_PENDING
+                                (NOT_STOPPABLE, NOT_PAUSABLE, IGNORES_SHUTDOWN)
+        Код_выхода_Win32   : 0  (0x0)
+        Код_выхода_службы  : 0  (0x0)
+        Контрольная_точка  : 0x0
+        Ожидание           : 0x7d0
+        ID_процесса        : 19504
+        Флаги              :
+"""
+"""``sc.exe queryex`` as a Russian developer pasted it into his source file (public)."""
+SC_IT = """
+NOME_SERVIZIO: com.docker.service
+        TIPO                    : 10  WIN32_OWN_PROCESS
+        STATO                   : 1  STOPPED
+        CODICE_USCITA_WIN32     : 1077  (0x435)
+        CODICE_USCITA_SERVIZIO  : 0  (0x0)
+        PUNTO_CONTROLLO         : 0x0
+        SUGGERIMENTO_ATTESA     : 0x0
+        ID_PROCESSO             : 4242
+        FLAG                    :
+"""
+"""A public report about Docker Desktop; its last two rows are made up, as ``sc query`` does not print them."""
+SC_PT = """
+NOME_DO_SERVIÇO: sysmon
+        TIPO                       : 10  WIN32_OWN_PROCESS
+        ESTADO                     : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, IGNORES_SHUTDOWN)
+        CÓDIGO_DE_SAÍDA_DO_WIN32   : 0  (0x0)
+        CÓDIGO_DE_SAÍDA_DO_SERVIÇO : 0  (0x0)
+        PONTO_DE_VERIFICAÇÃO       : 0x0
+        AGUARDAR_DICA              : 0x0
+        ID_DO_PROCESSO             : 4242
+        SINALIZADORES              :
+"""
+"""A public walk-through of Sysmon; its last two rows are made up."""
+SC_FR = """
+NOM_SERVICE : csi-proxy
+        TYPE               : 110  WIN32_OWN_PROCESS
+        ÉTAT               : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, ACCEPTS_SHUTDOWN)
+        CODE_SORTIE_WIN32  : 0  (0x0)
+        CODE_SORTIE_SERVICE: 0  (0x0)
+        POINT_CONTRÔLE     : 0x0
+        INDICE_ATTENTE     : 0x0
+        ID_PROCESSUS       : 4242
+        INDICATEURS        :
+"""
+"""Made up, with the labels that a public imitation of sc.exe prints."""
+SC_JA = """
+サービス名: csi-proxy
+        種類               : 10  WIN32_OWN_PROCESS
+        状態               : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, ACCEPTS_SHUTDOWN)
+        WIN32_EXIT_CODE    : 0  (0x0)
+        SERVICE_EXIT_CODE  : 0  (0x0)
+        チェックポイント   : 0x0
+        待機のヒント       : 0x0
+        プロセス ID        : 4242
+        フラグ             :
+"""
+"""Made up: Japanese captures (public) keep the English labels; this one is worse than any seen."""
+SC_ZH = """
+SERVICE_NAME: nginx
+        TYPE               : 10  WIN32_OWN_PROCESS
+        STATE              : 4  RUNNING
+                                (STOPPABLE, NOT_PAUSABLE, IGNORES_SHUTDOWN)
+        WIN32_EXIT_CODE    : 0  (0x0)
+        SERVICE_EXIT_CODE  : 0  (0x0)
+        CHECKPOINT         : 0x0
+        WAIT_HINT          : 0x0
+        进程 ID            : 4242
+        FLAGS              :
+"""
+"""A public read-me about nginx on Chinese Windows; its last two rows are made up."""
 SC_QUERYEX_ES = """
 NOMBRE_SERVICIO: csi-proxy
         TIPO               : 10  WIN32_OWN_PROCESS
@@ -51,9 +128,21 @@ NOMBRE_SERVICIO: csi-proxy
 
 @pytest.mark.parametrize(
     ("text", "state", "pid", "win32_exit"),
-    [(SC_QUERY_DE, 4, 0, 0), (SC_STOPPED_DE, 1, 0, 1077), (SC_START, 2, 19212, 0), (SC_QUERYEX_ES, 4, 4242, 0)],
+    [
+        (SC_QUERY_DE, 4, 0, 0),
+        (SC_STOPPED_DE, 1, 0, 1077),
+        (SC_START, 2, 19212, 0),
+        (SC_QUERYEX_ES, 4, 4242, 0),
+        (SC_RU, 2, 19504, 0),
+        (SC_IT, 1, 4242, 1077),
+        (SC_PT, 4, 4242, 0),
+        (SC_FR, 4, 4242, 0),
+        (SC_JA, 4, 4242, 0),
+        (SC_ZH, 4, 4242, 0),
+        (SC_START.replace("START_PENDING", "wird gestartet"), 2, 19212, 0),
+    ],
 )
-def test_service_status(text: str, state: int, pid: int, win32_exit: int) -> None:
+def test_service_status_in_any_language(text: str, state: int, pid: int, win32_exit: int) -> None:
     status = parse.service_status(text.replace("\n", "\r\n"))
     assert status is not None
     assert (status.state, status.pid, status.win32_exit) == (state, pid, win32_exit)
