@@ -235,6 +235,9 @@ csi_proxy:
       description: Names of csi-proxy's pipes that are served.
       type: list
       elements: str
+    pipes_by:
+      description: How the pipes were found. V(listing), or V(opening) each one on a Windows that cannot list pipes.
+      type: str
     api_groups:
       description: API groups with the versions that are served.
       type: dict

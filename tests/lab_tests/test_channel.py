@@ -37,7 +37,7 @@ def made(host: Agent) -> list[str]:
 def test_a_line_runs_wrapped_once(host: Agent) -> None:
     done = AgentChannel(host).run("echo hi & exit /b 7")
     assert (done.rc, done.stdout) == (7, b"hi \r\n")
-    assert host.control("journal")["journal"][-1]["line"].endswith('cmd.exe /d /v:on /s /c "echo hi & exit /b 7"')
+    assert host.control("journal")["journal"][-1]["line"].endswith('cmd.exe /d /e:on /v:on /s /c "echo hi & exit /b 7"')
 
 
 def test_exit_codes_and_input(host: Agent) -> None:

@@ -114,12 +114,17 @@ _BY_ID = {
     "CSI-G14": "it works with the template it was made from, and not yet with the one that is wanted",
     "CSI-G30": "the two take each other's registration away, so volumes are mounted at one time and not at another",
     **dict.fromkeys(
+        ("CSI-N06", "CSI-N07", "CSI-N18"),
+        "after its next reboot the node serves no volumes, or something else serves them",
+    ),
+    **dict.fromkeys(("CSI-N08", "CSI-N09", "CSI-N17"), "what was not read on the host cannot be called well"),
+    **dict.fromkeys(
         ("CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"),
         "whether its node plugin works there was not to be seen, so no volume of it is called well there",
     ),
 }
 # Those among them that stand for something not known, or not lasting.
-DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"})
+DOUBTS = frozenset({"CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-N17"})
 
 
 def found(

@@ -391,6 +391,7 @@ class Applier:
                 self.lock.guard("record"),
                 ("release", set_value(key, "Release", desired.version)),
                 ("sha256", set_value(key, "Sha256", desired.sha256)),
+                ("command line", set_value(key, "CommandLine", desired.command_line)),
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
             if to_do.has("commit") or (service and service.record.previous):

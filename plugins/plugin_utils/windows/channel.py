@@ -67,7 +67,7 @@ class Completed:
 
 class Channel(Protocol):
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
-        """Run ``line`` (what follows ``cmd.exe /d /v:on /s /c "``) and wait for its end at most ``timeout`` seconds."""
+        """Run ``line`` (what follows ``cmd.exe ... /c "``) and wait for its end at most ``timeout`` seconds."""
 
     def close(self) -> None:
         """Give back what the channel itself holds on the node; the connection stays Ansible's."""
@@ -215,10 +215,9 @@ class SshChannel:
         self._probe()
 
     def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
-        # sshd starts in the OEM code page; WinRS already is in 65001. The timeout is the connection plugin's: ssh
-        # ends a dead connection by itself (ServerAlive*), and everything that may take long on the node is bounded there.
-        chcp = rf"{commands.SYSTEM32}\chcp.com 65001 >nul & "
-        return self._exec(chcp + commands.wrapped(line), None if stdin is None else stdin.read())
+        # The timeout is the connection plugin's: ssh ends a dead connection by itself (ServerAlive*), and everything
+        # that may take long on the node is bounded there.
+        return self._exec(commands.SSH_PREFIX + commands.wrapped(line), None if stdin is None else stdin.read())
 
     def close(self) -> None:
         """Nothing is held between commands."""

@@ -3,28 +3,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 r"""Command lines for cmd.exe: the only place where text that a node runs is put together.
 
-Every line is run as ``C:\Windows\System32\cmd.exe /d /v:on /s /c "<line>"``, under WinRS and under ssh alike. WinRS and
-sshd pass that through one more cmd.exe. For the outer one the text between our inner quotes stands outside quotes, so a
+Every line is run as ``C:\Windows\System32\cmd.exe /d /e:on /v:on /s /c "<line>"``, under WinRS and under ssh alike. WinRS
+and sshd pass that through one more cmd.exe. For the outer one the text between our inner quotes stands outside quotes, so a
 character that means something to cmd is dangerous quoted or not: values that hold one are refused, never escaped.
 
 Exit codes cannot be read from the line's own code (ssh cuts it to 8 bits, and a line has many steps), so each step prints
-its own: ``#<nonce>.<step>=<code>``.
+its own: ``#<nonce>.<step>=<code>``. The mark before the first step prints a variable that only the inner cmd.exe knows: where
+the registry switches delayed expansion on for the outer one as well, it comes back empty, and no code can be believed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 
 SYSTEM32 = r"C:\Windows\System32"
 WRAPPER = SYSTEM32 + r"\cmd.exe"
-WRAPPER_ARGUMENTS = ("/d", "/v:on", "/s", "/c")
+WRAPPER_ARGUMENTS = ("/d", "/e:on", "/v:on", "/s", "/c")
 LINE_LIMIT = 8191
-"""Characters (UTF-16 units) that cmd.exe takes on one line, the wrapper included (Microsoft KB830473)."""
+"""Characters (UTF-16 units) that cmd.exe takes on one line (Microsoft KB830473)."""
+SSH_PREFIX = SYSTEM32 + r"\chcp.com 65001 >nul & "
+"""What the ssh channel puts before a wrapped line: sshd starts in the OEM code page, WinRS already is in 65001."""
+_OUTER = WRAPPER + ' /c ""'
+ROOM = LINE_LIMIT - len(_OUTER) - len(SSH_PREFIX)
+"""What is left for a wrapped line when WinRS or sshd has put its own cmd.exe and prefix around it."""
 
 _REFUSED = re.compile(r"[%!^&|<>\x00-\x1f\x7f]")
 _PLAIN = re.compile(r"[A-Za-z0-9_./\\:*+-]+=?")
@@ -32,10 +38,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\:*+-]+=?")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One step of a line. ``builtin`` commands leave the old error level behind when they succeed, so they are asked with ``&&``."""
+    """One step of a line. ``builtin`` commands leave the old error level behind when they succeed, so they are asked with ``&&``.
+
+    ``leads``: it decides about the next step, which therefore stays on its line.
+    """
 
     text: str
     builtin: bool = False
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,20 @@ def list_pipes(prefix: str) -> Command:
     return Command(rf"dir /b \\.\pipe\\{quoted(prefix)}* 2>nul", builtin=True)
 
 
+def open_pipe(name: str) -> Command:
+    """Open a named pipe for reading and read nothing: the server sees a client come and go."""
+    return Command(rf"cd . <\\.\pipe\{quoted(name)} 2>nul", builtin=True)
+
+
+def list_links(root: str) -> Command:
+    r"""For each directory ``<root>\<a>\<b>`` print ``*<its path>``, then its links with their targets, following none.
+
+    ``dir /al`` shows what a reparse point leads to without going there; ``for /d`` reads names alone.
+    """
+    inner = r'(echo *%v& dir /al "%v" 2>nul)'
+    return Command(rf'(for /d %d in ({_path(root + chr(92) + "*")}) do @for /d %v in ("%d\*") do @{inner})')
+
+
 def piped(left: Command, right: Command) -> Command:
     """``left | right``; the step's code is that of ``right``."""
     return Command(f"{left.text} | {right.text}")
@@ -118,7 +142,7 @@ def tolerated(command: Command) -> Command:
 
 
 def silenced(command: Command) -> Command:
-    return Command(f"{command.text} >nul", command.builtin)
+    return replace(command, text=f"{command.text} >nul")
 
 
 def render_all(commands: Sequence[Command], nonce: str) -> str:
@@ -130,13 +154,17 @@ def render_all(commands: Sequence[Command], nonce: str) -> str:
             steps.append(f"{command.text} && echo {mark}0 || echo {mark}!errorlevel!")
         else:
             steps.append(f"{command.text} & echo {mark}!errorlevel!")
-    return _checked(" & ".join([f"echo #{nonce}.0=0", *steps]))
+    return " & ".join([_begin(nonce), *steps])
 
 
 def render_chain(commands: Sequence[Command], nonce: str) -> str:
     """A line that stops at the first command that fails, and prints 0 for each before it and that one's code."""
     steps = [f"{command.text} && echo #{nonce}.{number}=0" for number, command in enumerate(commands, 1)]
-    return _checked(" && ".join([f"echo #{nonce}.0=0", *steps]) + f" || echo #{nonce}.f=!errorlevel!")
+    return " && ".join([_begin(nonce), *steps]) + f" || echo #{nonce}.f=!errorlevel!"
+
+
+def _begin(nonce: str) -> str:
+    return f"set k=0&& echo #{nonce}.0=!k!"
 
 
 def wrapped(line: str) -> str:
@@ -144,22 +172,53 @@ def wrapped(line: str) -> str:
     return f'{WRAPPER} {" ".join(WRAPPER_ARGUMENTS)} "{line}"'
 
 
-def _checked(line: str) -> str:
-    length = len(wrapped(line).encode("utf-16-le")) // 2
-    if length > LINE_LIMIT:
-        raise NodeError(
-            "line_too_long",
-            f"A command line for the node has {length} characters, and cmd.exe takes {LINE_LIMIT}.",
-            remedy="Shorten install_dir, log_dir, working_dirs or extra_flags.",
-        )
-    return line
+def lines(
+    commands: Sequence[Command], render: Callable[[Sequence[Command], str], str], nonce: str
+) -> list[tuple[int, str]]:
+    """As few rendered lines as hold the commands in their order, each with the number of its commands.
+
+    NodeError ``line_too_long`` when a single command, with the one that it leads, is longer than cmd.exe takes.
+    """
+    found: list[tuple[int, str]] = []
+    begun: list[Command] = []
+    line = ""
+    for unit in _units(commands):
+        longer = render([*begun, *unit], nonce)
+        if begun and _length(longer) > ROOM:
+            found.append((len(begun), line))
+            begun, longer = [], render(unit, nonce)
+        if _length(longer) > ROOM:
+            raise NodeError(
+                "line_too_long",
+                f"A command for the node has {_length(longer)} characters on its line, and cmd.exe takes {ROOM}.",
+                remedy="Shorten install_dir, log_dir, working_dirs or extra_flags.",
+            )
+        begun, line = [*begun, *unit], longer
+    return [*found, (len(begun), line or render(begun, nonce))]
+
+
+def _units(commands: Sequence[Command]) -> list[list[Command]]:
+    units: list[list[Command]] = []
+    follows = False
+    for command in commands:
+        if follows:
+            units[-1].append(command)
+        else:
+            units.append([command])
+        follows = command.leads
+    return units
+
+
+def _length(line: str) -> int:
+    return len(wrapped(line).encode("utf-16-le")) // 2
 
 
 def split_steps(stdout: bytes, nonce: str, count: int) -> tuple[StepResult, ...]:
     """Cut the output of a rendered line into its ``count`` steps.
 
-    Text before the line's first mark (an AutoRun command of the outer cmd.exe) is dropped. Steps that never printed
-    their mark have code None; in a chain the one that failed has its code, and those after it None.
+    Text before the line's first mark (an AutoRun command of the outer cmd.exe) is dropped; without that mark no other one
+    counts. Steps that never printed their mark have code None; in a chain the one that failed has its code, and those
+    after it None.
     """
     marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d+|f)=(-?\d+)\s*?(?:\r?\n|$)")
     found: dict[int, StepResult] = {}
@@ -168,12 +227,18 @@ def split_steps(stdout: bytes, nonce: str, count: int) -> tuple[StepResult, ...]
     for mark in marks.finditer(stdout):
         output = b"" if start is None else stdout[start : mark.start()]
         number = last + 1 if mark[1] == b"f" else int(mark[1])
-        if number:
+        if number and start is not None:
             found[number] = StepResult(int(mark[2]) & 0xFFFFFFFF, output)
-        last, start = number, mark.end()
+        if number == 0 or start is not None:
+            last, start = number, mark.end()
     rest = b"" if start is None else stdout[start:]
     missing = StepResult(None, rest)
     return tuple(found.get(number, missing) for number in range(1, count + 1))
+
+
+def expands_twice(stdout: bytes, nonce: str) -> bool:
+    """Whether the outer cmd.exe took the line's variables for its own (DelayedExpansion in the registry)."""
+    return re.search(rb"#" + nonce.encode("ascii") + rb"\.0=\s", stdout) is not None
 
 
 def join_text(parts: Iterable[bytes]) -> str:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps, seen_pipes
 
 Report = Callable[[str], None]
 
@@ -68,7 +67,7 @@ class Control:
         self.report = report
 
     def look(self, name: str, image: str) -> Look:
-        answers = self.node.ask(look_steps(name, image), timeout=self.limits.line)
+        answers = self.node.ask(look_steps(self.node, name, image), timeout=self.limits.line)
         status = parse.service_status(answers.text("status"))
         return Look(
             state=status.state if status else 0,
@@ -76,7 +75,7 @@ class Control:
             win32_exit=status.win32_exit if status else 0,
             service_exit=status.service_exit if status else 0,
             processes=parse.processes(answers.text("processes")),
-            pipes=parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX),
+            pipes=seen_pipes(answers),
         )
 
     def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:

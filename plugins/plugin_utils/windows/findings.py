@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Finding, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Finding, Service, Snapshot
 
-_DISABLED = 4
+_AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
+_GONE = (0x80070002, 0x80070003)
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
@@ -17,7 +18,12 @@ def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
     return tuple(
         sorted(
-            [*_service(desired, snapshot), *_storage(desired, snapshot), *_policy(desired, snapshot)],
+            [
+                *_service(desired, snapshot),
+                *_next_start(snapshot),
+                *_storage(desired, snapshot),
+                *_policy(desired, snapshot),
+            ],
             key=lambda found: found.id,
         )
     )
@@ -79,6 +85,84 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
             )
         )
     return found
+
+
+def _next_start(snapshot: Snapshot) -> list[Finding]:
+    """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
+    found = []
+    service = snapshot.service
+    if not snapshot.services_read:
+        found.append(
+            Finding(
+                "CSI-N08",
+                "note",
+                model.SERVICES_KEY,
+                "A key below it cannot be read, so only services that run were searched for a second csi-proxy.",
+                rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and let Administrators read it.",
+            )
+        )
+    if snapshot.host.boot_time is None:
+        found.append(
+            Finding(
+                "CSI-N17",
+                "warning",
+                "time of the last boot",
+                "Neither the System event log nor wmic.exe tells it, so a plugin pod from before the boot is not noticed.",
+                "Enlarge the log (wevtutil sl System /ms:67108864); the next boot is then found.",
+            )
+        )
+    if service is None or service.state in (0, model.STOPPED):
+        return found
+    about = f"service {service.name}"
+    repair = "Run enable_csi.yml for this node."
+    if plan.managed_by(snapshot) in plan.ELSEWHERE or plan.managed_by(snapshot) == "foreign":
+        repair = "Repair it with the tool that installed csi-proxy."
+    code = snapshot.executable_code
+    if code in _GONE:
+        message = f"It runs, but its executable {service.executable} is gone: it does not start again."
+        found.append(Finding("CSI-N06", "blocker", about, message, repair))
+    elif snapshot.executable_sha256 is None:
+        why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
+        message = f"Its executable {service.executable} was not read ({why}), so whether it starts again is unknown."
+        found.append(Finding("CSI-N09", "warning", about, message, f"Look at the file on the node. {repair}"))
+    changed = _changed_since_proven(service, snapshot)
+    if changed:
+        found.append(Finding("CSI-N07", "blocker", about, changed, repair))
+    if plan.managed_by(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
+        depends = ", ".join(snapshot.dependents)
+        found.append(
+            Finding(
+                "CSI-N18",
+                "warning" if service.start == _DEMAND and depends else "blocker",
+                about,
+                f"It runs, but its start mode is {service.start_mode}: "
+                + (
+                    f"it starts with {depends} only."
+                    if service.start == _DEMAND and depends
+                    else "no reboot starts it."
+                ),
+                f"sc.exe config {service.name} start= auto",
+            )
+        )
+    return found
+
+
+def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
+    """What differs from the release that was proven; '' when nothing does, or none was."""
+    record = service.record
+    if record.previous:
+        return "An earlier run set another release and ended before it was proven."
+    if record.command_line and record.command_line != service.command_line:
+        return (
+            f"Its command line is {service.command_line!r}, and {record.command_line!r} was proven: "
+            "the next start runs something else."
+        )
+    if record.sha256 and snapshot.executable_sha256 and record.sha256 != snapshot.executable_sha256:
+        return (
+            f"Its executable {service.executable} was replaced: SHA-256 {snapshot.executable_sha256}, and {record.sha256} "
+            "was proven. The next start runs something else."
+        )
+    return ""
 
 
 def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:

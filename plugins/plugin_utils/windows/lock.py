@@ -114,7 +114,8 @@ class NodeLock:
     def guard(self, before: str) -> tuple[str, Command]:
         """A step that fails when this run does not hold the lock any more."""
         owner = rf"{model.LOCK_DIR}\owner"
-        return f"guard {before}", commands.silenced(program("findstr", "/l", f"/c:{self.me.identity}", owner))
+        guard = commands.silenced(program("findstr", "/l", f"/c:{self.me.identity}", owner))
+        return f"guard {before}", replace(guard, leads=True)
 
     def release_steps(self) -> list[tuple[str, Command]]:
         return [self.guard("unlock"), ("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))]

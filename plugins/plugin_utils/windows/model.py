@@ -126,6 +126,8 @@ class Record:
     """PID of the process that the unproven swap replaces"""
     adopted_from: str = ""
     """command line of the service before the collection took it over"""
+    command_line: str = ""
+    """the service's own when the release was last proven"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,12 @@ class Snapshot:
     """directories of lock attempts that were cut off"""
     log_dir_exists: bool = True
     trouble: Trouble = field(default_factory=Trouble)
+    executable_code: int | None = 0
+    """what reading the service's executable ended with; None when it was not tried"""
+    pipes_listed: bool = True
+    """False: pipes cannot be listed on this node, and each was opened"""
+    services_read: bool = True
+    """False: a key of the services was denied, so further services may run a csi-proxy unseen"""
 
 
 @dataclass(frozen=True, slots=True)

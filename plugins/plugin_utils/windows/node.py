@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel, Completed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 
@@ -78,42 +78,65 @@ class Node:
         self.channel = channel
         self.clock: Clock = clock or SystemClock()
         self._nonces = nonces or random_nonces()
+        self.lists_pipes = True
+        """False where a look found that named pipes cannot be listed; they are opened there"""
 
     def ask(self, steps: Steps, *, timeout: float = 120.0) -> Answers:
-        """Run every step, whatever the others do. Raises NodeError ``interrupted`` when the line did not run to its end."""
+        """Run every step, whatever the others do; ``timeout`` is that of a line.
+
+        Raises NodeError ``interrupted`` when a line did not run to its end.
+        """
+        results: list[commands.StepResult] = []
         nonce = next(self._nonces)
-        labels = [step[0] for step in steps]
-        completed = self.channel.run(commands.render_all([step[1] for step in steps], nonce), timeout=timeout)
-        results = commands.split_steps(completed.stdout, nonce, len(steps))
-        if any(result.code is None for result in results):
-            raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
-        return Answers(dict(zip(labels, results, strict=True)))
+        for count, line in commands.lines([step[1] for step in steps], commands.render_all, nonce):
+            completed = self.channel.run(line, timeout=timeout)
+            found = commands.split_steps(completed.stdout, nonce, count)
+            if any(result.code is None for result in found):
+                raise self._interrupted(completed, nonce)
+            results += found
+        return Answers(dict(zip([step[0] for step in steps], results, strict=True)))
 
     def chain(
         self, steps: Steps, *, stdin: BinaryIO | None = None, timeout: float = 120.0
     ) -> tuple[Answers, Failure | None]:
-        """Run the steps up to the first that fails; also return that one. Raises NodeError ``interrupted`` as :meth:`ask`."""
+        """Run the steps up to the first that fails; also return that one. Raises NodeError ``interrupted`` as :meth:`ask`.
+
+        What does not fit on one line goes on the next, which is sent when all before it succeeded.
+        """
+        results: list[commands.StepResult] = []
         nonce = next(self._nonces)
-        labels = [step[0] for step in steps]
-        line = commands.render_chain([step[1] for step in steps], nonce)
-        completed = self.channel.run(line, stdin=stdin, timeout=timeout)
-        results = commands.split_steps(completed.stdout, nonce, len(steps))
-        answers = Answers(dict(zip(labels, results, strict=True)))
-        for label, result in answers.steps.items():
-            if result.code is None:
-                raise self._interrupted(completed.stdout, completed.stderr, completed.rc, nonce)
-            if result.code:
-                said = commands.join_text([result.output, b"\n", completed.stderr])
-                return answers, Failure(label, result.code, said)
-        return answers, None
+        failure: Failure | None = None
+        for count, line in commands.lines([step[1] for step in steps], commands.render_chain, nonce):
+            completed = self.channel.run(line, stdin=stdin, timeout=timeout)
+            found = commands.split_steps(completed.stdout, nonce, count)
+            for (label, dummy), result in zip(steps[len(results) :], found, strict=False):
+                if result.code is None:
+                    raise self._interrupted(completed, nonce)
+                if result.code:
+                    said = commands.join_text([result.output, b"\n", completed.stderr])
+                    failure = Failure(label, result.code, said)
+                    break
+            results += found
+            if failure is not None:
+                break
+        results += [commands.StepResult(None, b"")] * (len(steps) - len(results))
+        return Answers(dict(zip([step[0] for step in steps], results, strict=True))), failure
 
     @staticmethod
-    def _interrupted(stdout: bytes, stderr: bytes, rc: int, nonce: str) -> NodeError:
-        started = f"#{nonce}.0=0".encode() in stdout
+    def _interrupted(completed: Completed, nonce: str) -> NodeError:
+        if commands.expands_twice(completed.stdout, nonce):
+            return NodeError(
+                "delayed_expansion",
+                r"The node's registry switches on delayed expansion for every cmd.exe (DelayedExpansion under "
+                r"Software\Microsoft\Command Processor of HKLM, or of the account), so no exit code can be read.",
+                remedy=r'On the node: reg delete "HKLM\SOFTWARE\Microsoft\Command Processor" /v DelayedExpansion /f (and the '
+                "same below HKCU), then run the play again.",
+            )
+        started = f"#{nonce}.0=0".encode() in completed.stdout
         what = "ended before its last step" if started else "did not start"
         return NodeError(
             "interrupted" if started else "no_cmd",
-            f"A command line on the node {what} (code {rc}).",
+            f"A command line on the node {what} (code {completed.rc}).",
             remedy="Something on the node ended the process, or cmd.exe could not run it; run the play again.",
-            detail=commands.join_text([stdout[-200:], b" ", stderr[-400:]]),
+            detail=commands.join_text([completed.stdout[-200:], b" ", completed.stderr[-400:]]),
         )

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
@@ -14,12 +13,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     SYSTEM32,
     Command,
     builtin,
+    check_value,
+    list_links,
     list_pipes,
     open_for_writing,
+    open_pipe,
     program,
     silenced,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Node
 
 IMAGE = "csi-proxy.exe"
@@ -38,8 +40,18 @@ _DEFENDER_POLICY = r"HKLM\SOFTWARE\Policies\Microsoft\Windows Defender"
 _CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
 _BOOT_EVENT = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=12)]]"
 _CSI_DIRECTORY = r"\plugins\kubernetes.io\csi"
-_MOUNTS_LOOKED_AT = 40
-_PLAIN_NAME = re.compile(r"[\w.~-]+")
+_GLOBAL_MOUNT = "\\globalmount"
+_ALWAYS_SERVED = "lsass"
+"""A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
+_KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
+_PLAIN_NAME = re.compile(r"[\w .$()-]+")
+_PLACES = {
+    "systemroot": r"C:\Windows",
+    "windir": r"C:\Windows",
+    "systemdrive": "C:",
+    "programfiles": r"C:\Program Files",
+}
+_PLACES |= {"programdata": r"C:\ProgramData", "allusersprofile": r"C:\ProgramData"}
 
 
 def _query(key: str, value: str = "") -> Command:
@@ -63,11 +75,24 @@ def listing_of_itself(path: str) -> Command:
     return builtin("dir", path + "*", switches="/b /ad", quiet=True)
 
 
-def look_steps(name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+def pipe_steps(node: Node) -> list[tuple[str, Command]]:
+    """Ask for csi-proxy's pipes: by listing them, or on a node where that does not work by opening each."""
+    if node.lists_pipes:
+        return [("pipes", list_pipes(catalog.PIPE_PREFIX))]
+    return [(pipe, open_pipe(pipe)) for pipe in _KNOWN_PIPES]
+
+
+def seen_pipes(answers: Answers) -> tuple[str, ...]:
+    """What the steps of :func:`pipe_steps` found."""
+    opened = [pipe for pipe in _KNOWN_PIPES if pipe in answers.steps and answers.code(pipe) == 0]
+    return tuple(opened) or parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
+
+
+def look_steps(node: Node, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
     """The few questions that are asked again and again while a service starts or stops."""
     return [
         ("status", program("sc", "queryex", name)),
-        ("pipes", list_pipes(catalog.PIPE_PREFIX)),
+        *pipe_steps(node),
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {image}", "/fo", "csv", "/nh")),
     ]
 
@@ -77,11 +102,13 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     steps = _service_steps(name)
     steps += [
+        # The search comes last: whether its last line is there tells whether it came to its end.
         (
             "scan",
-            _group(program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True), *_other_names(desired)),
+            _group(*_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)),
         ),
         ("pipes", list_pipes(catalog.PIPE_PREFIX)),
+        ("listing", list_pipes(_ALWAYS_SERVED)),
     ]
     if desired.version:
         steps.append(("staged", program("certutil", "-hashfile", desired.executable, "SHA256")))
@@ -130,7 +157,7 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
         ("wdac_single", builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b", quiet=True)),
     ]
     if look_at_mounts:
-        steps.append(("drivers", builtin("dir", desired.kubelet_path + _CSI_DIRECTORY, switches="/b /ad", quiet=True)))
+        steps += [("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)), ("volumes", program("mountvol"))]
     if desired.needs_wmic:
         steps.append(("wmic", builtin("dir", SYSTEM32 + r"\wbem\WMIC.exe", switches="/b", quiet=True)))
     return steps
@@ -145,45 +172,53 @@ def _other_names(desired: model.Desired) -> list[Command]:
 def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False) -> model.Snapshot:
     """A snapshot of the node. Reads only; costs one command line, two when the service is elsewhere than wanted.
 
-    ``look_at_mounts`` adds up to two lines: it follows the kubelet's global mounts, which only csi_proxy_info does.
-    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied-like
-    NodeError ``access_denied``.
+    Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
+    are opened, a boot that the event log forgot is asked of WMI, and of services whose keys could not all be read
+    those that run are found by their processes. ``look_at_mounts`` follows the kubelet's global mounts by their links.
+    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied.
     """
     answers = node.ask(first_steps(desired, look_at_mounts))
+    node.lists_pipes = bool(parse.pipes(answers.text("listing"), _ALWAYS_SERVED))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     scan = parse.registry(answers.text("scan"))
-    others = _services_that_run_it(scan)
-    status_answers = answers
-    image_paths = {key: value for key, value in others.items() if key.lower() != name.lower()}
+    image_paths = {key: value for key, value in _services_that_run_it(scan).items() if key.lower() != name.lower()}
     service = _service(name, answers)
     if service is None and not desired.service_name and image_paths:
         preferred = [known for known in catalog.SERVICE_NAMES if known in image_paths]
-        name = preferred[0] if preferred else sorted(image_paths)[0]
+        name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _program_of(service) if service else parse.executable_of(image_paths.get(name, ""))
-    digest = parse.sha256(answers.text("staged"))
     found_processes = parse.processes(answers.text("processes"))
-    found_digest = digest
-    if executable and (service is None or executable.lower() != desired.executable.lower() or not desired.version):
-        status_answers = node.ask(_detail_steps(name, executable))
-        service = _service(name, status_answers)
-        found_digest = parse.sha256(status_answers.text("executable"))
-        found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(status_answers.text("processes")))))
+    elsewhere = bool(executable) and (
+        service is None or executable.lower() != desired.executable.lower() or not desired.version
+    )
+    read_whole = parse.search_ended(answers.text("scan"))
+    more = _second_steps(node, answers, name, read_whole)
+    if elsewhere:
+        more += _detail_steps(name, executable)
+    second = node.ask(more) if more else Answers({})
+    hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged")
+    if elsewhere:
+        service = _service(name, second)
+        found_processes = tuple(dict.fromkeys((*found_processes, *parse.processes(second.text("processes")))))
+    found_digest = parse.sha256(hashed.text(hash_step))
     image_paths.pop(name, None)
+    for running in parse.services_of_processes(second.text("services")):
+        if running.lower() != name.lower():
+            image_paths.setdefault(running.lower(), IMAGE)
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
-    mounts = _stale_mounts(node, desired.kubelet_path + _CSI_DIRECTORY, parse.names(answers.text("drivers")))
     trouble = parse.registry(answers.text("trouble"))
     own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
     return model.Snapshot(
         observed_at=node.clock.now(),
-        host=_host(answers),
+        host=_host(answers, second),
         service=service,
-        dependents=_dependents(scan, name),
+        dependents=tuple(sorted({*_dependents(scan, name), *parse.listed_services(second.text("dependents"))})),
         other_services=tuple(sorted(image_paths.items())),
         rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
         processes=processes,
-        pipes=parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX),
+        pipes=seen_pipes(answers if node.lists_pipes else second),
         executable_sha256=found_digest if service else None,
-        staged_sha256=digest,
+        staged_sha256=parse.sha256(answers.text("staged")),
         own_install_dir=own.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
         install_dir_entries=parse.names(answers.text("entries")),
@@ -193,8 +228,23 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         executable_in_use=found_digest is not None and _in_use(node, service, {process.pid for process in processes}),
         lock_leftovers=tuple(n for n in parse.names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_trouble(trouble, answers, desired, mounts),
+        trouble=_trouble(trouble, answers, desired),
+        executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
+        pipes_listed=node.lists_pipes,
+        services_read=read_whole,
     )
+
+
+def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> list[tuple[str, Command]]:
+    """What is asked in a second way because the first one told nothing; nothing on most nodes."""
+    steps = [] if node.lists_pipes else pipe_steps(node)
+    if not read_whole:
+        running = program("tasklist", "/svc", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")
+        steps += [("services", running), ("dependents", program("sc", "enumdepend", name))]
+    if parse.system_time(answers.text("boot")) is None:
+        asked = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
+        steps.append(("wmi boot", Command(f"{asked.text} <nul")))
+    return steps
 
 
 def references(node: Node, directory: str) -> tuple[str, ...]:
@@ -207,18 +257,34 @@ def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
     """Asked only where a stopped service's process may live on under a PID that nobody recorded."""
     if service is None or service.state != model.STOPPED or not service.executable:
         return False
-    if not pids - {service.record.proven_pid, service.record.previous_pid}:
+    path = _on_disk(service.executable)
+    if path is None or not pids - {service.record.proven_pid, service.record.previous_pid}:
         return False
-    return node.ask([("in use", open_for_writing(service.executable))]).code("in use") != 0
+    return node.ask([("in use", open_for_writing(path))]).code("in use") != 0
 
 
 def _detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
     steps = _service_steps(name)
-    steps.append(("executable", program("certutil", "-hashfile", executable, "SHA256")))
-    image = executable.rpartition("\\")[2]
+    path = _on_disk(executable)
+    if path is None:
+        return steps
+    steps.append(("executable", program("certutil", "-hashfile", path, "SHA256")))
+    image = path.rpartition("\\")[2]
     if image.lower() != IMAGE:
         steps.append(("processes", program("tasklist", "/fi", f"IMAGENAME eq {image}", "/fo", "csv", "/nh")))
     return steps
+
+
+def _on_disk(executable: str) -> str | None:
+    """A service's executable as a path that may stand on a line; None when only the node could tell which it is."""
+    path = re.sub(r"%([^%]+)%", lambda name: _PLACES.get(name[1].lower(), name[0]), executable)
+    path = re.sub(r"(?i)^\\systemroot(?=\\)", lambda _: _PLACES["systemroot"], path.removeprefix("\\??\\"))
+    if re.match(r"(?i)system32\\", path):
+        path = _PLACES["systemroot"] + "\\" + path
+    try:
+        return check_value(path, "executable")
+    except NodeError:
+        return None
 
 
 def is_listed(path: str, listing: str) -> bool:
@@ -258,6 +324,7 @@ def _service(name: str, answers: Answers) -> model.Service | None:
         record=model.Record(
             release=own.get("release", ""),
             sha256=own.get("sha256", "").lower(),
+            command_line=own.get("commandline", ""),
             proven_pid=parse.number(parameters.get("provenpid")) or 0,
             previous=own.get("previous", ""),
             previous_pid=parse.number(parameters.get("previouspid")) or 0,
@@ -302,7 +369,7 @@ def _dependents(scan: parse.RegistryTree, name: str) -> tuple[str, ...]:
     )
 
 
-def _host(answers: Answers) -> model.Host:
+def _host(answers: Answers, second: Answers) -> model.Host:
     tree = parse.registry(answers.text("host"))
     version = tree.get(parse.registry_key(_CURRENT_VERSION), {})
     tcpip = tree.get(parse.registry_key(_TCPIP), {})
@@ -322,7 +389,7 @@ def _host(answers: Answers) -> model.Host:
         addresses=tuple(sorted(addresses)),
         os_build=f"{build}.{revision}" if revision is not None else build,
         installation_type=version.get("installationtype", ("", ""))[1],
-        boot_time=parse.system_time(answers.text("boot")),
+        boot_time=parse.system_time(answers.text("boot")) or parse.wmi_time(second.text("wmi boot")),
         boot_id=parse.number(tree.get(parse.registry_key(_PREFETCH), {}).get("bootid")),
     )
 
@@ -347,9 +414,7 @@ def lock_owner(text: str) -> model.LockOwner | None:
     return model.LockOwner(words["id"], since, until, words.get("host", ""), words.get("machine", ""), pid)
 
 
-def _trouble(
-    tree: parse.RegistryTree, answers: Answers, desired: model.Desired, mounts: Sequence[str]
-) -> model.Trouble:
+def _trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:
     def value(key: str, name: str) -> int | None:
         return parse.number(tree.get(parse.registry_key(key), {}).get(name.lower()))
 
@@ -377,30 +442,18 @@ def _trouble(
         applocker_start=start("AppIDSvc"),
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
         wdac_policies=tuple(policies),
-        stale_mounts=tuple(mounts),
+        stale_mounts=_stale_mounts(answers),
     )
 
 
-def _stale_mounts(node: Node, root: str, drivers: tuple[str, ...]) -> tuple[str, ...]:
-    """Global mounts that lead nowhere. Looks at each link itself: a recursive listing would walk through the volumes."""
-    drivers = tuple(filter(_PLAIN_NAME.fullmatch, drivers))[:10]
-    if not drivers:
-        return ()
-    listed = node.ask(
-        [(driver, builtin("dir", rf"{root}\{driver}", switches="/b /ad", quiet=True)) for driver in drivers]
+def _stale_mounts(answers: Answers) -> tuple[str, ...]:
+    """Global mounts whose volume Windows does not have any more. Looks at the links alone, never into a volume or share.
+
+    Whether a share still answers is not asked: that could take minutes.
+    """
+    present = parse.volumes(answers.text("volumes"))
+    return tuple(
+        path
+        for path, target in parse.links(answers.text("mounts"))
+        if present and path.lower().endswith(_GLOBAL_MOUNT) and parse.volumes(target) - present
     )
-    mounts = [
-        rf"{root}\{driver}\{volume}\globalmount"
-        for driver in drivers
-        for volume in filter(_PLAIN_NAME.fullmatch, parse.names(listed.text(driver)))
-    ]
-    mounts = mounts[:_MOUNTS_LOOKED_AT]
-    if not mounts:
-        return ()
-    asked = node.ask(
-        [
-            (mount, Command(builtin("dir", mount, switches="/a", quiet=True).text + " >nul", builtin=True))
-            for mount in mounts
-        ]
-    )
-    return tuple(mount for mount in mounts if asked.code(mount))

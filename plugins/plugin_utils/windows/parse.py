@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 _ROW = re.compile(r"\s+[^\s:][^:]*:\s*(.*?)\s*")
 _STATE = re.compile(r"([1-7])\s+\S+")
 _EXIT = re.compile(r"(-?\d+)\s+\(0x[0-9a-fA-F]+\)")
 _VALUE = re.compile(r"^ {4}(.+?) {4}(REG_[A-Z_]+)(?: {4}(.*))?$")
+_SERVICE = re.compile(r"[A-Za-z0-9_.$-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ACE = re.compile(r":((?:\([A-Z,]+\))+)\s*$")
 _CSV = re.compile(r'^"((?:[^"]|"")*)","(\d+)",')
+_LINK = re.compile(r"\s(\S+)\s\[(.*)\]\s*$")
+_VOLUME = re.compile(r"Volume\{[0-9a-f-]+\}", re.IGNORECASE)
+_WMI_TIME = re.compile(r"=(\d{14})\.\d+([+-]\d{3})")
 _SYSTEM_TIME = re.compile(r"<TimeCreated\s+SystemTime=['\"]([^'\"]+)['\"]")
 
 RegistryTree = dict[str, dict[str, tuple[str, str]]]
@@ -63,6 +68,15 @@ def registry(text: str) -> RegistryTree:
         elif line.strip():
             values = None  # the translated footer of a search
     return tree
+
+
+def search_ended(text: str) -> bool:
+    """Whether ``reg query /f`` came to its end: then it prints a last line, with the number of hits.
+
+    A key that nobody may open can end the search before.
+    """
+    lines = [line.rstrip("\r") for line in text.splitlines() if line.strip()]
+    return bool(lines) and not lines[-1].startswith("HKEY_") and not _VALUE.match(lines[-1])
 
 
 def registry_key(path: str) -> str:
@@ -116,6 +130,25 @@ def processes(text: str) -> tuple[tuple[str, int], ...]:
     return tuple((found[1], int(found[2])) for line in text.splitlines() if (found := _CSV.match(line)))
 
 
+def services_of_processes(text: str) -> tuple[str, ...]:
+    """Names of the services behind ``tasklist /svc /fo csv /nh``, without what a language calls none."""
+    lists = (line.rpartition('","')[2].rstrip().rstrip('"') for line in text.splitlines() if _CSV.match(line))
+    return tuple(name for found in lists for name in found.split(",") if _SERVICE.fullmatch(name))
+
+
+def listed_services(text: str) -> tuple[str, ...]:
+    """Names in a list of ``sc``: of the two unindented lines before a service's rows the first."""
+    found: list[str] = []
+    before: list[str] = []
+    for line in text.splitlines():
+        if _ROW.fullmatch(line) and before:
+            found.append(before[-2 if len(before) > 1 else -1].partition(":")[2].strip())
+            before = []
+        elif line.strip() and not line[0].isspace():
+            before.append(line)
+    return tuple(found)
+
+
 def names(text: str) -> tuple[str, ...]:
     """The lines of ``dir /b``."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -130,6 +163,35 @@ def pipes(text: str, prefix: str) -> tuple[str, ...]:
 def access_entries(text: str) -> tuple[str, ...]:
     """The rights of each entry that ``icacls D`` lists, such as ``(OI)(CI)(F)``; account names are localised and left out."""
     return tuple(found[1] for line in text.splitlines() if (found := _ACE.search(line)))
+
+
+def links(text: str) -> tuple[tuple[str, str], ...]:
+    """(path, target) of each link that ``commands.list_links`` printed. The word for its kind is not looked at."""
+    found = []
+    directory = ""
+    for line in text.splitlines():
+        if line.startswith("*"):
+            directory = line[1:].rstrip()
+        elif directory and (link := _LINK.search(line)):
+            found.append((rf"{directory}\{link[1]}", link[2]))
+    return tuple(found)
+
+
+def volumes(text: str) -> frozenset[str]:
+    """Every ``Volume{...}`` in a text such as ``mountvol`` prints, in lower case."""
+    return frozenset(name.lower() for name in _VOLUME.findall(text))
+
+
+def wmi_time(text: str) -> str | None:
+    """A time of WMI, ``yyyymmddhhmmss.ffffff+mmm`` with the minutes from UTC, as UTC, ISO 8601."""
+    found = _WMI_TIME.search(text)
+    if found is None:
+        return None
+    try:
+        local = datetime.strptime(found[1], "%Y%m%d%H%M%S")
+    except ValueError:
+        return None
+    return (local - timedelta(minutes=int(found[2]))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def system_time(text: str) -> str | None:

@@ -180,6 +180,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
         "executable": service
         and {"path": service.executable, "sha256": snapshot.executable_sha256, "release": plan.release_of(snapshot)},
         "pipes": list(snapshot.pipes),
+        "pipes_by": "listing" if snapshot.pipes_listed else "opening",
         "api_groups": groups,
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.missing_pipes(desired.required_pipes, snapshot)),

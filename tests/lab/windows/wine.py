@@ -49,6 +49,7 @@ TOOLS = (
     "whoami.exe",
     "hostname.exe",
     "ping.exe",
+    "mountvol.exe",
     "chcp.com",
 )
 

@@ -90,6 +90,7 @@ type FileInfo struct {
 	Dir     bool
 	Size    int64
 	ModTime time.Time
+	Link    string // where a directory's reparse point leads: `\??\Volume{...}\` or `\\server\share`
 }
 
 // Files takes absolute paths with backslashes. It keeps Windows' rules of sharing: a running executable may be renamed,

@@ -6,6 +6,7 @@ import (
 
 	"kubewin.invalid/lab/winland/host"
 	"kubewin.invalid/lab/winland/text"
+	"kubewin.invalid/lab/winland/tools"
 )
 
 // pipeName takes \\.\pipe\... apart; the form that lists has a doubled backslash after pipe, which stays in the result.
@@ -18,7 +19,7 @@ func pipeName(path string) (string, bool) {
 }
 
 func dir(in *interpreter, a arguments) outcome {
-	if sw, ok := a.only("b", "a", "s", "ad", "a-d", "a:d", "a:-d", "on", "o:n", "od", "o-d", "-c"); !ok {
+	if sw, ok := a.only("b", "a", "s", "ad", "a-d", "a:d", "a:-d", "al", "a:l", "on", "o:n", "od", "o-d", "-c"); !ok {
 		return outcome{rc: in.s.Reject("dir /%s", sw)}
 	}
 	if len(a.words) > 1 || a.has("s") && !a.has("b") {
@@ -35,6 +36,8 @@ func dir(in *interpreter, a arguments) outcome {
 	pattern := "*"
 	if st, err := in.s.Stat(path); err != nil || !st.Dir {
 		path, pattern = host.Dir(path), host.Base(path)
+	} else if st.Link != "" && !in.reach(st.Link) {
+		return in.fail(host.PathNotFound, 1)
 	}
 	if pattern == "*.*" {
 		pattern = "*"
@@ -67,6 +70,21 @@ func (in *interpreter) dirPipes(a arguments, tail string) outcome {
 	return outcome{}
 }
 
+// reach walks into what a link leads to: a share that does not answer holds whoever looks into it.
+func (in *interpreter) reach(target string) bool {
+	if strings.HasPrefix(target, `\\`) {
+		<-in.s.Ctx.Done()
+		return false
+	}
+	volumes, _ := tools.Volumes(in.s)
+	for _, v := range volumes {
+		if strings.Contains(strings.ToLower(target), strings.ToLower(v)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (in *interpreter) noFile() outcome {
 	in.s.Errorf("File Not Found\r\n")
 	return outcome{rc: 1}
@@ -80,7 +98,8 @@ func (in *interpreter) listDir(a arguments, path, pattern string) bool {
 	}
 	var list []host.FileInfo
 	for _, e := range all {
-		if !host.Match(pattern, e.Name) || (a.has("ad") || a.has("a:d")) && !e.Dir || (a.has("a-d") || a.has("a:-d")) && e.Dir {
+		if !host.Match(pattern, e.Name) || (a.has("ad") || a.has("a:d")) && !e.Dir || (a.has("a-d") || a.has("a:-d")) && e.Dir ||
+			(a.has("al") || a.has("a:l")) && e.Link == "" {
 			continue
 		}
 		list = append(list, e)
@@ -90,7 +109,7 @@ func (in *interpreter) listDir(a arguments, path, pattern string) bool {
 		sort.SliceStable(list, func(i, j int) bool { return newest != list[i].ModTime.Before(list[j].ModTime) })
 	}
 	if !a.has("b") {
-		if len(list) == 0 && pattern != "*" {
+		if len(list) == 0 && (pattern != "*" || a.has("al") || a.has("a:l")) {
 			return false
 		}
 		in.longList(path, list, a.has("-c"))
@@ -127,6 +146,14 @@ func (in *interpreter) longList(path string, list []host.FileInfo, plain bool) {
 		stamp := e.ModTime.Format("01/02/2006  03:04 PM")
 		if e.Dir {
 			dirs++
+			if e.Link != "" {
+				kind := "<JUNCTION>"
+				if strings.HasPrefix(e.Link, `\\`) {
+					kind = "<SYMLINKD>"
+				}
+				in.s.Printf("%s    %s     %s [%s]\r\n", stamp, kind, e.Name, e.Link)
+				continue
+			}
 			in.s.Printf("%s    <DIR>          %s\r\n", stamp, e.Name)
 			continue
 		}

@@ -48,6 +48,9 @@ func (in *interpreter) loop(n *loop) int {
 				continue
 			}
 			for _, f := range host.Glob(in.s, in.s.Abs(strings.Trim(w, `"`))) {
+				if st, err := in.s.Stat(f); err != nil || st.Dir != (n.kind == "/d") {
+					continue // without /d files alone, with it directories alone
+				}
 				do(f)
 			}
 		}

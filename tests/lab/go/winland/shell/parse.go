@@ -336,7 +336,7 @@ func (p *parser) loop() (any, error) {
 	w := p.word()
 	if strings.HasPrefix(w, "/") {
 		n.kind = strings.ToLower(w)
-		if n.kind != "/l" && n.kind != "/f" {
+		if n.kind != "/l" && n.kind != "/f" && n.kind != "/d" {
 			return nil, fmt.Errorf("%w: for %s", errUnknown, n.kind)
 		}
 		if w = p.word(); n.kind == "/f" && strings.HasPrefix(w, `"`) {

@@ -31,12 +31,28 @@ func Run(s *console.Session, arguments string) int {
 	if !ok {
 		return s.Reject("cmd.exe %s", arguments)
 	}
+	if !o.told {
+		o.delayed = registryDelays(s)
+	}
 	in := &interpreter{s: s, delayed: o.delayed}
 	return in.line(stripQuotes(s, line, o.strip))
 }
 
-// options of cmd.exe: strip is /s, delayed is /v:on.
-type options struct{ strip, delayed bool }
+// options of cmd.exe: strip is /s, delayed is /v:on, told that there was any /v.
+type options struct{ strip, delayed, told bool }
+
+// registryDelays is cmd's default for /v: DelayedExpansion of the account, or else of the machine (cmd /?).
+func registryDelays(s *console.Session) bool {
+	for _, root := range []string{"HKCU", "HKLM"} {
+		values, err := s.RegValues(root + `\Software\Microsoft\Command Processor`)
+		for _, v := range values {
+			if err == nil && strings.EqualFold(v.Name, "DelayedExpansion") {
+				return len(v.Data) > 0 && v.Data[0] == 1
+			}
+		}
+	}
+	return false
+}
 
 // splitOptions reads cmd's switches up to /c and gives the line behind it.
 func splitOptions(arguments string) (o options, line string, ok bool) {
@@ -47,9 +63,11 @@ func splitOptions(arguments string) (o options, line string, ok bool) {
 		case strings.HasPrefix(low, "/c"):
 			return o, strings.TrimLeft(rest[2:], " \t"), true
 		case strings.HasPrefix(low, "/v:on"):
-			o.delayed, rest = true, rest[5:]
+			o.delayed, o.told, rest = true, true, rest[5:]
 		case strings.HasPrefix(low, "/v:off"):
-			o.delayed, rest = false, rest[6:]
+			o.delayed, o.told, rest = false, true, rest[6:]
+		case strings.HasPrefix(low, "/e:on"): // the only form of the interpreter there is
+			rest = rest[5:]
 		case strings.HasPrefix(low, "/s"):
 			o.strip, rest = true, rest[2:]
 		case strings.HasPrefix(low, "/d"), strings.HasPrefix(low, "/q"):
@@ -231,6 +249,13 @@ func (in *interpreter) redirected(list []redirection, run func() int) int {
 		case r.op == "<" && null:
 			s.In = bytes.NewReader(nil)
 			continue
+		case r.op == "<" && isPipe(target):
+			if !in.served(target) {
+				s.Errorf("%s\r\n", s.Message(int(host.FileNotFound)))
+				return 1
+			}
+			s.In = bytes.NewReader(nil)
+			continue
 		case r.op == "<":
 			f, err := s.OpenFile(s.Abs(target))
 			if err != nil {
@@ -261,6 +286,22 @@ func (in *interpreter) redirected(list []redirection, run func() int) int {
 		}
 	}
 	return run()
+}
+
+func isPipe(path string) bool {
+	_, pipe := pipeName(path)
+	return pipe
+}
+
+// served tells whether opening a pipe would find its server.
+func (in *interpreter) served(path string) bool {
+	tail, _ := pipeName(path)
+	for _, p := range in.s.Pipes() {
+		if strings.EqualFold(p, strings.TrimLeft(tail, `\`)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (in *interpreter) test(n *condition) bool {

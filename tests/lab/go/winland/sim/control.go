@@ -128,6 +128,7 @@ type plantFile struct {
 	Base64 *string         `json:"base64"`
 	Exe    json.RawMessage `json:"exe"` // a simulated executable: {"kind":"csi-proxy","release":"1.3.0"}
 	Dir    bool            `json:"dir"`
+	Link   string          `json:"link"` // a directory that leads elsewhere: `\??\Volume{...}\` or `\\server\share`
 	Size   int             `json:"size"` // padded with zeros to that size
 }
 
@@ -138,6 +139,7 @@ type plantValue struct {
 	Data  json.RawMessage `json:"data"` // string, number, list of strings, hex
 	Gone  bool            `json:"absent"`
 	Whole bool            `json:"key_only"` // the key itself, without a value
+	Deny  bool            `json:"denied"`   // nobody may open the key
 }
 
 type plantProcess struct {
@@ -214,7 +216,7 @@ func (m *model) plantFile(path string, f *plantFile) error {
 	if pad := f.Size - len(data); pad > 0 {
 		data = append(data, make([]byte, pad)...)
 	}
-	m.put(path, f.Dir, data)
+	m.put(path, f.Dir || f.Link != "", data).link = f.Link
 	return nil
 }
 
@@ -225,6 +227,9 @@ func (m *model) plantValue(v plantValue) error {
 		return nil
 	case v.Gone:
 		m.regMake(v.Key).unset(v.Name)
+		return nil
+	case v.Deny:
+		m.regMake(v.Key).denied = true
 		return nil
 	case v.Whole:
 		m.regMake(v.Key)

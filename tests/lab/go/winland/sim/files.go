@@ -41,7 +41,7 @@ func (m *model) find(path string) (*node, error) {
 }
 
 func (m *model) info(n *node) host.FileInfo {
-	return host.FileInfo{Name: n.name, Dir: n.dir, Size: int64(len(n.data)), ModTime: n.mod}
+	return host.FileInfo{Name: n.name, Dir: n.dir, Size: int64(len(n.data)), ModTime: n.mod, Link: n.link}
 }
 
 // put makes a file or directory with its parents; it is how a machine is furnished.

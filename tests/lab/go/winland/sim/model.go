@@ -45,14 +45,16 @@ type node struct {
 	data    []byte
 	mod     time.Time
 	acl     *acl.ACL
-	writers int // open by a tool: nobody else may write, rename or delete
-	held    int // open by a running program (its log): no rename, no delete
-	images  int // processes that run from it: no overwrite, no delete
+	link    string // a directory that leads elsewhere
+	writers int    // open by a tool: nobody else may write, rename or delete
+	held    int    // open by a running program (its log): no rename, no delete
+	images  int    // processes that run from it: no overwrite, no delete
 }
 
 type regKey struct {
 	name   string
 	values []host.RegValue
+	denied bool
 }
 
 type service struct {
@@ -120,7 +122,7 @@ func (m *model) clone() *model {
 	}
 	c.registry = map[string]*regKey{}
 	for p, k := range m.registry {
-		c.registry[p] = &regKey{k.name, slices.Clone(k.values)}
+		c.registry[p] = &regKey{k.name, slices.Clone(k.values), k.denied}
 	}
 	c.services = map[string]*service{}
 	for n, s := range m.services {

@@ -8,10 +8,14 @@ import (
 )
 
 func (m *model) regFind(path string) (*regKey, error) {
-	if k := m.registry[key(path)]; k != nil {
-		return k, nil
+	k := m.registry[key(path)]
+	switch {
+	case k == nil:
+		return nil, host.FileNotFound
+	case k.denied:
+		return nil, host.AccessDenied
 	}
-	return nil, host.FileNotFound
+	return k, nil
 }
 
 // regMake gives a key, made with its parents if need be.

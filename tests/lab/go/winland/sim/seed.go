@@ -23,14 +23,14 @@ func seed(set Settings) *model {
 	}
 	m.boot = m.now()
 	m.files[`c:\`] = &node{name: `C:\`, dir: true, mod: m.now()}
+	build, _, _ := strings.Cut(set.OSBuild, ".")
 	for _, t := range tools.Names() {
+		if t == "wmic" && build == "26100" {
+			continue // Windows Server 2025 has it as a feature on demand only
+		}
 		m.put(`C:\Windows\System32\`+tools.FileName(t), false, []byte("MZ\x90\x00 winland tool"))
 	}
 	m.put(`C:\Windows\System32\cmd.exe`, false, []byte("MZ\x90\x00 winland tool"))
-	build, _, _ := strings.Cut(set.OSBuild, ".")
-	if build != "26100" { // Windows Server 2025 has wmic as a feature on demand only
-		m.put(`C:\Windows\System32\wbem\WMIC.exe`, false, []byte("MZ\x90\x00"))
-	}
 	for _, d := range []string{
 		`C:\Users\Administrator\AppData\Local\Temp`, `C:\Program Files`, `C:\ProgramData`, `C:\Windows\Temp`, `C:\var\lib\kubelet\plugins_registry`,
 		`C:\var\lib\kubelet\pods`, `C:\var\lib\kubelet\plugins\kubernetes.io\csi`, `C:\var\log`,

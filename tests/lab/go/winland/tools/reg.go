@@ -151,7 +151,10 @@ func (c *regCall) done() int {
 
 func (c *regCall) query() int {
 	if c.find != "" {
-		n := c.search(c.key, c.typed)
+		n, denied := c.search(c.key, c.typed)
+		if denied {
+			return c.failed(host.AccessDenied) // the search ends there, without its last line
+		}
 		c.s.Printf("\r\nEnd of search: %d match(es) found.\r\n", n)
 		if n == 0 {
 			return 1
@@ -228,7 +231,7 @@ func regData(v host.RegValue) string {
 	return strings.ToUpper(hex.EncodeToString(v.Data))
 }
 
-func (c *regCall) search(key, typed string) int {
+func (c *regCall) search(key, typed string) (n int, denied bool) {
 	fits := func(text string) bool {
 		if c.exact {
 			return strings.EqualFold(text, c.find)
@@ -237,7 +240,7 @@ func (c *regCall) search(key, typed string) int {
 	}
 	values, err := c.s.RegValues(key)
 	if err != nil {
-		return 0
+		return 0, host.Code(err) == int(host.AccessDenied)
 	}
 	var hits []host.RegValue
 	for _, v := range values {
@@ -249,7 +252,7 @@ func (c *regCall) search(key, typed string) int {
 			hits = append(hits, v)
 		}
 	}
-	n := len(hits)
+	n = len(hits)
 	if n > 0 {
 		c.s.Printf("\r\n")
 		c.show(typed, hits)
@@ -261,10 +264,13 @@ func (c *regCall) search(key, typed string) int {
 			n++
 		}
 		if c.deep {
-			n += c.search(key+`\`+k, typed+`\`+k)
+			below, denied := c.search(key+`\`+k, typed+`\`+k)
+			if n += below; denied {
+				return n, true
+			}
 		}
 	}
-	return n
+	return n, false
 }
 
 func (c *regCall) add() int {

@@ -49,6 +49,40 @@ func wevtutil(s *console.Session, args []string) int {
 	return 0
 }
 
+// Volumes gives the names of the volumes that the mount manager knows, as Volume{...}.
+func Volumes(s *console.Session) ([]string, error) {
+	values, err := s.RegValues(`HKLM\SYSTEM\MountedDevices`)
+	var out []string
+	for _, v := range values {
+		if name, ok := strings.CutPrefix(v.Name, `\??\`); ok {
+			out = append(out, name)
+		}
+	}
+	return out, err
+}
+
+// mountvol without arguments prints its usage and the volumes with their mount points.
+func mountvol(s *console.Session, args []string) int {
+	if len(args) > 0 {
+		return s.Reject("mountvol %s", strings.Join(args, " "))
+	}
+	s.Printf("Creates, deletes, or lists a volume mount point.\r\n\r\nPossible values for VolumeName along with current mount points are:\r\n\r\n")
+	volumes, _ := Volumes(s)
+	for _, v := range volumes {
+		s.Printf("    \\\\?\\%s\\\r\n        *** NO MOUNT POINTS ***\r\n\r\n", v)
+	}
+	return 0
+}
+
+// wmic answers one question: the last boot, as WMI writes times.
+func wmic(s *console.Session, args []string) int {
+	if strings.ToLower(strings.Join(args, " ")) != "os get lastbootuptime /value" {
+		return s.Reject("wmic %s", strings.Join(args, " "))
+	}
+	s.Printf("\r\r\n\r\r\nLastBootUpTime=%s+060\r\r\n\r\r\n", s.Boot().UTC().Add(time.Hour).Format("20060102150405.000000"))
+	return 0
+}
+
 func hostname(s *console.Session, args []string) int {
 	if len(args) > 0 {
 		return s.Reject("hostname %s", strings.Join(args, " "))

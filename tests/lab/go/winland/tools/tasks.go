@@ -12,7 +12,7 @@ import (
 // tasklist knows /fo csv /nh with filters on PID and IMAGENAME; no match is exit 0 and a localised line.
 func tasklist(s *console.Session, args []string) int {
 	var filters []string
-	csv, noHeader := false, false
+	csv, noHeader, services := false, false, false
 	for i := 0; i < len(args); i++ {
 		switch o := strings.ToLower(args[i]); {
 		case o == "/fi" && i+1 < len(args):
@@ -23,6 +23,8 @@ func tasklist(s *console.Session, args []string) int {
 			csv = true
 		case o == "/nh":
 			noHeader = true
+		case o == "/svc":
+			services = true
 		default:
 			return s.Reject("tasklist %s", strings.Join(args, " "))
 		}
@@ -44,6 +46,10 @@ func tasklist(s *console.Session, args []string) int {
 			continue
 		}
 		found = true
+		if services {
+			s.Printf("\"%s\",\"%d\",\"%s\"\r\n", p.Image, p.PID, servicesOf(s, p.PID))
+			continue
+		}
 		s.Printf("\"%s\",\"%d\",\"Services\",\"0\",\"%s K\"\r\n", p.Image, p.PID, text.Group(p.Memory/1024, s.Lang()))
 	}
 	if !found {
@@ -51,6 +57,22 @@ func tasklist(s *console.Session, args []string) int {
 			"INFORMATION: Es werden keine Aufgaben mit den angegebenen Kriterien ausgeführt."))
 	}
 	return 0
+}
+
+// servicesOf lists the services in a process as tasklist /svc does.
+func servicesOf(s *console.Session, pid uint32) string {
+	var names []string
+	for _, name := range s.Services() {
+		if st, err := s.ServiceStatus(name); err == nil && st.PID == pid {
+			if c, err := s.ServiceConfig(name); err == nil {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return s.Pick("N/A", "Nicht zutreffend")
+	}
+	return strings.Join(names, ",")
 }
 
 func filterFits(filter string, p host.Process) (fits, known bool) {

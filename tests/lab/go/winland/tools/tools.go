@@ -17,7 +17,7 @@ func init() {
 	table = map[string]Tool{
 		"sc": sc, "reg": reg, "certutil": certutil, "icacls": icacls, "curl": curl, "tar": tarx, "tasklist": tasklist,
 		"taskkill": taskkill, "find": find, "findstr": findstr, "fsutil": fsutil, "wevtutil": wevtutil, "where": where,
-		"whoami": whoami, "hostname": hostname, "chcp": chcp, "ping": ping,
+		"whoami": whoami, "hostname": hostname, "chcp": chcp, "ping": ping, "mountvol": mountvol, "wmic": wmic,
 	}
 }
 
@@ -32,20 +32,23 @@ func Names() []string {
 
 // FileName gives the program's file in System32.
 func FileName(name string) string {
-	if name == "chcp" {
+	switch name {
+	case "chcp":
 		return "chcp.com"
+	case "wmic":
+		return `wbem\WMIC.exe`
 	}
 	return name + ".exe"
 }
 
 // Find gives the tool behind a path, nil when the path is none of System32's tools.
 func Find(path string) Tool {
-	if !strings.EqualFold(host.Dir(path), `C:\Windows\System32`) {
+	if dir := host.Dir(path); !strings.EqualFold(dir, `C:\Windows\System32`) && !strings.EqualFold(dir, `C:\Windows\System32\wbem`) {
 		return nil
 	}
 	base := strings.ToLower(host.Base(path))
 	name, _, _ := strings.Cut(base, ".")
-	if table[name] == nil || base != FileName(name) {
+	if table[name] == nil || base != strings.ToLower(host.Base(FileName(name))) {
 		return nil
 	}
 	return table[name]

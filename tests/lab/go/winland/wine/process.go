@@ -165,7 +165,7 @@ func (h *Host) Pipes() []string {
 			seen[name] = true
 		}
 	}
-	var out []string
+	out := []string{"lsass"} // every Windows serves it, and Wine has no lsass.exe
 	for name := range seen {
 		if pipeExists(name) { // a client's leftover has no server
 			out = append(out, name)

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin, program, quoted
@@ -89,7 +92,7 @@ def test_an_empty_item_reaches_the_program() -> None:
 def test_a_line_that_runs_every_step() -> None:
     line = commands.render_all([program("sc", "query", "a"), builtin("dir", "C:\\b", switches="/b", quiet=True)], "n")
     assert line == (
-        r"echo #n.0=0 & C:\Windows\System32\sc.exe query a & echo #n.1=!errorlevel!"
+        r"set k=0&& echo #n.0=!k! & C:\Windows\System32\sc.exe query a & echo #n.1=!errorlevel!"
         r' & dir /b "C:\b" 2>nul && echo #n.2=0 || echo #n.2=!errorlevel!'
     )
 
@@ -97,19 +100,43 @@ def test_a_line_that_runs_every_step() -> None:
 def test_a_line_that_stops_at_the_first_failure() -> None:
     line = commands.render_chain([program("sc", "start", "a"), builtin("md", "C:\\b")], "n")
     assert line == (
-        r"echo #n.0=0 && C:\Windows\System32\sc.exe start a && echo #n.1=0"
+        r"set k=0&& echo #n.0=!k! && C:\Windows\System32\sc.exe start a && echo #n.1=0"
         r' && md "C:\b" && echo #n.2=0 || echo #n.f=!errorlevel!'
     )
 
 
-def test_the_limit_of_cmd_counts_utf16_units_and_the_wrapper() -> None:
-    fixed = len(commands.wrapped(commands.render_all([builtin("md", "C:\\")], "n")))
-    room = commands.LINE_LIMIT - fixed
-    commands.render_all([builtin("md", "C:\\" + "x" * room)], "n")
-    for too_long in ("x" * (room + 1), "\U0001f4be" * (room // 2 + 1)):
-        with pytest.raises(NodeError) as refused:
-            commands.render_all([builtin("md", "C:\\" + too_long)], "n")
-        assert refused.value.reason == "line_too_long"
+def length(line: str) -> int:
+    """Of what cmd.exe gets over ssh, the longer way: sshd's own cmd.exe, the code page, our wrapper, the line."""
+    whole = rf'C:\Windows\System32\cmd.exe /c "{commands.SSH_PREFIX}{commands.wrapped(line)}"'
+    return len(whole.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("render", [commands.render_all, commands.render_chain])
+def test_lines_are_as_few_as_hold_the_steps(render: Any) -> None:
+    steps = [program("reg", "query", rf"HKLM\SOFTWARE\{'x' * (n % 300)}") for n in range(100)]
+    steps[50] = replace(steps[50], leads=True)
+    made = commands.lines(steps, render, "12345678")
+    done = 0
+    for (count, line), following in zip(made, [*made[1:], (0, "")], strict=True):
+        assert line == render(steps[done : done + count], "12345678")
+        done += count
+        assert length(line) <= 8191
+        if following[0]:
+            assert done != 51, "what a step decides about stands on its line"
+            more = 2 if done == 50 else 1
+            assert length(render(steps[done - count : done + more], "12345678")) > 8191
+    assert done == len(steps)
+    assert len(made) > 1
+
+
+@pytest.mark.parametrize("character", ["x", "\U0001f4be"])
+def test_a_step_that_fits_no_line_is_refused(character: str) -> None:
+    room = 8191 - length(commands.render_all([builtin("md", "C:\\")], "n"))
+    fits = character * (room // (len(character.encode("utf-16-le")) // 2))
+    assert len(commands.lines([builtin("md", "C:\\" + fits)], commands.render_all, "n")) == 1
+    with pytest.raises(NodeError) as refused:
+        commands.lines([builtin("md", "C:\\" + fits + 2 * character)], commands.render_all, "n")
+    assert refused.value.reason == "line_too_long"
 
 
 def test_steps_are_cut_apart_whatever_they_print() -> None:

@@ -65,7 +65,7 @@ def cuts_of(host: Host, desired: model.Desired) -> list[Cut]:
         if cut.kind == "killed":
             looks = not any(WRITES.match(step) for step in steps)
             ends = (0, len(steps))
-            if cut.after_steps not in ends and (looks or steps[cut.after_steps - 1].startswith("echo #")):
+            if cut.after_steps not in ends and (looks or steps[cut.after_steps - 1].startswith(("echo #", "set k="))):
                 continue
             cuts.append(cut)
         else:

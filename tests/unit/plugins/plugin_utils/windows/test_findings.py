@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import findings, model
-from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, OLDER, WANTED, installed
+from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, OLDER, WANTED, installed, with_service
 
 HEALTHY = model.Trouble(
     san_policy=1,
@@ -86,6 +87,41 @@ def test_what_a_cut_off_run_left() -> None:
 def test_leftovers_in_a_directory_of_others_are_not_ours_to_name() -> None:
     found = replace(with_trouble(), install_dir_entries=("stage-0123",), own_install_dir="")
     assert "CSI-N05" not in ids(found)
+
+
+def running(**changes: Any) -> model.Snapshot:
+    """A healthy node whose release was proven, with changes of its service."""
+    record = model.Record(WANTED.version, WANTED.sha256, 100, command_line=WANTED.command_line)
+    return with_service(with_trouble(), record=record, **changes)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (running(), []),
+        (replace(running(), executable_sha256=None, executable_code=0x80070002), [("CSI-N06", "blocker")]),
+        (replace(running(), executable_sha256=None, executable_code=0x80070020), [("CSI-N09", "warning")]),
+        (replace(running(), executable_sha256=None, executable_code=None), [("CSI-N09", "warning")]),
+        (replace(running(), executable_sha256="c" * 64), [("CSI-N07", "blocker")]),
+        (running(command_line=rf"{WANTED.executable} -windows-service"), [("CSI-N07", "blocker")]),
+        (running(start=4), [("CSI-N18", "blocker")]),
+        (running(start=3), [("CSI-N18", "blocker")]),
+        (running(start=None), [("CSI-N18", "blocker")]),
+        (replace(running(start=3), dependents=("kubelet",)), [("CSI-N18", "warning")]),
+        (replace(running(start=4), dependents=("kubelet",)), [("CSI-N18", "blocker")]),
+        (running(start=2, delayed=True), []),
+        # What does not run is found missing by the gate, and nobody expects it to start.
+        (running(start=4, state=model.STOPPED, pid=0), []),
+        # The daemon of OpenShift starts the service itself.
+        (running(start=3, description="OpenShift managed csi-proxy"), []),
+        (replace(running(), host=model.Host("win-1")), [("CSI-N17", "warning")]),
+        (replace(running(), services_read=False), [("CSI-N08", "note")]),
+    ],
+)
+def test_what_a_reboot_will_break(snapshot: model.Snapshot, expected: list[tuple[str, str]]) -> None:
+    found = [one for one in findings.findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
+    assert [(one.id, one.severity) for one in found] == expected
+    assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
 
 
 def test_every_finding_says_what_to_do() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from lab.windows.simulated import SimulatedServer
 from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, simulated_host, wanted
 
@@ -72,17 +73,108 @@ def test_a_pending_reboot_is_known_by_a_key_without_values(host: Host) -> None:
     assert "CSI-N16" in found(host)
 
 
+CSI = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi"
+PRESENT, GONE = "Volume{11111111-0000-0000-0000-000000000001}", "Volume{22222222-0000-0000-0000-000000000002}"
+
+
+def mount(host: Host, volume: str, target: str, driver: str = "csi.vsphere.vmware.com") -> str:
+    path = rf"{CSI}\{driver}\{volume}\globalmount"
+    host.plant(files={path: {"link": target}, path.replace("globalmount", "vol_data.json"): {"text": "{}"}})
+    return path
+
+
+def volumes_of_the_node(host: Host) -> None:
+    key = r"HKLM\SYSTEM\MountedDevices"
+    host.plant(registry=[{"key": key, "name": rf"\??\{PRESENT}", "type": "REG_BINARY", "data": "00"}])
+
+
 def test_a_global_mount_that_leads_nowhere(host: Host) -> None:
-    volume = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\csi.vsphere.vmware.com\0123abcd"
-    host.plant(files={rf"{volume}\globalmount\data.txt": {"text": "x"}})
+    volumes_of_the_node(host)
+    mount(host, "0123abcd", rf"\??\{PRESENT}" + "\\")
+    host.plant(files={rf"{CSI}\pv\pvc-1": {"dir": True}})
     assert "CSI-N15" not in found(host)
-    host.plant(files={rf"{volume}\globalmount": None})
+    stale = mount(host, "4567cdef", rf"\??\{GONE}" + "\\")
     looked_for, snapshot = info(host)
-    assert snapshot.trouble.stale_mounts == (rf"{volume}\globalmount",)
+    assert snapshot.trouble.stale_mounts == (stale,)
     remedies = [
         finding["remedy"] for finding in prove.state(looked_for, snapshot)["findings"] if finding["id"] == "CSI-N15"
     ]
-    assert remedies == [rf"When no pod on this node uses the volume: rmdir {volume}\globalmount"]
+    assert remedies == [rf"When no pod on this node uses the volume: rmdir {stale}"]
+
+
+def test_mounts_of_shares_that_do_not_answer_and_of_many_volumes_cost_one_line(host: Host) -> None:
+    volumes_of_the_node(host)
+    mount(host, "share", r"\\192.0.2.1\share", "smb.csi.k8s.io")
+    for number in range(60):
+        mount(host, f"{number:064x}", rf"\??\{PRESENT}" + "\\")
+    snapshot = info(host)[1]
+    assert snapshot.trouble.stale_mounts == ()
+    assert len(host.lines) == 1
+
+
+@pytest.mark.parametrize("where", ["HKLM", "HKCU"])
+def test_codes_that_cannot_be_believed_are_noticed(host: Host, where: str) -> None:
+    key = rf"{where}\Software\Microsoft\Command Processor"
+    host.plant(registry=[{"key": key, "name": "DelayedExpansion", "type": "REG_DWORD", "data": 1}])
+    with pytest.raises(NodeError) as refused:
+        info(host)
+    assert refused.value.reason == "delayed_expansion"
+    assert "reg delete" in refused.value.remedy
+
+
+def test_pipes_that_cannot_be_listed_are_opened(host: Host, artifacts: Artifacts) -> None:
+    host.fault(match=r"^dir /b \S*pipe", times=-1, rc=1)
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    assert not host.run(desired).changed
+    looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
+    state = prove.state(looked_for, snapshot)
+    assert (state["serving"], state["pipes_by"]) == (True, "opening")
+    assert "csi-proxy-volume-v1" in state["pipes"]
+    host.clear_faults()
+    state = prove.state(looked_for, info(host)[1])
+    assert state["pipes_by"] == "listing"
+
+
+def test_a_boot_that_the_event_log_forgot_is_asked_of_wmi(host: Host) -> None:
+    known = info(host)[1].host.boot_time
+    host.fault(match="wevtutil", times=-1, rc=0)
+    assert info(host)[1].host.boot_time == known
+    assert known is not None
+    host.plant(files={r"C:\Windows\System32\wbem\WMIC.exe": None})
+    looked_for, snapshot = info(host)
+    assert snapshot.host.boot_time is None
+    assert "CSI-N17" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
+
+
+def test_services_behind_a_denied_key_are_found_by_their_processes(host: Host, artifacts: Artifacts) -> None:
+    host.run(wanted(artifacts.csi_proxy(NEW)))
+    host.plant(
+        services=[{"name": "kubelet2", "command": r"C:\k\kubelet.exe", "dependencies": ["csi-proxy"], "running": True}],
+        registry=[{"key": SERVICES + r"\aaa", "denied": True}],
+    )
+    looked_for, snapshot = info(host)
+    assert snapshot.dependents == ("kubelet2",)
+    assert "CSI-N08" in {finding["id"] for finding in prove.state(looked_for, snapshot)["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("image_path", "read"),
+    [
+        (r"%SystemRoot%\proxy\csi-proxy.exe -windows-service", True),
+        (r"\SystemRoot\proxy\csi-proxy.exe", True),
+        (r"%SOME_PLACE%\csi-proxy.exe", False),
+        (r"C:\a&b\csi-proxy.exe", False),
+    ],
+)
+def test_a_foreign_service_whose_path_cannot_stand_on_a_line(host: Host, image_path: str, read: bool) -> None:
+    host.plant(files={r"C:\Windows\proxy\csi-proxy.exe": {"exe": {"kind": "csi-proxy", "release": NEW}}})
+    host.plant(services=[{"name": "csiproxy", "command": image_path}])
+    looked_for, snapshot = info(host)
+    assert snapshot.service is not None
+    assert prove.state(looked_for, snapshot)["managed_by"] == "foreign"
+    assert (snapshot.executable_sha256 is not None) is read
+    assert (snapshot.executable_code is None) is not read
 
 
 def test_info_tells_the_digest_of_any_service(host: Host, artifacts: Artifacts) -> None:

@@ -26,7 +26,7 @@ WANTED = model.Desired(
 OLDER = replace(WANTED, version="1.1.3", sha256="a" * 64)
 EMPTY = model.Snapshot(
     observed_at=0.0,
-    host=model.Host("win-1"),
+    host=model.Host("win-1", boot_time="2026-01-01T00:00:00Z"),
     service=None,
     dependents=(),
     other_services=(),
