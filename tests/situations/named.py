@@ -890,6 +890,19 @@ def a_selector_that_fits_no_node(world: World) -> None:
     workload(world, "Deployment", "typo", undecided("typo", nodeSelector={"kubernetes.io/oss": "windows"}), replicas=1)
 
 
+@situation("4", "CSI-W09", comes_back={"Deployment shop/kept-off": "unknown"}, classes={"shop/kept-off": "UNKNOWN"})
+def pods_that_tolerate_no_taint_of_the_windows_nodes(world: World) -> None:
+    claim_of(world, "kept-off", storage_class="vsphere-csi-windows")
+    workload(world, "Deployment", "kept-off", pod_spec("kept-off", tolerations=[]), replicas=1)
+
+
+@situation("4", "CSI-W09", comes_back={"Deployment shop/picky": "unknown"})
+def a_selector_that_fits_no_windows_node(world: World) -> None:
+    volume(world, "pv-picky", csi(VSPHERE.name, "fcd-picky"), "picky")
+    selector = {"kubernetes.io/os": "windows", "pool": "gpu"}
+    workload(world, "Deployment", "picky", pod_spec("picky", nodeSelector=selector), replicas=1)
+
+
 @situation("4", "CSI-G10", "CSI-G20", comes_back={"Deployment shop/scratch": "unknown"})
 def a_volume_that_is_made_with_each_pod(world: World) -> None:
     made = {

@@ -126,6 +126,15 @@ class Index:
             nodes &= self.matching(placement.terms)
         return nodes & self._accepting(placement.tolerations + added.tolerations)
 
+    def untolerated(self, node: NodeSeen, placement: Placement) -> tuple[Taint, ...]:
+        """The taints of a node that keep such a pod off it."""
+        tolerations = placement.tolerations + self.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
+        return tuple(
+            one
+            for one in node.taints
+            if one.effect != "PreferNoSchedule" and not one.key.startswith(_PASSING) and not _accepted(one, tolerations)
+        )
+
     def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         known = self._tolerated.get(tolerations)
         if known is None:

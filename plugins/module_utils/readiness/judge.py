@@ -51,13 +51,9 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
     volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
-    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts)
-    findings: list[Finding] = [
-        *cluster_checks.judge(index, subjects.demand, moved(subjects)),
-        *on_nodes.findings,
-        *of_volumes,
-        *of_workloads,
-    ]
+    told = (*cluster_checks.judge(index, subjects.demand, moved(subjects)), *on_nodes.findings, *of_volumes)
+    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts, told)
+    findings: list[Finding] = [*told, *of_workloads]
     if asked.target:
         findings += target.judge(now, asked.target, subjects.demand)
     unique = {(one.id, one.object, one.message): one for one in findings}

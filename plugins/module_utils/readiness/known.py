@@ -87,6 +87,7 @@ KNOWN: dict[str, Known] = {
     "CSI-W06": Known("warning", "it lives in a file on its node: the API cannot move it, and draining leaves it there"),
     "CSI-W07": Known("warning", "nothing makes it again after a drain or the loss of its node"),
     "CSI-W08": Known("warning", "what makes its pods was not to be seen, so where the next ones may run is not known", doubt=True),
+    "CSI-W09": Known("warning", "its pods stay Pending, or it is not known that they start again, so the report is not ready", doubt=True),
     # A target.
     "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
     "CSI-T02": Known("warning", "this collection does not know that line, so its part of the question has no answer", doubt=True),

@@ -46,7 +46,8 @@ class Workload:
 
     template: None for bare and static pods and for owners that were not seen. pods: those that use volumes. claims: keys
     of claims, those above a StatefulSet's replicas in spare. made: (volume, storage class) of claims that pods get as they
-    are made and none has now. eligible: Windows nodes that it may run on.
+    are made and none has now. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
+    empty where one does or its system is not known.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Workload:
     system: System = "unknown"
     because: str = ""
     eligible: int = 0
+    nowhere: str = ""
 
     @property
     def key(self) -> str:
@@ -168,8 +170,11 @@ def _place(index: Index, workload: Workload) -> None:
     workload.system, workload.because = _decide(index, workload, windows, linux)
     if not workload.on_windows:
         return
-    for placement in _placements(workload):
+    placements = _placements(workload)
+    for placement in placements:
         workload.eligible |= index.fitting(placement) & index.windows
+    if workload.system == "windows" and placements and not workload.eligible and "nodes" not in index.unread:
+        workload.nowhere = _nowhere(index, placements[0])
     for pod in windows:
         workload.eligible |= index.bit[pod.node]
 
@@ -237,6 +242,25 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
     return "mixed", "nothing keeps it to one system" + (f"; hints only: {hints}" if hints else "")
 
 
+def _nowhere(index: Index, placement: Placement) -> str:
+    """Which rule leaves no Windows node for a pod."""
+    if not index.windows:
+        return "there is no Windows node"
+    left = index.windows
+    for rule, nodes in _narrowing(index, placement, index.runtime_classes.get(placement.runtime_class, ANYWHERE)):
+        if rule != _TOLERATED and not nodes & index.windows:
+            return f"{rule} fits none"
+        left = nodes & index.windows or left
+    kept_off = list(index.each(left))
+    taints = {
+        f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
+        for node in kept_off
+        for one in index.untolerated(node, placement)
+    }
+    more = f" and {len(kept_off) - 1} more" if len(kept_off) > 1 else ""
+    return f"taint {' or '.join(sorted(taints))} is not tolerated ({kept_off[0].name}{more})"
+
+
 def _system(text: str) -> System:
     return "windows" if text == "windows" else "linux" if text == "linux" else "unknown"
 
@@ -256,10 +280,11 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
             tolerations=_ANY,
         )
         yield f"runtimeClassName {placement.runtime_class}", index.fitting(some)
-    yield "what it tolerates of the nodes' taints", index.fitting(placement)
+    yield _TOLERATED, index.fitting(placement)
 
 
 _ANY = (Toleration(operator="Exists"),)
+_TOLERATED = "what it tolerates of the nodes' taints"
 
 
 def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:

@@ -248,7 +248,7 @@ class _Volume:
 
     def _nowhere(self) -> VolumeVerdict:
         if not self._subject.wanted:
-            return self._verdict("UNKNOWN", 0, "no Windows node there is fits what uses it", ("CSI-W01",))
+            return self._verdict("UNKNOWN", 0, "no Windows node accepts the pods that use it", ("CSI-W09",))
         what = "its nodeAffinity is met by none of the Windows nodes that its workload may run on"
         self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
         return self._verdict(self._word("REFUSED"), self._subject.wanted, what)

@@ -23,9 +23,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 
 
 def judge(
-    index: Index, use: Usage, subjects: Subjects, volumes: Iterable[VolumeVerdict]
+    index: Index, use: Usage, subjects: Subjects, volumes: Iterable[VolumeVerdict], told: Iterable[Finding]
 ) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
-    """A verdict for each workload that may run on Windows."""
+    """A verdict for each workload that may run on Windows. told: the findings about everything else.
+
+    One that is not known has a finding that keeps the report from being ready.
+    """
+    explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
     by_key: dict[str, list[VolumeVerdict]] = defaultdict(list)
     for one in volumes:
         by_key[one.volume or one.claim].append(one)
@@ -37,18 +41,32 @@ def judge(
     }
     verdicts: list[WorkloadVerdict] = []
     findings: list[Finding] = []
-    for workload in use.workloads if index.windows else ():
-        if not workload.on_windows:
+    for workload in use.workloads:
+        # Without a Windows node only what asks for one is about Windows.
+        if not (workload.on_windows if index.windows else workload.nowhere):
             continue
         own = tuple(_hidden(index, workload))
-        findings += own
         lacking = subjects.missing.get(workload.key, [])
         mine = [one for key in subjects.by_workload.get(workload.key, ()) for one in by_key.get(key, ())]
         answer, because = _comes_back(workload, mine, lacking, stuck)
         unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
+        if answer != "no" and workload.nowhere:
+            answer, because = "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
+            own += (
+                _unknown(
+                    workload, because, "let its pods tolerate the taint or fit a node, or add a node that accepts them"
+                ),
+            )
         ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
+        explained = any(one.doubt for one in own) or any(id_ in explaining for id_ in ids)
+        if answer == "unknown" and not explained and not because.startswith("CSI-C01"):
+            own += (
+                _unknown(workload, because, "mend what keeps it from being known, or accept it with a suppression"),
+            )
+            ids.append("CSI-W09")
+        findings += own
         verdicts.append(
             WorkloadVerdict(
                 workload=workload.key,
@@ -61,6 +79,12 @@ def judge(
             )
         )
     return tuple(verdicts), tuple(findings)
+
+
+def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
+    """Stands for a workload of which it is not known whether it starts again."""
+    told = (f"runs on {workload.system}: {workload.because}",)
+    return found("CSI-W09", workload.key, because, told, remedy)
 
 
 def _comes_back(

@@ -11,7 +11,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import AS_BEFORE, WELL, Report
+from ansible_collections.kubewin.csi.plugins.modules.readiness_info import passes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload
@@ -181,3 +182,56 @@ def test_a_saved_snapshot_is_judged_the_same(planted: Situation) -> None:
     again = Snapshot.from_dict(json.loads(json.dumps(snapshot.as_dict())))
     options = Options(target=planted.target)
     assert as_text(judge(again, options)) == as_text(judge(snapshot, options))
+
+
+def test_pods_that_no_windows_node_accepts_are_found_and_never_ready() -> None:
+    world = SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world()
+    report = judge(world.snapshot())
+    assert report.verdict == "unknown"
+    (found,) = report.findings
+    assert found.message == (
+        "no Windows node accepts its pods: taint os=Windows:NoSchedule is not tolerated (win-1 and 1 more)"
+    )
+    assert [passes(report, fail_on) for fail_on in ("never", "blocked", "unknown", "warning")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_cluster_without_windows_nodes_is_not_ready_for_what_asks_for_them() -> None:
+    world = SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world()
+    for name in ("win-1", "win-2"):
+        world.remove("Node", name)
+    world.objects = [
+        one for one in world.objects if not str((one.get("spec") or {}).get("nodeName", "")).startswith("win-")
+    ]
+    report = judge(world.snapshot())
+    assert report.verdict != "ready"
+    assert (
+        "there is no Windows node" in {one.object: one.message for one in report.findings}["Deployment shop/kept-off"]
+    )
+
+
+@given(
+    name=PLANTED, what=st.sets(st.sampled_from([*RESOURCES, "hosts", "migrated-plugins", "tolerations"]), max_size=3)
+)
+@settings(SLOW, max_examples=120)
+def test_ready_means_that_everything_is_known(name: str, what: set[str]) -> None:
+    planted = SITUATIONS[name]
+    world = planted.world()
+    if "tolerations" in what:
+        for made in world.objects:
+            template = (made.get("spec") or {}).get("template") or {}
+            (template.get("spec") or {}).pop("tolerations", None)
+    for hidden in sorted(what - {"tolerations"}):
+        hide(world, hidden)
+    report = told(planted, world)
+    if report.verdict == "ready":
+        assert {one.comes_back for one in report.workloads} <= {"yes", "no"}
+        assert {one.verdict for one in report.volumes} <= {*WELL, *AS_BEFORE}
+        assert {one.ok for one in report.nodes} <= {"yes"}
+    for one in report.workloads:
+        if one.comes_back == "unknown":
+            assert one.findings or one.because.startswith("CSI-C01"), one
