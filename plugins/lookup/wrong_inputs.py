@@ -6,26 +6,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: wrong_inputs
-short_description: What is wrong with the inputs of the playbooks
+short_description: What is wrong with the inputs of a playbook
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Looks at every C(kubewin_*) variable that is set and that a playbook of this collection takes, and returns a sentence for each
-    that cannot work, with what it is and what is expected.
-  - The file with tasks for an upgrade is read as well.
-  - Contacts nobody. What only a cluster or a host can tell is refused later, by who asks it.
+  - Checks the variables of a run against what one playbook of this collection takes, and returns one sentence for each problem.
+  - Checks values of C(kubewin_*) variables on every Windows host and on localhost, variables with a prefix of this collection that
+    do not exist, and whether the inventory and C(--limit) leave the playbook something to do.
+  - Reads the file with tasks for an upgrade.
+  - Contacts neither a host nor the cluster.
 options:
   _terms:
-    description: Nothing is looked up by name; leave this empty.
+    description: The playbook, such as V(enable_csi).
     type: list
     elements: str
-    default: []
+    required: true
 """
 
 EXAMPLES = r"""
-- name: Refuse inputs that cannot work
+- name: Check the inputs
   vars:
-    wrong: "{{ query('kubewin.csi.wrong_inputs') }}"
+    wrong: "{{ query('kubewin.csi.wrong_inputs', 'verify') }}"
   ansible.builtin.assert:
     that: wrong | length == 0
     fail_msg: "{{ wrong | join('\n') }}"
@@ -40,35 +41,126 @@ _raw:
 """
 
 import os
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import yaml
+from ansible import context
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.splitter import parse_kv
+from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, wrong
+from ansible.utils.display import Display
+from ansible.utils.vars import load_extra_vars
+from ansible_collections.kubewin.csi.plugins.plugin_utils import names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import Chosen, nothing_to_do
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, listed, switched, wrong
+
+display = Display()
 
 TASKS = "kubewin_upgrade_tasks"
+ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 class LookupModule(LookupBase):
-    """The variables that are set, against what they may be."""
+    """The variables that are set, against what the playbook takes."""
 
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[str]:
-        """A sentence for each that is wrong. AnsibleError when something is asked by name."""
-        if terms or kwargs:
-            raise AnsibleError(f"the lookup kubewin.csi.wrong_inputs takes nothing, found {[*terms, *kwargs]}")
-        templar, loader, given = self._templar, self._loader, variables or {}
-        if templar is None or loader is None:
+        """A sentence for each that is wrong. AnsibleError unless one playbook is named."""
+        if len(terms) != 1 or kwargs or not any(terms[0] in rule.playbooks for rule in INPUTS.values()):
+            raise AnsibleError(
+                f"the lookup kubewin.csi.wrong_inputs takes the name of one playbook, found {[*terms, *kwargs]}"
+            )
+        if self._templar is None or self._loader is None:
             raise AnsibleError("the lookup kubewin.csi.wrong_inputs needs a play, whose variables it looks at")
-        values = {name: templar.template(given[name]) for name in INPUTS if name in given}
+        playbook, here = str(terms[0]), variables or {}
+        values = {name: self._templar.template(here[name]) for name in INPUTS if name in here}
+        windows = self._windows(values, here)
+        said = [*wrong(values)]
+        # Ours begin with an underscore there.
+        given = {name for name in here if not name.startswith("_")}
+        extra = load_extra_vars(self._loader)
+        seen: list[Mapping[str, Any]] = []
+        for host in [*windows, "localhost"] if "hostvars" in here else []:
+            raw = _set_outside(here["hostvars"], host)
+            given |= set(raw)
+            judged = {name: raw[name] for name in INPUTS if name in raw}
+            if judged not in seen:
+                seen.append(judged)
+                of_host = here["hostvars"][host]
+                said += wrong({name: of_host[name] for name in judged})
+        own = [name for name in listed(values.get(names.OWN)) if name]
+        refused, elsewhere = names.refused(
+            playbook, _outside(here, given), extra, _typed(), own, partial(_options_of, cache={})
+        )
+        for sentence in elsewhere:
+            display.warning(sentence)
+        chosen = Chosen(
+            limit=here.get("ansible_limit"),
+            hosts=tuple(here.get("ansible_play_hosts_all") or ()),
+            windows=tuple(windows),
+            pattern=str(values.get("kubewin_hosts") or "windows"),
+            cluster_only=switched(values.get("kubewin_cluster_only"), default=False),
+            on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
+        )
+        said += [*refused, *nothing_to_do(playbook, chosen)] if "hostvars" in here else refused
         path = values.get(TASKS) if values.get("kubewin_upgrade_hook") == "tasks" else None
-        return wrong(values) + (_no_tasks(loader, path) if isinstance(path, str) and os.path.isfile(path) else [])
+        if isinstance(path, str) and os.path.isfile(os.path.expanduser(path)):
+            said += _no_tasks(self._loader, path)
+        return list(dict.fromkeys(said))
+
+    def _windows(self, values: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+        """Every Windows host of the inventory, with or without --limit."""
+        pattern = values.get("kubewin_hosts") or "windows"
+        find = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=self._loader, templar=self._templar)
+        return [str(name) for name in find.run([pattern], variables=here)] if "groups" in here else []
+
+
+def _set_outside(hostvars: Any, host: str) -> Mapping[str, Any]:
+    """What the inventory and extra variables say of a host, without what tasks registered or set."""
+    raw: Any = hostvars.raw_get(host)
+    if not isinstance(raw, Mapping):
+        return {}
+    facts = _registered(hostvars, host)
+    return {name: value for name, value in raw.items() if name not in facts}
+
+
+def _registered(hostvars: Any, host: str) -> Mapping[str, Any]:
+    # Two playbooks may be imported by one: what the first registered is no input of the second.
+    manager = getattr(hostvars, "_variable_manager", None)
+    facts: Mapping[str, Mapping[str, Any]] = getattr(manager, "_nonpersistent_fact_cache", {})
+    return dict(facts.get(host, {}))
+
+
+def _outside(here: Mapping[str, Any], given: Iterable[str]) -> set[str]:
+    """Without what tasks registered or set for the host of this task."""
+    if "hostvars" not in here:
+        return set(given)
+    return set(given) - set(_registered(here["hostvars"], str(here.get("inventory_hostname", ""))))
+
+
+def _typed() -> set[str]:
+    """Extra variables that were given one by one on the command line; a file of them may serve several playbooks."""
+    texts = [str(text) for text in context.CLIARGS.get("extra_vars") or () if text]
+    return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
+
+
+def _options_of(role: str, cache: dict[str, set[str]]) -> set[str]:
+    """The variables of a role, as its argument specification has them."""
+    if role not in cache:
+        text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+        entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["argument_specs"].values()
+        cache[role] = {option for entry in entries for option in entry["options"]}
+    return cache[role]
 
 
 def _no_tasks(loader: DataLoader, path: str) -> list[str]:
     """What would else be seen when the first node is closed and empty. Whether there is a file says the play that needs it."""
     try:
-        found = loader.load_from_file(os.path.realpath(path))
+        found = loader.load_from_file(os.path.realpath(os.path.expanduser(path)))
     except AnsibleError as error:
         return [f"{TASKS} is {path}, which cannot be read: {error}"]
     tasks = found if isinstance(found, list) else []

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inputs of the playbooks may be. Pure: what a cluster or a host has to say comes later, from who asks it."""
+"""The inputs of the playbooks: which playbook takes which, and what each may be. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_JUDGED, read
@@ -18,15 +18,17 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SIZE = re.compile(r"[1-9][0-9]*([.][0-9]+)?([KMGTPE]i|[kMGTPE])?")
 # As the filter bool reads them.
-_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"})
+_YES = frozenset({"true", "yes", "on", "y", "t", "1"})
+_WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One variable. expected: what it may be, for people."""
+    """One variable. expected: what it may be, for people. playbooks: those that take it."""
 
     expected: str
     fits: Callable[[object], bool]
+    playbooks: frozenset[str] = frozenset()
 
 
 def listed(value: object) -> list[str]:
@@ -35,17 +37,27 @@ def listed(value: object) -> list[str]:
     return [str(part).strip() for part in parts]
 
 
+def switched(value: object, *, default: bool) -> bool:
+    """A switch as a survey or YAML gives it; the default where it is not given."""
+    return default if blank(value) else str(value).lower() in _YES
+
+
 def wrong(given: Mapping[str, object]) -> list[str]:
-    """A sentence for each input that cannot work. given: those that were set; names that are none of these say nothing."""
+    """A sentence for each input that cannot work. given: the variables that are set. A blank one counts as not given."""
     return [
         f"{name} is {_shown(given[name])}; {rule.expected}."
         for name, rule in INPUTS.items()
-        if name in given and not rule.fits(given[name])
+        if not blank(given.get(name)) and not rule.fits(given[name])
     ]
 
 
+def blank(value: object) -> bool:
+    """Whether a value counts as not given: a survey answers with empty text, YAML with null."""
+    return value is None or value == ""
+
+
 def _shown(value: object) -> str:
-    if value is None or value in ("", [], {}):
+    if value in ([], {}) or not str(value).strip():
         return "empty"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
@@ -117,81 +129,129 @@ _COUNT = Input("a number above 0 is expected", _number(1))
 _AS_TEXT = "and in a dictionary as text, since the number 1.30 is 1.3"
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
+
+_ANY = Input("", lambda value: True)
+_HOSTS = "enable_csi preflight remove verify"
+_CLUSTER = f"{_HOSTS} handover rebind_volumes upgrade"
+
+
+def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
+    """Inputs that these playbooks take; the prefix of their names is added."""
+    return {f"kubewin_{name}": replace(rule, playbooks=frozenset(playbooks.split())) for name, rule in rules.items()}
+
+
 INPUTS: dict[str, Input] = {
-    "kubewin_drivers": Input(f"{_KNOWN}: name one or more of them", _drivers),
-    "kubewin_batches": Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
-    "kubewin_quiesce": _one_of("cordon", "none"),
-    "kubewin_quiesce_timeout": _SOME_SECONDS,
-    "kubewin_gate_timeout": _SECONDS,
-    "kubewin_node_timeout": _SECONDS,
-    "kubewin_prepull_timeout": _SECONDS,
-    "kubewin_remove_timeout": _SECONDS,
-    "kubewin_handover_stable_for": _SOME_SECONDS,
-    "kubewin_verify_step_timeout": _SECONDS,
-    "kubewin_verify_timeout": _SECONDS,
-    "kubewin_verify_parallel": _COUNT,
-    "kubewin_skip_unreachable": _SWITCH,
-    "kubewin_cluster_only": _SWITCH,
-    "kubewin_allow_downgrade": _SWITCH,
-    "kubewin_prepull": _SWITCH,
-    "kubewin_create_cluster_objects": _SWITCH,
-    "kubewin_readiness_gate": _SWITCH,
-    "kubewin_remove_csi_proxy": _SWITCH,
-    "kubewin_remove_while_in_use": _SWITCH,
-    "kubewin_handover_restart_pods": _SWITCH,
-    "kubewin_verify_move": _SWITCH,
-    "kubewin_handover": _one_of("to_platform", "to_kubewin"),
-    "kubewin_replace": Input(
-        "namespace/name of a DaemonSet is expected", _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}"))
+    **_of(
+        f"{_CLUSTER} build_csi_proxy",
+        own_variables=Input("names of variables are expected", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0)),
     ),
-    "kubewin_verify_nodes": _NODES,
-    "kubewin_verify_storage_classes": Input(
-        f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
-        lambda value: _by_driver(value, str),
+    **_of(_CLUSTER, kubeconfig=_ANY, context=_ANY),
+    **_of(_HOSTS, hosts=_ANY, node_name=_ANY, cluster_only=_SWITCH),
+    **_of("enable_csi handover remove upgrade verify", drivers=Input(f"{_KNOWN}: name one or more of them", _drivers)),
+    **_of("build_csi_proxy enable_csi preflight rebind_volumes upgrade", output_dir=_ANY),
+    **_of(
+        "enable_csi remove upgrade",
+        batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
     ),
-    "kubewin_verify_image": _IMAGE,
-    "kubewin_verify_size": Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)),
-    "kubewin_verify_namespace": _SPACE,
-    "kubewin_verify_tolerations": _TOLERATIONS,
-    "kubewin_upgrade_hook": _one_of("none", "tasks", "wmco"),
-    "kubewin_upgrade_target": Input(
-        f"releases of kubelet, openshift and wmco are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-        _target,
+    **_of("enable_csi remove verify", skip_unreachable=_SWITCH),
+    **_of("enable_csi handover upgrade", gate_timeout=_SECONDS, create_cluster_objects=_SWITCH),
+    **_of("enable_csi handover", quiesce=_one_of("cordon", "none"), quiesce_timeout=_SOME_SECONDS),
+    **_of("enable_csi preflight upgrade", cluster_name=_ANY, fail_on=_ANY, suppressions=_ANY),
+    **_of(
+        "enable_csi",
+        allow_downgrade=_SWITCH,
+        node_timeout=_SECONDS,
+        prepull=_SWITCH,
+        prepull_timeout=_SECONDS,
+        proven=Input(
+            f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
+            lambda value: _by_driver(value, (list, tuple)),
+        ),
+        readiness_gate=_SWITCH,
     ),
-    "kubewin_target": Input(
-        f"{', '.join(KEYS)} are known, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
-        _judged,
+    **_of(
+        "preflight",
+        target=Input(
+            f"{', '.join(KEYS)} are known, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
+            _judged,
+        ),
+        snapshot_from=_ANY,
+        pseudonyms=_SWITCH,
     ),
-    "kubewin_upgrade_tasks": Input("the path of a file is expected", lambda value: isinstance(value, str)),
-    "kubewin_upgrade_nodes": _NODES,
-    "kubewin_upgrade_canary": Input("the name of a Node is expected", _text(_NAME)),
-    "kubewin_upgrade_pause": Input("canary, batches or names of Nodes are expected", _all(_NAME, 0)),
-    "kubewin_upgrade_confirmed": Input("pauses are expected as the run that ended there named them", _all(_NAME, 0)),
-    "kubewin_upgrade_growing": Input(
-        "patterns are expected, such as *.log,journal/*", lambda value: isinstance(value, (str, list, tuple))
+    **_of("remove", remove_csi_proxy=_SWITCH, remove_while_in_use=_SWITCH, remove_timeout=_SECONDS),
+    **_of(
+        "handover",
+        handover=_one_of("to_platform", "to_kubewin"),
+        handover_restart_pods=_SWITCH,
+        handover_stable_for=_SOME_SECONDS,
+        replace=Input(
+            "namespace/name of a DaemonSet is expected",
+            _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
+        ),
     ),
-    "kubewin_upgrade_namespace": _SPACE,
-    "kubewin_upgrade_operator_namespace": _SPACE,
-    "kubewin_upgrade_node_timeout": _SECONDS,
-    "kubewin_upgrade_hand_timeout": _SECONDS,
-    "kubewin_upgrade_patience": _SOME_SECONDS,
-    "kubewin_upgrade_unproven_canary": _SWITCH,
-    "kubewin_upgrade_delete_unowned": _SWITCH,
-    "kubewin_upgrade_data": _SWITCH,
-    "kubewin_rebind_namespace": _SPACE,
-    "kubewin_rebind_second_namespace": _SPACE,
-    "kubewin_rebind_image": _IMAGE,
-    "kubewin_rebind_tolerations": _TOLERATIONS,
-    "kubewin_rebind_undo": _SWITCH,
-    "kubewin_rebind_allow_managed": _SWITCH,
-    "kubewin_rebind_variant": _one_of("in_place", "re_claim"),
-    "kubewin_rebind_compare": _one_of("content", "none"),
-    "kubewin_rebind_compare_limit": _SOME,
-    "kubewin_rebind_final": _SWITCH,
-    "kubewin_rebind_parallel": _COUNT,
-    "kubewin_rebind_step_timeout": _SECONDS,
-    "kubewin_proven": Input(
-        f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
-        lambda value: _by_driver(value, (list, tuple)),
+    **_of("verify", verify_nodes=_NODES, verify_move=_SWITCH),
+    **_of(
+        "upgrade verify",
+        verify_storage_classes=Input(
+            f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
+            lambda value: _by_driver(value, str),
+        ),
+        verify_image=_IMAGE,
+        verify_size=Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)),
+        verify_namespace=_SPACE,
+        verify_tolerations=_TOLERATIONS,
+        verify_parallel=_COUNT,
+        verify_step_timeout=_SECONDS,
+        verify_timeout=_SECONDS,
     ),
+    **_of(
+        "upgrade",
+        upgrade_name=_ANY,
+        upgrade_hook=_one_of("none", "tasks", "wmco"),
+        upgrade_target=Input(
+            f"releases of kubelet, openshift and wmco are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
+            _target,
+        ),
+        upgrade_tasks=Input("the path of a file is expected", lambda value: isinstance(value, str)),
+        upgrade_nodes=_NODES,
+        upgrade_canary=Input("the name of a Node is expected", _text(_NAME)),
+        upgrade_pause=Input("canary, batches or names of Nodes are expected", _all(_NAME, 0)),
+        upgrade_confirmed=Input("pauses are expected as the run that ended there named them", _all(_NAME, 0)),
+        upgrade_growing=Input(
+            "patterns are expected, such as *.log,journal/*", lambda value: isinstance(value, (str, list, tuple))
+        ),
+        upgrade_windows=_ANY,
+        upgrade_time_zone=_ANY,
+        upgrade_stop_on=_ANY,
+        upgrade_take_over=_ANY,
+        upgrade_namespace=_SPACE,
+        upgrade_operator_namespace=_SPACE,
+        upgrade_node_timeout=_SECONDS,
+        upgrade_hand_timeout=_SECONDS,
+        upgrade_patience=_SOME_SECONDS,
+        upgrade_unproven_canary=_SWITCH,
+        upgrade_delete_unowned=_SWITCH,
+        upgrade_data=_SWITCH,
+    ),
+    **_of(
+        "rebind_volumes",
+        rebind_claims=_ANY,
+        rebind_storage_class=_ANY,
+        rebind_volume_name=_ANY,
+        rebind_volume_handle=_ANY,
+        rebind_project=_ANY,
+        rebind_namespace=_SPACE,
+        rebind_second_namespace=_SPACE,
+        rebind_image=_IMAGE,
+        rebind_tolerations=_TOLERATIONS,
+        rebind_undo=_SWITCH,
+        rebind_allow_managed=_SWITCH,
+        rebind_variant=_one_of("in_place", "re_claim"),
+        rebind_compare=_one_of("content", "none"),
+        rebind_compare_limit=_SOME,
+        rebind_final=_SWITCH,
+        rebind_parallel=_COUNT,
+        rebind_step_timeout=_SECONDS,
+    ),
+    **_of("build_csi_proxy", csi_proxy_release=_ANY, csi_proxy_sign_command=_ANY, go=_ANY, go_proxy=_ANY, go_env=_ANY),
 }

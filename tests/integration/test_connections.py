@@ -67,12 +67,8 @@ def test_a_connection_without_a_command_shell_is_refused_before_anything_is_chan
     assert run.changed == []
 
 
-def test_without_windows_hosts_the_cluster_side_runs_alone_once_that_is_meant(five: Lab) -> None:
+def test_without_windows_hosts_the_cluster_side_runs_alone(five: Lab) -> None:
     variables = {"kubewin_kubeconfig": five.state.kubeconfigs["kubewin"]}
-    refused = play(PLAYBOOK, "localhost,", variables=variables)
-    assert refused.code != 0
-    assert "kubewin_cluster_only" in refused.failures[0]["result"]["msg"]
-    assert refused.changed == []
     # The plugin that runs goes only to nodes with csi-proxy proven; this is a change of it.
     with also_holds(five, "kubewin-csi-roll"):
         run = play(PLAYBOOK, "localhost,", variables={**variables, "kubewin_cluster_only": "yes"})

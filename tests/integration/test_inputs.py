@@ -8,19 +8,24 @@ What each may be is tried in the unit tests; here, that every playbook asks befo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import Run, play
+from integration.playbooks import Run, lines, play
 
 NOBODY = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
 WRONG = {"kubewin_drivers": "floppy", "kubewin_batches": "abc", "kubewin_skip_unreachable": "{{ 'may' ~ 'be' }}"}
+ALONE: dict[str, Any] = {"kubewin_cluster_only": True}
+EVERY = ["build_csi_proxy", "enable_csi", "handover", "preflight", "rebind_volumes", "remove", "upgrade", "verify"]
 
 
-def refused(playbook: str, inventory: str, *arguments: str, **given: Any) -> tuple[str, Run]:
-    """What the only failure says."""
-    run = play(f"playbooks/{playbook}.yml", inventory, *arguments, variables=given)
+def refused(
+    playbook: str, inventory: str | Path, *arguments: str, core: str | None = None, **given: Any
+) -> tuple[str, Run]:
+    """What the only failure says. A run that refuses its inputs does nothing else."""
+    run = play(f"playbooks/{playbook}.yml", inventory, *arguments, variables=given, core=core)
     assert run.code != 0
     assert run.changed == []
     assert len({str(item["result"]["msg"]) for item in run.failures}) == 1, run.screen
@@ -36,24 +41,58 @@ def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
     assert len(run.plays()) == 1
 
 
-@pytest.mark.parametrize("playbook", ["handover", "remove", "upgrade", "rebind_volumes"])
+@pytest.mark.parametrize("playbook", ["handover", "upgrade", "rebind_volumes"])
 def test_without_hosts_it_is_said_as_well(playbook: str) -> None:
     said, _run = refused(playbook, "localhost,", **WRONG)
     assert "kubewin_drivers is floppy" in said
+
+
+@pytest.mark.parametrize("playbook", EVERY)
+def test_names_values_and_the_inventory_are_checked_before_anything_else(playbook: str, tmp_path: Path) -> None:
+    """One run tells all of it: names from the inventory's second host and of -e, and what --limit leaves."""
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(
+        "linux: {hosts: {192.0.2.9: {}}}\n"
+        "windows: {hosts: {192.0.2.1: {}, 192.0.2.2: {kubewin_quiesce: drain, csi_proxy_vesion: 1.3.0, kubewin_upgrade_name: x}}}\n",
+        encoding="utf-8",
+    )
+    core = {"build_csi_proxy": "2.16", "verify": "2.21"}.get(playbook)
+    internal = {"kubewin_driver": "smb", "_kubewin_drivers": ["smb"], "csi_driver_version": "1.0.0"}
+    said, run = refused(playbook, inventory, "--limit", "linux", core=core, kubewin_ouput_dir="reports", **internal)
+    assert len(run.plays()) == 1
+    assert "kubewin_quiesce is drain; cordon or none is expected." in said
+    assert "csi_proxy_vesion is no variable of this collection. Did you mean csi_proxy_version?" in said
+    assert "kubewin_ouput_dir is no variable of this collection. Did you mean kubewin_output_dir?" in said
+    for name in internal:
+        assert f"{name} is no variable of this collection." in said
+    assert "--limit is linux" in said
+    assert "kubewin_upgrade_name" not in said
+
+
+def test_an_input_of_another_playbook_is_refused_where_it_was_typed() -> None:
+    said, _run = refused("preflight", "localhost,", "-e", "kubewin_upgrade_target=kubelet=1.27", **ALONE)
+    assert said.endswith("it is an input of upgrade. Did you mean kubewin_target?")
+
+
+@pytest.mark.parametrize("playbook", ["enable_csi", "preflight", "remove", "verify"])
+def test_an_inventory_that_cannot_be_read_is_no_word_for_the_cluster_alone(playbook: str, tmp_path: Path) -> None:
+    core = {"enable_csi": "2.16", "remove": "2.21"}.get(playbook)
+    said, run = refused(playbook, tmp_path / "nosuch.yml", core=core)
+    assert "The inventory has no Windows host (no host matches windows)" in said
+    assert "kubewin_cluster_only=true" in said
+    assert len(run.plays()) == 1
+    assert "2.16" in lines()
 
 
 def test_what_goes_from_the_whole_cluster_at_once_cannot_be_limited() -> None:
     inventory = "192.0.2.1,192.0.2.2,"
     said, _run = refused("remove", inventory, "--limit", "192.0.2.1", **HOSTS, kubewin_drivers="smb")
     assert "--limit leaves out 192.0.2.2, and the node plugin of smb goes from all nodes" in said
-    said, _run = refused(
-        "handover", inventory, "--limit", "192.0.2.1", kubewin_drivers="smb", kubewin_handover="to_platform"
-    )
-    assert "--limit is 192.0.2.1, but a hand-over is of all nodes" in said
 
 
 def test_a_driver_and_a_direction_have_to_be_named() -> None:
-    said, _run = refused("remove", "localhost,")
+    # A question of a survey that nobody answered is no name.
+    said, _run = refused("remove", "localhost,", **ALONE, kubewin_drivers="")
     assert "kubewin_drivers is not given; nothing is removed that was not named" in said
     said, _run = refused("handover", "localhost,", kubewin_drivers="smb,vsphere", kubewin_handover="to_platform")
     assert "kubewin_drivers is smb, vsphere" in said

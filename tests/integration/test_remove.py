@@ -32,7 +32,7 @@ def deployed(lab: Lab) -> Iterator[Lab]:
 
 
 def remove(lab: Lab, *arguments: str, **variables: Any) -> Run:
-    given = {"kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"], **variables}
+    given = {"kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"], "kubewin_cluster_only": True, **variables}
     return play("playbooks/remove.yml", "localhost,", *arguments, variables=given)
 
 

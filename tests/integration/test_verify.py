@@ -86,7 +86,8 @@ def _kubeconfig(lab: Lab) -> Path:
 
 def given(lab: Lab, *drivers: str, **variables: Any) -> dict[str, Any]:
     numbers = {"kubewin_verify_parallel": 3, "kubewin_verify_step_timeout": 300}
-    return {"kubewin_drivers": drivers, "kubewin_kubeconfig": str(_kubeconfig(lab)), **numbers, **variables}
+    access = {"kubewin_kubeconfig": str(_kubeconfig(lab)), "kubewin_cluster_only": True}
+    return {"kubewin_drivers": drivers, **access, **numbers, **variables}
 
 
 def verify(lab: Lab, *drivers: str, arguments: tuple[str, ...] = (), **variables: Any) -> Run:

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the inventory and --limit leave a playbook the hosts that it is for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Those that work on Windows hosts; the others go over the cluster from localhost alone.
+ON_HOSTS = frozenset({"enable_csi", "preflight", "remove", "verify"})
+_WHOLE = {
+    "build_csi_proxy": "builds on this machine",
+    "handover": "hands over all nodes of a driver, one after the other",
+    "rebind_volumes": "converts the claims of kubewin_rebind_claims and looks at no host",
+    "upgrade": "takes its nodes from the cluster (kubewin_upgrade_nodes names some of them)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a run was started with.
+
+    limit: of --limit, None without. hosts: all hosts of the inventory and localhost that it leaves. windows: the Windows
+    hosts of the inventory, limited or not. pattern: kubewin_hosts. on_file: a saved snapshot is judged and nobody asked.
+    """
+
+    limit: str | None = None
+    hosts: tuple[str, ...] = ()
+    windows: tuple[str, ...] = ()
+    pattern: str = "windows"
+    cluster_only: bool = False
+    on_file: bool = False
+
+
+def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
+    """A sentence where the run would do less than it was asked for, or something else."""
+    limit, here = chosen.limit, "localhost" in chosen.hosts
+    if playbook not in ON_HOSTS:
+        if limit is not None and chosen.hosts != ("localhost",):
+            yield f"--limit is {limit}, but {playbook} {_WHOLE[playbook]}. Run without --limit."
+        return
+    if chosen.windows:
+        if chosen.cluster_only:
+            yield (
+                f"kubewin_cluster_only is true, but the inventory has {len(chosen.windows)} Windows hosts ({chosen.pattern}). Leave "
+                "kubewin_cluster_only out to work on them, or name an inventory without them."
+            )
+        if limit is not None and not set(chosen.windows) & set(chosen.hosts):
+            yield f"--limit is {limit}, which leaves no Windows host ({chosen.pattern}). Name Windows hosts, or run without --limit."
+        return
+    if not chosen.cluster_only and not chosen.on_file:
+        yield (
+            f"The inventory has no Windows host (no host matches {chosen.pattern}); one is expected. If there should be some, see the warnings "
+            "of Ansible above: an inventory that cannot be read counts as empty. Name another inventory or set kubewin_hosts. If csi-proxy on "
+            "the hosts is none of this run's business, set kubewin_cluster_only=true: it then works on the cluster alone."
+        )
+    elif limit is not None and not here:
+        yield f"--limit is {limit}, but without Windows hosts {playbook} works from localhost. Run without --limit."

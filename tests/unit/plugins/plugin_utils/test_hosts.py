@@ -1,0 +1,62 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that would do nothing, or less than it was asked for, is refused."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, nothing_to_do
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
+
+ALL = {playbook for rule in INPUTS.values() for playbook in rule.playbooks}
+WINDOWS = ("win-1", "win-2")
+EVERY = (*WINDOWS, "linux-1", "localhost")
+
+
+def said(playbook: str, **chosen: object) -> list[str]:
+    return list(nothing_to_do(playbook, Chosen(**chosen)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
+def test_hosts_of_the_inventory_are_worked_on_limited_or_not(playbook: str) -> None:
+    assert said(playbook, hosts=EVERY, windows=WINDOWS) == []
+    assert said(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1") == []
+
+
+@pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
+def test_no_windows_host_means_the_cluster_alone_only_where_that_was_said(playbook: str) -> None:
+    (sentence,) = said(playbook, hosts=("localhost",))
+    assert "an inventory that cannot be read counts as empty" in sentence
+    assert "kubewin_cluster_only=true" in sentence
+    (sentence,) = said(playbook, hosts=("linux-1", "localhost"), pattern="winnodes")
+    assert "no host matches winnodes" in sentence
+    assert said(playbook, hosts=("localhost",), cluster_only=True) == []
+
+
+def test_a_saved_snapshot_needs_nobody() -> None:
+    assert said("preflight", hosts=("localhost",), on_file=True) == []
+
+
+@pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
+def test_the_cluster_alone_is_no_word_beside_windows_hosts(playbook: str) -> None:
+    (sentence,) = said(playbook, hosts=EVERY, windows=WINDOWS, cluster_only=True)
+    assert "the inventory has 2 Windows hosts" in sentence
+
+
+@pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
+def test_a_limit_that_leaves_nothing_is_refused(playbook: str) -> None:
+    (sentence,) = said(playbook, hosts=("linux-1",), windows=WINDOWS, limit="linux-1")
+    assert sentence.startswith("--limit is linux-1, which leaves no Windows host")
+    (sentence,) = said(playbook, hosts=("linux-1",), limit="linux-1", cluster_only=True)
+    assert "works from localhost. Run without --limit" in sentence
+    assert said(playbook, hosts=("localhost",), limit="localhost", cluster_only=True) == []
+
+
+@pytest.mark.parametrize("playbook", sorted(ALL - ON_HOSTS))
+def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
+    (sentence,) = said(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1")
+    assert sentence.startswith(f"--limit is win-1, but {playbook} ")
+    assert said(playbook, hosts=EVERY, windows=WINDOWS) == []
+    assert said(playbook, hosts=("localhost",)) == []
+    assert said(playbook, hosts=("localhost",), limit="localhost") == []
