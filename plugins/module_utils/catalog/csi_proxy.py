@@ -79,7 +79,7 @@ RELEASES: tuple[Release, ...] = (
     Release("1.3.0", _FLAGS_1_3, _GROUPS_1_1),
 )
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+.][0-9A-Za-z.+-]*)?")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
@@ -116,4 +116,4 @@ def group_of(pipe: str) -> tuple[str, str] | None:
     if not pipe.startswith(PIPE_PREFIX):
         return None
     group, dash, version = pipe[len(PIPE_PREFIX) :].rpartition("-")
-    return (group, version) if dash and group and re.fullmatch(r"v\d\w*", version) else None
+    return (group, version) if dash and group and re.fullmatch(r"v[0-9][0-9a-z]*", version) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<rest>[-+.].*)?\Z")
+_FORM = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?(?P<rest>[-+.][!-~]*)?\Z", re.ASCII)
 
 # What distributors append to an upstream tag without changing the driver's release.
 _SUFFIXES = re.compile(

@@ -100,7 +100,7 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
 
 def _whole(text: str) -> str:
     """A release number with all its parts; ValueError otherwise: YAML reads 1.30 as the number 1.3, which is another release."""
-    if re.fullmatch(r"v?\d+\.\d+", text.strip()):
+    if re.fullmatch(r"v?[0-9]+\.[0-9]+", text.strip()):
         raise ValueError(f"'{text}' names no single release; 3.4.0 is an example of one that does")
     return text
 

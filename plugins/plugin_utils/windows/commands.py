@@ -70,10 +70,13 @@ def check_value(value: str, what: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """``value`` as one argument of a program that reads its command line as the C runtime does."""
+    """``value`` as one argument on a line, for a program that reads its command line as the C runtime does."""
     check_value(value, "command argument")
-    if _PLAIN.fullmatch(value):
-        return value
+    return value if _PLAIN.fullmatch(value) else c_argument(value)
+
+
+def c_argument(value: str) -> str:
+    """``value`` between quotes as the C runtime reads them: a backslash before a quote is doubled, the last ones too."""
     escaped = re.sub(r'(\\*)"', r'\1\1\\"', value)
     trailing = len(escaped) - len(escaped.rstrip("\\"))
     return f'"{escaped}{escaped[len(escaped) - trailing :]}"'

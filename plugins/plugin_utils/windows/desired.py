@@ -246,6 +246,12 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
         ca_file=checked_path(options["source_ca_file"], "source_ca_file") if options.get("source_ca_file") else "",
         check_revocation=bool(options["source_check_revocation"]),
     )
+    if not source.ca_file.isascii():
+        raise _bad(
+            "bad_value",
+            f"source_ca_file: {source.ca_file!r} has characters outside ASCII, which curl on Windows may not find.",
+            "Copy the file to a path of ASCII characters on the node.",
+        )
     for option, url in (("source", source.location if source.is_url else ""), ("source_proxy", source.proxy)):
         # Not check_value: a refused URL may be a secret, and its text would show it.
         refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))

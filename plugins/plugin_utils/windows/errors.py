@@ -209,11 +209,6 @@ CURL: dict[int, Meaning] = {
         "the server's certificate is not trusted by the node",
         "Import its CA into the node's Root store, or name it in source_ca_file.",
     ),
-    9009: Meaning(
-        "tool_missing",
-        "the node has no curl.exe",
-        "Windows Server 2019 or later is needed, or a source on the controller.",
-    ),
     77: Meaning("tls_failed", "the CA file cannot be read", "Check source_ca_file: it is a path on the node."),
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.text import lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import c_argument
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
@@ -109,7 +110,7 @@ class Desired:
     @property
     def command_line(self) -> str:
         words = [self.executable, "-windows-service", *self.flags]
-        return " ".join(f'"{word}"' if " " in word else word for word in words)
+        return " ".join(c_argument(word) if " " in word else word for word in words)
 
 
 @dataclass(frozen=True, slots=True)

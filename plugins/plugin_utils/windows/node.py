@@ -107,6 +107,8 @@ class Node:
         nonce = next(self._nonces)
         failure: Failure | None = None
         for count, line in commands.lines([step[1] for step in steps], commands.render_chain, nonce):
+            if stdin is not None:
+                stdin.seek(0)  # the line that reads it need not be the first
             completed = self.channel.run(line, stdin=stdin, timeout=timeout)
             found = commands.split_steps(completed.stdout, nonce, count)
             for (label, dummy), result in zip(steps[len(results) :], found, strict=False):

@@ -17,11 +17,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import SYSTEM32, Command, builtin, program
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CURL, Meaning, NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
 
+_EXECUTABLE = "csi-proxy.exe"
+_TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
+_UNTRUSTED = (35, 60, 77)
+"""curl's codes for a certificate that it does not trust; which one depends on its release"""
+_READS_CA_FILE = (7, 60)
+"""First curl whose Schannel build does not ignore --cacert (curl#1325)."""
 _SPACE_NEEDED = 80 * 1024 * 1024
 _DIGITS = re.compile(r"\d[\d.,'\s\u00a0\u202f]*")
 
@@ -39,12 +45,19 @@ def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> 
         arguments += ["--cacert", source.ca_file]
     if not source.check_revocation:
         arguments.append("--ssl-no-revoke")
-    executable = rf"{target}\csi-proxy.exe"
     return [
-        ("stage", builtin("md", target)),
-        ("fetch", program("curl", *arguments, "--output", executable)),
-        ("hash", program("certutil", "-hashfile", executable, "SHA256")),
+        *_enter(target),
+        ("fetch", program("curl", *arguments, "--output", _EXECUTABLE)),
+        ("hash", program("certutil", "-hashfile", rf"{target}\{_EXECUTABLE}", "SHA256")),
     ]
+
+
+def _enter(target: str) -> list[tuple[str, Command]]:
+    """Make the directory and work in it, so that curl and tar are given bare names.
+
+    Those of Windows lose the characters of a path that the ANSI code page lacks (curl#5184, libarchive#2092).
+    """
+    return [("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
 
 
 def fetch_input(source: model.Source) -> BinaryIO:
@@ -76,9 +89,9 @@ def push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command
     """The node unpacks what comes on standard input. ``-f -`` is needed: tar's default archive is a tape."""
     target = stage_dir(desired, identity)
     return [
-        ("stage", builtin("md", target)),
-        ("unpack", program("tar", "-xzf", "-", "-C", target)),
-        ("hash", program("certutil", "-hashfile", rf"{target}\csi-proxy.exe", "SHA256")),
+        *_enter(target),
+        ("unpack", program("tar", "-xzf", "-")),
+        ("hash", program("certutil", "-hashfile", rf"{target}\{_EXECUTABLE}", "SHA256")),
     ]
 
 
@@ -87,7 +100,7 @@ def packed(path: Path) -> BinaryIO:
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is handed out open, and closed by the caller
     try:
         with tarfile.open(fileobj=spool, mode="w:gz", compresslevel=1, format=tarfile.USTAR_FORMAT) as archive:
-            entry = tarfile.TarInfo("csi-proxy.exe")
+            entry = tarfile.TarInfo(_EXECUTABLE)
             entry.size = path.stat().st_size
             entry.mode = 0o755
             with path.open("rb") as source:
@@ -116,8 +129,20 @@ def check_digest(desired: model.Desired, text: str) -> None:
 
 
 def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeError:
-    """What a failed staging step means. Asks the node for its free space where that decides."""
+    """What a failed staging step means. Asks the node once more where its free space, tools or their release decide."""
+    missing = _missing_tool(node, failure)
+    if missing is not None:
+        return missing
+    source = desired.source
     if failure.label == "fetch":
+        if source and source.ca_file and failure.code in _UNTRUSTED and _ignores_ca_file(node):
+            return NodeError(
+                "ca_file_ignored",
+                f"The node could not download {shown(source.location)}: curl there is older than 7.60 and ignores "
+                f"source_ca_file (curl {failure.code}).",
+                remedy=f"Import the CA into the node's store: certutil -addstore Root {source.ca_file}. Or install the updates of "
+                "Windows Server 2019, or set source to a file on the controller.",
+            )
         meaning = CURL.get(
             failure.code,
             Meaning("download_failed", f"curl ended with {failure.code}", "Look up the code in curl's manual."),
@@ -129,18 +154,12 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
                 meaning,
                 Meaning("write_failed", "the file could not be written", "Look whether something locks it."),
             )
-        where = shown(desired.source.location) if desired.source else ""
+        where = shown(source.location) if source else ""
         return NodeError(
             meaning.reason,
             f"The node could not download {where}: {meaning.text} (curl {failure.code}).",
             remedy=meaning.remedy,
-            detail=without_secrets(failure.words, desired.source),
-        )
-    if failure.label == "unpack" and failure.code == 9009:
-        return NodeError(
-            "tool_missing",
-            "The node has no tar.exe.",
-            remedy="Windows Server 2019 or later is needed, or a source that is a URL.",
+            detail=without_secrets(failure.words, source),
         )
     if failure.label == "unpack":
         meaning = _full_or(
@@ -176,6 +195,26 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
         remedy="Check space and access rights there.",
         detail=failure.words,
     )
+
+
+def _missing_tool(node: Node, failure: Failure) -> NodeError | None:
+    """The error for a step whose program is not there. After ``||`` cmd.exe gives 1 for it, as many a failure has."""
+    tool = _TOOLS.get(failure.label)
+    if tool is None or failure.code not in (1, 9009):
+        return None
+    listed = node.ask([("tool", builtin("dir", rf"{SYSTEM32}\{tool}.exe", switches="/b", quiet=True))])
+    if listed.text("tool").strip():
+        return None
+    return NodeError(
+        "tool_missing",
+        f"The node has no {tool}.exe in {SYSTEM32}.",
+        remedy="Use Windows Server 2019 or later; Nano Server and container images lack it.",
+    )
+
+
+def _ignores_ca_file(node: Node) -> bool:
+    found = re.match(r"curl (\d+)\.(\d+)", node.ask([("curl", program("curl", "-V"))]).text("curl").strip())
+    return found is not None and (int(found[1]), int(found[2])) < _READS_CA_FILE
 
 
 def _full_or(node: Node, desired: model.Desired, full: Meaning, other: Meaning) -> Meaning:

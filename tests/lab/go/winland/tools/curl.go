@@ -50,6 +50,11 @@ type curlCall struct {
 
 // curl knows options of 7.55.1 only (the oldest that Windows ships) and of those the ones that fetch one file.
 func curl(s *console.Session, args []string) int {
+	if len(args) == 1 && args[0] == "-V" {
+		s.Printf("curl %s (Windows) libcurl/%[1]s Schannel\r\n", curlRelease(s))
+		return 0
+	}
+	args = ansi(args)
 	c := &curlCall{s: s, connectTimeout: 300 * time.Second}
 	if rc := c.options(args); rc != 0 {
 		return rc
@@ -78,6 +83,28 @@ func curl(s *console.Session, args []string) int {
 		case <-s.Ctx.Done():
 		}
 	}
+}
+
+// curlRelease is 8.4.0, or what CurlVersion below HKLM\SOFTWARE\WinLab says.
+func curlRelease(s *console.Session) string {
+	if v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "CurlVersion"); err == nil {
+		return v.Text()
+	}
+	return "8.4.0"
+}
+
+// ansi is what a program without Unicode gets of its arguments: a character that the code page lacks becomes another.
+func ansi(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = strings.Map(func(r rune) rune {
+			if r > 0xFF {
+				return '_'
+			}
+			return r
+		}, a)
+	}
+	return out
 }
 
 func (c *curlCall) options(args []string) int {
@@ -225,7 +252,7 @@ func (c *curlCall) client() (*http.Client, int) {
 	if err != nil {
 		return nil, c.failed(curlTLS, "schannel: cannot open the certificate store")
 	}
-	if c.cacert != "" {
+	if c.cacert != "" && !strings.HasPrefix(curlRelease(c.s), "7.55") { // before 7.60 Schannel builds ignore it
 		roots = x509.NewCertPool()
 		f, err := c.s.OpenFile(c.s.Abs(c.cacert))
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 // tarx extracts from stdin only: without -f bsdtar reads a tape drive.
 func tarx(s *console.Session, args []string) int {
+	args = ansi(args)
 	dir, ok := "", false
 	for i := 0; i < len(args); i++ {
 		switch {

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.plugins.plugin_utils.windows.test_commands import SAFE, c_runtime
 
 DIGEST = "ab" * 32
 
@@ -39,6 +42,14 @@ def test_a_path_with_blanks_is_quoted_in_the_command_line() -> None:
     assert r'"-kubelet-path=D:\kube let"' in line
 
 
+@given(
+    st.dictionaries(st.sampled_from(["vmodule", "log_backtrace_at", "stderrthreshold"]), SAFE | st.just("C:\\a b\\"))
+)
+def test_the_runtime_of_csi_proxy_reads_the_flags_that_were_meant(flags: dict[str, str]) -> None:
+    desired = wanted(install_dir=r"C:\a b", extra_flags=flags)
+    assert c_runtime(desired.command_line) == [desired.executable, "-windows-service", *desired.flags]
+
+
 @pytest.mark.parametrize("form", ["{}", "sha256:{}", "{}  csi-proxy-1.3.0.exe", "{} *csi-proxy-1.3.0.exe\n"])
 def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
     assert wanted(checksum=form.format("ab" * 32)).sha256 == "ab" * 32
@@ -52,6 +63,9 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"checksum": "abc"}, "bad_checksum", "64 hexadecimal digits"),
         ({"version": None}, "bad_version", "1.3.0"),
         ({"version": "latest"}, "bad_version", "latest"),
+        ({"version": "१.३.१"}, "bad_version", "not a release"),
+        ({"version": "1.3.0-β"}, "bad_version", "not a release"),
+        ({"source": "https://m/x", "source_ca_file": r"C:\прокси\ca.pem"}, "bad_value", "ASCII"),
         ({"version": "1.1.2"}, "release_floor", "CVE-2023-3893"),
         ({"version": "0.2.2"}, "release_floor", "1.1.3"),
         ({"version": "2.0.0-alpha.2"}, "release_unknown", "HostProcess"),

@@ -97,6 +97,37 @@ def test_a_source_that_fails(
         nothing_half_done(host, desired)
 
 
+@pytest.mark.parametrize("tool", ["curl", "tar", "certutil"])
+def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -> None:
+    """After ``||`` cmd.exe gives 1 for a program that it does not find, as tar does for a damaged archive."""
+    artifact = artifacts.csi_proxy(NEW)
+    host.plant(files={rf"C:\Windows\System32\{tool}.exe": None})
+    error = failed(host, wanted(artifact, **({"source": str(artifact.path)} if tool == "tar" else {})))
+    assert (error.reason, f"no {tool}.exe" in str(error)) == ("tool_missing", True), str(error)
+
+
+def test_a_curl_that_ignores_the_ca_file(host: Host, artifacts: Artifacts) -> None:
+    host.fault(match="curl.exe.*--cacert", times=-1, rc=77)
+    desired = wanted(artifacts.csi_proxy(NEW), source_ca_file=r"C:\certs\ca.pem")
+    assert failed(host, desired).reason == "tls_failed"
+    key = r"HKLM\SOFTWARE\WinLab"
+    host.plant(registry=[{"key": key, "name": "CurlVersion", "data": "7.55.1"}])
+    error = failed(host, desired)
+    assert error.reason == "ca_file_ignored"
+    assert r"certutil -addstore Root C:\certs\ca.pem" in str(error)
+
+
+def test_a_directory_outside_the_code_page(host: Host, artifacts: Artifacts) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    for number, source in enumerate((artifact.url, str(artifact.path))):
+        desired = wanted(
+            artifact, install_dir=rf"C:\прокси-{number}", source=source, service_name=f"csi-proxy-{number}"
+        )
+        host.run(desired)
+        assert host.look(desired).executable_sha256 == artifact.sha256
+        host.run(wanted(None, state="absent", install_dir=desired.install_dir, service_name=desired.service_name))
+
+
 def test_full_disk_while_pulling_and_while_pushing(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.fault(disk_free=500)
