@@ -1,16 +1,20 @@
-# Copyright (c) 2026, kubewin.csi contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""The upgrade's face: runs the module of the same name, shows what it does meanwhile, and says which run it is a part of."""
+"""The upgrade's action: runs the module of the same name, and keeps the run's lease while tasks work between its calls."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from ansible import constants
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+
+# Options that tell one lease from another.
+_LEASE = ("kubeconfig", "context", "host", "namespace")
 
 
 class ActionModule(ControllerAction):
@@ -22,4 +26,25 @@ class ActionModule(ControllerAction):
         # Tasks run in children of the run itself.
         self._task.args["holder"] = holder_of(os.getppid())
         result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("outcome") == "handed":
+            lock = _lock(self._task.args)
+            self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
         return result
+
+
+def _lock(options: Mapping[str, Any]) -> str:
+    """A file in the folder that Ansible makes for each run, and removes at its end."""
+    told = repr([options.get(name) for name in _LEASE])
+    return os.path.join(
+        vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    )
+
+
+def _keep(path: str) -> None:
+    """Renew the lease until the run ends. One process of a run does this; another one ends at once."""
+    with open(path, "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        node_upgrade.keep()

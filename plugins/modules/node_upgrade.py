@@ -16,7 +16,7 @@ description:
     its workloads. In between it hands out what others do, and ends with that in RV(next). The role P(kubewin.csi.node_upgrade#role)
     does those things and comes back with what became of them in O(results).
   - The journal is written before each change, so that a run after a crash goes on at the right node and step. A lease keeps a
-    second run away.
+    second run away. It is renewed as long as the run lives, also while its tasks work, and ends within a minute after the run died.
   - A node that fails is left safe. One that could not be emptied is opened again; one that was touched stays closed. Others of
     its batch are finished or given back, and nothing new begins.
   - It never starts an upgrade of the cluster or of a node, and it never forces a pod away.
@@ -108,8 +108,8 @@ options:
     default: UTC
   node_timeout:
     description:
-      - Seconds that a node may take from its turn to its workloads being back. What it is handed out for in between has
-        O(hand_timeout), and after that its time begins anew.
+      - Seconds that a node may take from its turn to its workloads being back. Its time begins anew after each step that is handed
+        out.
     type: int
     default: 3600
   patience:
@@ -144,16 +144,6 @@ options:
   output_dir:
     description: Directory for a copy of the journal, on the machine where the module runs.
     type: path
-  hand_timeout:
-    description: Seconds that what is handed out may take for one node. So long, for each of them, the run is believed alive by others.
-    type: int
-    default: 7200
-  take_over:
-    description:
-      - The holder whom this run takes the upgrade over from, as the refusal named him. Only for one that is known to be dead; on the same
-        machine that is seen without it.
-    type: str
-    default: ''
   term:
     description: RV(term) of the call before, in the same run. Without it this is a run of its own, which begins or takes up.
     type: int
@@ -166,6 +156,12 @@ options:
     description: What became of it by Node, an empty text or why it failed.
     type: dict
     default: {}
+  only_lease:
+    description:
+      - Only check the lease. With O(term) this run has to hold it still. Without it no other run may hold it; one that may be dead
+        is waited for, at most a minute.
+    type: bool
+    default: false
   ended:
     description: Note that the end of a finished upgrade was proven and compared, so that it need not be done again.
     type: bool
@@ -295,6 +291,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
@@ -360,11 +357,10 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "kubewin"},
     "operator_namespace": {"type": "str", "default": "openshift-windows-machine-config-operator"},
     "output_dir": {"type": "path"},
-    "hand_timeout": {"type": "int", "default": 7200},
-    "take_over": {"type": "str", "default": ""},
     "term": {"type": "int", "default": 0},
     "finished": {"type": "str", "choices": ["hook", "gate", "canary"]},
     "results": {"type": "dict", "default": {}},
+    "only_lease": {"type": "bool", "default": False},
     "ended": {"type": "bool", "default": False},
     "holder": {"type": "str", "default": ""},
     "progress_file": {"type": "path"},
@@ -379,9 +375,9 @@ class Upgrade:
         self.wishes, self.rules = wishes(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
         self.pages = Pages(client, params["namespace"], params["name"], folder, self._check)
-        self.lease = upgrade_lease(client, params["namespace"], params["holder"], params["take_over"])
-        self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.say = teller(params["progress_file"])
+        self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.say)
+        self.watcher = Watcher(client, params["operator_namespace"], self._check)
         self.worker = Worker(client, self.watcher, self._check, self.say)
         self._leased = False
 
@@ -462,7 +458,7 @@ class Upgrade:
             return self._finished(found), found
         self.lease.take()
         self._leased = True
-        handed = 0
+        handed = False
         try:
             # Read again: only now nobody else writes it.
             found = self.pages.read()
@@ -480,12 +476,11 @@ class Upgrade:
                     raise Refused("\n".join(blockers))
                 journal = self.pages.keep(self.start(found, seen))
             decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
-            handed = len(decision.nodes) if isinstance(decision, Hand) else 0
+            handed = isinstance(decision, Hand)
             return self._ended(decision, findings), decision.journal
         finally:
             if handed:
-                # One node after the other.
-                self.lease.leave(handed * self._params["hand_timeout"])
+                self.lease.leave()
             else:
                 self.lease.end()
 
@@ -529,7 +524,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
     for name in params["drivers"]:
         if name not in DRIVERS:
             raise Refused(unknown(name))
-    for name, least in (("node_timeout", 1), ("patience", 0), ("hand_timeout", 1)):
+    for name, least in (("node_timeout", 1), ("patience", 0)):
         if params[name] < least:
             raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
     given = params["target"] or {}
@@ -567,6 +562,14 @@ def rules(params: dict[str, Any]) -> Rules:
     )
 
 
+def keep() -> None:
+    """Renew the lease of a run while its tasks work; in a process that the action starts beside the run."""
+    params = (ansible := module(ARGUMENT_SPEC)).params
+    # Whether the run has ended is looked at again soon, also while the API server does not answer.
+    lease = upgrade_lease(connect(ansible, retry_for=5.0), params["namespace"], params["holder"])
+    lease.keep(lambda: is_dead(params["holder"]))
+
+
 def main() -> None:
     """Look, refuse, go on."""
     ansible = module(ARGUMENT_SPEC)
@@ -576,6 +579,12 @@ def main() -> None:
     try:
         upgrade = Upgrade(connect(ansible), params, stop)
         pages, warnings = upgrade.pages, upgrade.pages.warnings
+        if params["only_lease"]:
+            if params["term"]:
+                upgrade.lease.held()
+            else:
+                upgrade.lease.wait()
+            ansible.exit_json(changed=False)
         when_ended(params["progress_file"], stop.set)
         if not params["term"]:
             upgrade.refuse()

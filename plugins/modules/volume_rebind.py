@@ -313,14 +313,12 @@ def order(params: dict[str, Any]) -> Order:
         image=params["image"],
         tolerations=tuple(params["tolerations"]),
     )
-    # A request is repeated for api_timeout; whoever takes over must come later than that.
-    lease = params["api_timeout"] + 60
     undo = params["state"] == "undone"
     if undo and params["final"]:
         raise Unusable(
             "state is undone and final is true; a conversion that is final cannot be undone. Give one of them."
         )
-    return Order(wishes, undo, limits, params["final"], params["parallel"], lease)
+    return Order(wishes, undo, limits, params["final"], params["parallel"])
 
 
 def places(client: Client, params: dict[str, Any]) -> list[Place]:

@@ -76,7 +76,25 @@ class ControllerAction(ActionBase):
         task_vars: dict[str, Any] | None,
         meanwhile: Callable[[], None] | None = None,
     ) -> dict[str, Any]:
-        name = f"kubewin.csi.{self.module.__name__.rpartition('.')[2]}"
+        name = self._module_name
+        status, stdout, stderr = in_child(self._as_module(options, task_vars, self.module.main), meanwhile)
+        return _result(name, status, stdout, stderr)
+
+    def _run_beside(
+        self, options: Mapping[str, Any], task_vars: dict[str, Any] | None, work: Callable[[], object]
+    ) -> None:
+        """Do the work with the module's options in a process that goes on when this task has ended. It has to end by itself."""
+        beside(self._as_module(options, task_vars, work))
+
+    @property
+    def _module_name(self) -> str:
+        return f"kubewin.csi.{self.module.__name__.rpartition('.')[2]}"
+
+    def _as_module(
+        self, options: Mapping[str, Any], task_vars: dict[str, Any] | None, work: Callable[[], object]
+    ) -> Callable[[], None]:
+        """What a child does that is to work as the module."""
+        name = self._module_name
         arguments = dict(options)
         self._update_module_args(name, arguments, task_vars or {})
         # Directories for temporary files are the host's; without them the controller's own is used.
@@ -86,12 +104,11 @@ class ControllerAction(ActionBase):
         payload = _encode({"ANSIBLE_MODULE_ARGS": arguments})
         folder = self._loader.get_basedir()
 
-        def work() -> None:
+        def in_the_child() -> None:
             _be_a_module(payload, {str(key): str(value) for key, value in environment.items()}, folder)
-            self.module.main()
+            work()
 
-        status, stdout, stderr = in_child(work, meanwhile)
-        return _result(name, status, stdout, stderr)
+        return in_the_child
 
 
 def in_child(work: Callable[[], object], meanwhile: Callable[[], None] | None = None) -> tuple[int, str, str]:
@@ -127,6 +144,15 @@ def in_child(work: Callable[[], object], meanwhile: Callable[[], None] | None = 
         meanwhile()
     stdout, stderr = (bytes(one).decode("utf-8", "replace") for one in read.values())
     return os.waitstatus_to_exitcode(status), stdout, stderr
+
+
+def beside(work: Callable[[], object]) -> None:
+    """Do the work in a process of a session of its own, which neither this one nor Ansible waits for."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if os.fork() == 0:
+        os.setsid()
+        _child(work, nothing, nothing)
+    os.close(nothing)
 
 
 def _child(work: Callable[[], object], out: int, err: int) -> NoReturn:

@@ -223,7 +223,6 @@ INPUTS: dict[str, Input] = {
         upgrade_windows=_ANY,
         upgrade_time_zone=_ANY,
         upgrade_stop_on=_ANY,
-        upgrade_take_over=_ANY,
         upgrade_namespace=_SPACE,
         upgrade_operator_namespace=_SPACE,
         upgrade_node_timeout=_SECONDS,

@@ -348,7 +348,7 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = Order(wishes, conversion.undo, limits, conversion.final, len(wishes), 60)
+    order = Order(wishes, conversion.undo, limits, conversion.final, len(wishes))
 
     asked = {
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",

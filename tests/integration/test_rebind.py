@@ -802,9 +802,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     lab.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1", "renewTime": fresh}})
     result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
-    assert (
-        f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 gave its last sign of life" in result["msg"]
-    )
+    assert f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
     assert f"its clock jumped. When you know that it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]

@@ -35,8 +35,7 @@ def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: A
     }
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-    alive = {"node_upgrade_alive_until": "{{ now().timestamp() + 7200 }}"}
-    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **alive, **python, **given}
+    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **python, **given}
     run = told(folder, {"vars": given, "tasks": [node, show]})
     assert run.code == 0, run.screen
     found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
@@ -58,15 +57,6 @@ def test_a_task_that_hangs_is_ended_when_its_nodes_time_is_over_and_told_like_on
     found = became_of(tmp_path, [works, hangs], "win-1", node_upgrade_hand_timeout=6)
     # Each release of Ansible words it in its own way.
     assert re.search("(?i)timed out after [12] second|in the expected time frame \\([12]\\)", found["win-1"]), found
-
-
-def test_a_node_is_not_begun_once_another_run_may_be_at_it(tmp_path: Path) -> None:
-    """As by a controller that slept while the node before it was changed."""
-    touched = tmp_path / "touched"
-    changes = {"ansible.builtin.file": {"path": str(touched), "state": "touch"}}
-    found = became_of(tmp_path, [changes], "win-1", node_upgrade_alive_until="{{ now().timestamp() - 1 }}")
-    assert "another run may be at it. Nothing was done; run again" in found["win-1"]
-    assert not touched.exists()
 
 
 def loaded(folder: Path, text: str) -> Run:

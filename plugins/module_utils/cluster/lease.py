@@ -1,10 +1,11 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One run at a time: a Lease (coordination.k8s.io/v1) whose holder gives a sign of life as long as he is at work.
+"""One run at a time: a short Lease (coordination.k8s.io/v1) that its holder renews as long as it works.
 
-Who was believed dead and was not notices before his next change, also when he slept: a machine that was suspended, a process
-that was stopped.
+While a module works, a thread renews. Between the modules of one run, while its tasks work, a process beside it does (``keep``),
+which ends with the run. A run that died leaves a lease that ends by itself. A run that lost its lease detects that before its
+next change, also when it slept: a machine that was suspended, a process that was stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -23,35 +24,53 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
+# Seconds without a renewal after which the next run may follow.
+SECONDS = 60
+# Renewed after this part of it, so that a change begins with the larger part left.
+_RENEWALS = 4
+# A lease that is to last longer than this has a time that is yet to come: a clock was set back.
+_JUMPED = 2 * SECONDS
+# Seconds between two looks at another run's lease, and at whether our own run lives.
+_LOOK = 1.0
 # Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which lease it is. what: it is of, for messages. remedy: what to do when its holder is dead; {holder} stands for him."""
+    """Which lease it is. what: it is of, for messages."""
 
     namespace: str
     name: str
     labels: Mapping[str, str]
     what: str
-    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Another run that holds it. left: seconds until it ends unless it is renewed."""
+
+    holder: str
+    renewed: datetime
+    ago: float
+    left: float
+
+    def __str__(self) -> str:
+        return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
 
 
 class Lease:
     """Taken, and renewed by a thread until it is left or ended.
 
-    holder: a name as of holder.py. seconds: without a sign of life for so long, he may be taken for dead. It must be more than
-    the time for which one request is repeated: then a request of a dead run cannot come after the first of its successor.
-    over: the holder from whom it may be taken although he may live. clock: runs also while this machine sleeps.
+    holder: a name as of holder.py. say: a line for whoever waits. clock: runs also while this machine sleeps.
     """
 
     def __init__(
-        self, client: Client, about: About, holder: str, seconds: int, over: str = "",
-        clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK),
+        self, client: Client, about: About, holder: str, say: Callable[[str], None] = lambda _line: None, *,
+        clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        self._client, self._about, self._holder, self._seconds, self._over = client, about, holder, seconds, over
-        self._clock = clock
+        self._client, self._about, self._holder, self._say = client, about, holder, say
+        self._clock, self._sleep = clock, sleep
         self._version = ""
         self._alive = 0.0
         self._told = client.now()
@@ -61,17 +80,16 @@ class Lease:
         self._thread = threading.Thread(target=self._keep_on, daemon=True)
 
     def take(self) -> None:
-        """Take it, or go on with it. ClusterError locked when another run lives."""
+        """Take it, or go on with it. ClusterError locked when another run renews it."""
         for _again in range(5):
-            live = self._look()
+            live = self.wait()
             if live is None:
-                # Somebody may be quicker; whose it is shows with the next look.
+                # Another run may be quicker; the next look shows who holds it.
                 self._client.create(self._definition())
                 continue
-            self._refuse(live)
             self._version = live["metadata"]["resourceVersion"]
             try:
-                self._write(self._seconds)
+                self._write()
             except ClusterError as error:
                 if error.status not in (404, 409):
                     raise
@@ -80,64 +98,96 @@ class Lease:
             return
         raise ClusterError(f"another run began {self._about.what} at the same moment; let that one end", "locked", 409)
 
-    def others(self) -> str:
-        """Who else is at it, empty when nobody is."""
-        try:
-            self._refuse(self._look() or {})
-        except ClusterError as error:
-            return str(error)
-        return ""
+    def wait(self) -> dict[str, Any] | None:
+        """Answer with the lease when no other run holds it, with None when there is none.
 
-    def _refuse(self, live: dict[str, Any]) -> None:
+        A run that may be dead is waited for until its lease ends, which is within SECONDS. ClusterError locked when it lives.
+        """
+        first: _Other | None = None
+        while True:
+            live = self._look()
+            other = self._other(live or {})
+            if other is None:
+                return live
+            lives = first is not None and (first.holder, first.renewed) != (other.holder, other.renewed)
+            if lives or other.left > _JUMPED:
+                raise self._locked(other)
+            if first is None:
+                first = other
+                self._say(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s to see whether it lives")
+            self._sleep(_LOOK)
+
+    def others(self) -> str:
+        """Which other run holds it now, empty when none does."""
+        other = self._other(self._look() or {})
+        return str(self._locked(other)) if other is not None else ""
+
+    def _other(self, live: Mapping[str, Any]) -> _Other | None:
+        """Another run's lease that has not ended."""
         spec = live.get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
-        if not holder or holder in (self._holder, self._over) or renewed is None or is_dead(holder):
-            return
-        now = self._client.now()
-        ends = renewed + timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0))
-        remedy = self._about.remedy.format(holder=holder)
-        if renewed > now + timedelta(seconds=self._seconds):
-            raise ClusterError(
-                f"{holder} is at {self._about.what}, and gave its last sign of life at {renewed:%Y-%m-%d %H:%M:%SZ}, which is to "
-                f"come: its clock jumped. When you know that it is dead: {remedy}",
-                "locked",
-                409,
+        if not holder or holder == self._holder or renewed is None or is_dead(holder):
+            return None
+        ago = (self._client.now() - renewed).total_seconds()
+        left = int(spec.get("leaseDurationSeconds") or 0) - ago
+        return _Other(holder, renewed, ago, left) if left > 0 else None
+
+    def _locked(self, other: _Other) -> ClusterError:
+        about = self._about
+        if other.left > _JUMPED:
+            remedy = (
+                "its clock, or the API server's, jumped. When you know that this run is dead: "
+                f"kubectl -n {about.namespace} delete lease {about.name}"
             )
-        if ends > now:
-            raise ClusterError(
-                f"another run is at {self._about.what}: {holder} gave its last sign of life "
-                f"{(now - renewed).total_seconds():.0f} s ago, at {renewed:%Y-%m-%d %H:%M:%SZ}, and is believed alive until "
-                f"{ends:%H:%M:%SZ}. Let it end. When you know that it is dead: {remedy}",
-                "locked",
-                409,
-            )
+        else:
+            remedy = f"let it end, then run again. A run that is dead loses its lease within {SECONDS} s"
+        return ClusterError(f"another run is at {about.what}: {other}; {remedy}", "locked", 409)
 
     def check(self) -> None:
         """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
 
-        The one who renews it may have slept as we did, so what is half over is renewed here; the other half is for the change.
+        The thread may have slept as we did, so it is renewed here when that is due.
         """
         if is_dead(self._holder):
             raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
-        if self._half_over():
+        if self._due():
             self._keep()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
 
-    def _half_over(self) -> bool:
+    def _due(self) -> bool:
         """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
         slept, passed = self._clock() - self._alive, self._client.now() - self._told
-        return max(slept, abs(passed.total_seconds())) > self._seconds / 2
+        return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
 
-    def leave(self, seconds: float) -> None:
-        """End of this process, not of the run: the next one comes within these seconds."""
+    def keep(self, ended: Callable[[], bool]) -> None:
+        """Renew what the run holds until it ended, or the lease is another run's or gone. For a process beside the run."""
+        due = 0.0
+        while not ended():
+            if self._clock() >= due:
+                due = self._clock() + SECONDS / _RENEWALS
+                try:
+                    self._renew()
+                except ClusterError as error:
+                    if error.reason == "taken_over":
+                        return
+                    # An API server that does not answer gives the lease to no other run either.
+                    due = self._clock() + _LOOK
+            self._sleep(_LOOK)
+
+    def held(self) -> None:
+        """Renew it in the middle of the run. ClusterError taken_over when it is ours no more."""
+        self._renew()
+
+    def leave(self) -> None:
+        """End of this process, not of the run, which renews it from here on."""
         self._still()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
-        self._renew(int(seconds) + self._seconds)
+        self._renew()
 
     def end(self) -> None:
-        """End of the run: the next one need not wait. Where that cannot be said, it waits; why the run ends matters more."""
+        """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
         self._still()
         with contextlib.suppress(ClusterError):
             live = None if self._lost else self._look()
@@ -156,36 +206,37 @@ class Lease:
     def _look(self) -> dict[str, Any] | None:
         return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
 
-    def _spec(self, seconds: int) -> dict[str, Any]:
+    def _spec(self) -> dict[str, Any]:
         return {
             "holderIdentity": self._holder,
-            "leaseDurationSeconds": seconds,
+            "leaseDurationSeconds": SECONDS,
             "renewTime": _stamp(self._client.now()),
         }
 
     def _definition(self) -> dict[str, Any]:
         about = self._about
         metadata = {"name": about.name, "namespace": about.namespace, "labels": dict(about.labels)}
-        spec = self._spec(self._seconds)
+        spec = self._spec()
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
-    def _write(self, seconds: int) -> None:
+    def _write(self) -> None:
         alive, told = self._clock(), self._client.now()
-        body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec(seconds)}
+        body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec()}
         made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
         self._version, self._alive, self._told = made["metadata"]["resourceVersion"], alive, told
 
-    def _renew(self, seconds: int) -> None:
+    def _renew(self) -> None:
         """Go on with what is ours. Gone is lost: another run may have taken it, and ended; so it is never made again."""
         about = self._about
         with self._renewing:
             for _again in range(5):
-                try:
-                    self._write(seconds)
-                    return
-                except ClusterError as error:
-                    if error.status not in (404, 409):
-                        raise
+                if self._version:
+                    try:
+                        self._write()
+                        return
+                    except ClusterError as error:
+                        if error.status not in (404, 409):
+                            raise
                 live = self._look()
                 holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
                 if live is None or holder != self._holder:
@@ -202,14 +253,12 @@ class Lease:
 
     def _keep(self) -> None:
         try:
-            self._renew(self._seconds)
+            self._renew()
         except ClusterError as error:
-            self._lost = (
-                f"the sign of life of {self._about.what} could not be renewed, another run may be at it: {error}"
-            )
+            self._lost = f"the lease of {self._about.what} could not be renewed, another run may be at it: {error}"
 
     def _keep_on(self) -> None:
-        while not (self._lost or self._stop.wait(self._seconds / 4)):
+        while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
             self._keep()
 
 

@@ -73,7 +73,6 @@ class Order:
     limits: Limits
     final: bool
     parallel: int
-    lease: int
 
 
 def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
@@ -190,9 +189,8 @@ class Runs:
             name=name,
             labels=labels(planned.run),
             what=f"the conversion of {planned.namespace}/{planned.claim}",
-            remedy=f"kubectl -n {self._lease_namespace} delete lease {name}",
         )
-        return Lease(self._client, about, holder_of(os.getpid()), self._order.lease)
+        return Lease(self._client, about, holder_of(os.getpid()), self._say)
 
     def _one(self, result: Result, planned: Record) -> None:
         lease = self._lease(planned)

@@ -10,6 +10,8 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Target
@@ -47,13 +49,20 @@ def upgrade_of(store: Cluster, *entries: Entry, **changes: Any) -> Upgrade:
     return Upgrade(client_of(store), params, threading.Event())
 
 
-def test_a_run_is_believed_alive_for_as_long_as_every_node_of_the_batch_may_take() -> None:
-    """They are handed out together and changed one after the other; one alone may take all of its time."""
+def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> None:
     store = Cluster("win-1", "win-2")
     entries = [Entry(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
-    result, _journal = upgrade_of(store, *entries, term=1, hand_timeout=1000).go_on()
+    upgrade = upgrade_of(store, *entries, term=1)
+    result, _journal = upgrade.go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
-    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] >= 2000
+    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] == 60
+    upgrade.lease.held()
+    # As after the controller slept, and another run took over.
+    store.things[LEASE]["metadata"]["resourceVersion"] = "later"
+    store.things[LEASE]["spec"]["holderIdentity"] = "another/1-1/1-1"
+    with pytest.raises(ClusterError, match="is held by another/1-1/1-1") as lost:
+        upgrade.lease.held()
+    assert lost.value.reason == "taken_over"
 
 
 def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() -> None:

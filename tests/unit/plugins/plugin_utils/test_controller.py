@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _result, in_child
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _result, beside, in_child
 
 
 def _print(text: str) -> None:
@@ -163,3 +163,24 @@ def test_a_module_without_a_result_is_named_with_how_it_ended(status: int, stder
     assert result["failed"] is True
     assert result["reason"] == "module_lost"
     assert result["msg"].startswith(f"kubewin.csi.node_info: {expected}")
+
+
+def test_a_process_beside_the_task_goes_on_when_the_task_has_ended_and_holds_nothing_of_it(tmp_path: Path) -> None:
+    ended, seen = tmp_path / "ended", tmp_path / "seen"
+
+    def work() -> None:
+        waited = 0.0
+        while not ended.exists() and waited < 300:
+            time.sleep(0.05)
+            waited += 0.05
+        sys.stdout.write("to nobody")
+        seen.write_text(str(os.getsid(0) == os.getpid()), encoding="utf-8")
+
+    # Its pipes are closed when the task ends, or this would wait for ever.
+    assert in_child(lambda: beside(work)) == (0, "", "")
+    assert not seen.exists()
+    ended.touch()
+    deadline = time.monotonic() + 300
+    while not (seen.exists() and seen.read_text(encoding="utf-8")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert seen.read_text(encoding="utf-8") == "True"

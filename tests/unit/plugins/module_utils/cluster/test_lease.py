@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -38,56 +40,142 @@ def ended() -> str:
     return name
 
 
-def test_a_second_run_is_refused_with_who_holds_it_and_since_when() -> None:
+def elsewhere(store: ObjectStore) -> Lease:
+    """The lease of a run on another machine, where nobody can look whether it lives."""
+    return upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
+
+
+class Waiting:
+    """Our run, whose waits only move the API server's clock. meanwhile: what happens in each of them."""
+
+    def __init__(self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.store, self.waited, self.said, self._meanwhile = store, 0.0, list[str](), meanwhile
+        store.now = datetime.now(timezone.utc)
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(client_of(store), about, holder_of(os.getpid()), self.said.append, sleep=self._sleep)
+        # The first answer tells the clock.
+        self.lease.others()
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.store.now is not None
+        self.store.now += timedelta(seconds=seconds)
+        self.waited += seconds
+        self._meanwhile()
+
+
+def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
     store = ObjectStore()
-    first = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
+    first = elsewhere(store)
     first.take()
-    first.leave(3600)
-    second = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
-    assert f"{ELSEWHERE} gave its last sign of life" in second.others()
-    with pytest.raises(ClusterError, match=f"kubewin_upgrade_take_over={ELSEWHERE}") as refused:
-        second.take()
+    second = Waiting(store, first.held)
+    assert f"another run is at an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
+    with pytest.raises(
+        ClusterError, match=r"renewed its lease .*A run that is dead loses its lease within 60 s"
+    ) as refused:
+        second.lease.take()
     assert refused.value.reason == "locked"
+    assert second.waited < 20
     # The same run goes on with it, and gives it back.
-    first = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
-    first.take()
     first.end()
     assert LEASE not in store.things
-    second = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
-    assert second.others() == ""
-    second.take()
-    second.check()
-    second.end()
+    assert second.lease.others() == ""
+    second.lease.take()
+    second.lease.check()
+    second.lease.end()
 
 
-def test_a_run_that_has_ended_on_this_machine_is_followed_at_once_and_one_elsewhere_by_name() -> None:
-    for holder, over in ((ended(), ""), (ELSEWHERE, ELSEWHERE)):
-        store = ObjectStore()
-        dead = upgrade_lease(client_of(store), "kubewin", holder)
-        dead.take()
-        dead.leave(3600)
-        mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()), over)
-        mine.take()
-        assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
-        mine.end()
-
-
-def test_a_lease_that_was_not_renewed_in_time_is_free() -> None:
+def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
     store = ObjectStore()
-    old = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
-    old.take()
-    old.leave(0)
+    dead = elsewhere(store)
+    dead.take()
+    dead.leave()
+    mine = Waiting(store)
+    mine.lease.take()
+    assert 0 < mine.waited <= 63
+    assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
+    (told,) = mine.said
+    assert re.search(r"waiting up to \d+ s to see whether it lives", told)
+    mine.lease.end()
+
+
+def test_a_run_that_has_ended_on_this_machine_is_followed_at_once() -> None:
+    store = ObjectStore()
+    dead = upgrade_lease(client_of(store), "kubewin", ended())
+    dead.take()
+    dead.leave()
+    mine = Waiting(store)
+    mine.lease.take()
+    assert mine.waited == 0
+    mine.lease.end()
+
+
+def test_a_lease_from_the_future_is_not_waited_for() -> None:
+    store = ObjectStore()
+    elsewhere(store).take()
     store.things[LEASE]["spec"]["renewTime"] = "2126-01-01T00:00:00.000000Z"
-    jumped = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid())).others()
-    assert (
-        f"its clock jumped. When you know that it is dead: run again with kubewin_upgrade_take_over={ELSEWHERE}"
-        in jumped
-    )
+    mine = Waiting(store)
+    with pytest.raises(ClusterError, match=r"jumped.*is dead: kubectl -n kubewin delete lease kubewin-upgrade"):
+        mine.lease.take()
+    assert mine.waited == 0
     store.things[LEASE]["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z"
-    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
-    assert mine.others() == ""
-    mine.take()
-    mine.end()
+    assert mine.lease.others() == ""
+
+
+class Beside:
+    """The process beside a run. dies: after so many looks."""
+
+    def __init__(self, dies: int, meanwhile: Callable[[int], None] = lambda _look: None) -> None:
+        self.store, self.uptime, self.looks, self._dies, self._meanwhile = ObjectStore(), 0.0, 0, dies, meanwhile
+        self.store.now = datetime.now(timezone.utc)
+        run = upgrade_lease(client_of(self.store), "kubewin", ELSEWHERE)
+        run.take()
+        run.leave()
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(client_of(self.store), about, ELSEWHERE, clock=lambda: self.uptime, sleep=self._sleep)
+        self.lease.keep(self._ended)
+
+    def _ended(self) -> bool:
+        self.looks += 1
+        self._meanwhile(self.looks)
+        return self.looks > self._dies
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.store.now is not None
+        self.store.now += timedelta(seconds=seconds)
+        self.uptime += seconds
+
+
+def test_the_process_beside_a_run_renews_its_lease_until_the_run_ends() -> None:
+    beside = Beside(300)
+    renewed = moment(beside.store.things[LEASE]["spec"]["renewTime"])
+    assert beside.store.now is not None
+    assert renewed is not None
+    # As long as the run lived it was renewed. The clock that is written is that of the answer before.
+    assert timedelta() <= beside.store.now - renewed <= timedelta(seconds=32)
+    assert beside.looks == 301
+
+
+@pytest.mark.parametrize("what", ["gone", "taken"])
+def test_the_process_beside_a_run_leaves_a_lease_alone_that_is_not_its_runs(what: str) -> None:
+    stores: list[ObjectStore] = []
+
+    class Kept(Beside):
+        def _ended(self) -> bool:
+            if self.looks == 20:
+                stores.append(self.store)
+                if what == "gone":
+                    del self.store.things[LEASE]
+                else:
+                    metadata = {**self.store.things[LEASE]["metadata"], "resourceVersion": "later"}
+                    spec = {**self.store.things[LEASE]["spec"], "holderIdentity": "another/1-1/1-1"}
+                    self.store.things[LEASE] = {**self.store.things[LEASE], "metadata": metadata, "spec": spec}
+            return super()._ended()
+
+    kept = Kept(1000)
+    assert kept.looks < 50
+    assert (LEASE in stores[0].things) == (what == "taken")
+    if what == "taken":
+        assert stores[0].things[LEASE]["spec"]["holderIdentity"] == "another/1-1/1-1"
 
 
 def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> None:
@@ -97,12 +185,12 @@ def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> 
     mine.take()
     del store.things[LEASE]
     with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is gone, expected was .*run again") as gone:
-        mine.leave(3600)
+        mine.leave()
     assert gone.value.reason == "taken_over"
     assert LEASE not in store.things
     upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
     with pytest.raises(ClusterError, match=f"is held by {ELSEWHERE}, expected was"):
-        mine.leave(3600)
+        mine.leave()
     mine.end()
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
 
@@ -112,8 +200,8 @@ def test_a_lease_that_somebody_gave_a_label_stays_ours() -> None:
     mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
     mine.take()
     store.things[LEASE]["metadata"]["resourceVersion"] = "labelled"
-    mine.leave(3600)
-    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] > 3600
+    mine.leave()
+    assert store.things[LEASE]["metadata"]["resourceVersion"] != "labelled"
 
 
 def test_the_end_of_a_run_leaves_alone_what_another_one_took_a_moment_before() -> None:
@@ -138,8 +226,8 @@ class Machine:
         self.store.now = datetime.now(timezone.utc)
         self.store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
         self.client = client_of(self.store)
-        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster", "run again")
-        self.lease = Lease(self.client, about, holder_of(os.getpid()), 120, clock=lambda: self.uptime)
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(self.client, about, holder_of(os.getpid()), clock=lambda: self.uptime)
         self.lease.take()
 
     def sleep(self, seconds: float) -> None:
@@ -176,7 +264,7 @@ def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused
 def test_who_slept_and_was_not_followed_goes_on_with_a_new_sign_of_life(paused: bool) -> None:
     machine = Machine(paused=paused)
     first = machine.renewed()
-    machine.sleep(50)
+    machine.sleep(10)
     machine.lease.check()
     assert machine.renewed() == first
     machine.sleep(3600)
