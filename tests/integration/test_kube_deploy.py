@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ ROLE_PLAY = """
   vars:
     ansible_connection: local
     ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  module_defaults:
+    group/kubewin.csi.cluster: {kubeconfig: "{{ inline | default(omit) }}"}
   tasks:
     - ansible.builtin.include_role: {name: kubewin.csi.vsphere_csi, tasks_from: apply}
 """
@@ -81,6 +84,12 @@ def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab,
     assert made == foreseen
     assert len(written) == len([one for one in made if one["action"] == "create"]) == 7
     again, written = run()
+    assert written == []
+    assert {one["action"] for one in again} == {"none"}
+    # A kubeconfig given as what it holds renders the same objects: none of its texts is hidden in what is applied.
+    inline = json.dumps({"inline": yaml.safe_load(Path(kubewin(clean)).read_text(encoding="utf-8"))})
+    env.clear()
+    again, written = run("-e", inline)
     assert written == []
     assert {one["action"] for one in again} == {"none"}
 

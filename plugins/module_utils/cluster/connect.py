@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
@@ -21,15 +22,46 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.faults import body_of, brief, is_connection, status_of
 
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    HAS_YAML = False
+
+# Of a user in a kubeconfig, and of the configuration of its auth-provider.
+_SECRETS = frozenset(
+    {"token", "password", "client-key-data", "access-token", "id-token", "refresh-token", "client-secret"}
+)
+
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
 
 def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     """An AnsibleModule with the cluster options added.
 
-    It fails with kubernetes.core's words when the client is missing.
+    It fails with kubernetes.core's words when the client is missing. Ansible hides every text of a kubeconfig in the result, the
+    "v1" of its apiVersion and its path too: what is rendered from the result and applied would be damaged. Only secrets are hidden.
     """
-    return AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
+    made = AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
+    given = made.params["kubeconfig"]
+    hidden: set[str] = made._module.no_log_values
+    hidden.difference_update(text for _key, text in _texts(given))
+    hidden.update(text for key, text in _texts(given) if key in _SECRETS)
+    return made
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in it, with the key that it stands under."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _texts(one, str(name))
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one, key)
+    elif value is not None and str(value):
+        yield key, str(value)
 
 
 def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
@@ -62,7 +94,7 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
             left = started + patience - time.monotonic()
             if status is None and not is_connection(error):
                 raise ClusterError(
-                    f"cannot make a client for Kubernetes: {type(error).__name__}: {error}", "configuration"
+                    f"cannot make a client for Kubernetes{named}: {type(error).__name__}: {error}", "configuration"
                 ) from error
             if isinstance(error, FileNotFoundError):
                 raise ClusterError(f"cannot make a client for Kubernetes: {error}", "configuration") from error
@@ -84,9 +116,28 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
 
 
 def _named(for_module: AnsibleK8SModule) -> str:
-    """The kubeconfig that was given, when it is a path: a mistyped one is the usual cause."""
+    """The kubeconfig that was given, with what is the usual cause: a mistyped path, or a context that is not in it."""
     given = for_module.params.get("kubeconfig")
-    return f" by kubeconfig {given}" if isinstance(given, str) and given else ""
+    if not given:
+        return ""
+    if not isinstance(given, str):
+        return f" by the kubeconfig given as a dictionary{_contexts(given)}"
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return f" by kubeconfig {given}, which does not exist"
+    except (OSError, UnicodeDecodeError) as error:
+        return f" by kubeconfig {given}, which cannot be read ({getattr(error, 'strerror', None) or 'it is no text'})"
+    try:
+        return f" by kubeconfig {given}{_contexts(yaml.safe_load(text))}"
+    except yaml.YAMLError:
+        return f" by kubeconfig {given}, which is no YAML"
+
+
+def _contexts(config: Any) -> str:
+    listed = (config.get("contexts") if isinstance(config, Mapping) else None) or []
+    found = [str(one["name"]) for one in listed if isinstance(one, Mapping) and "name" in one]
+    return f", which has {'the contexts ' + ', '.join(found) if found else 'no context'}"
 
 
 def _no_hidden_retries(dynamic: Any) -> None:

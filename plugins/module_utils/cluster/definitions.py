@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
@@ -19,8 +20,20 @@ except ImportError:
     HAS_YAML = False
 
 
+# What Ansible puts in the place of a secret (ansible.module_utils.common.parameters).
+_HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")
+
+
 def documents(given: Any) -> list[dict[str, Any]]:
-    """The objects of the option; ClusterError names what is none."""
+    """The objects of the option; ClusterError names what is none, or what Ansible hid a part of."""
+    text = given if isinstance(given, str) else json.dumps(given, default=str)
+    if any(mark in text for mark in _HIDDEN):
+        line = next((line.strip() for line in text.splitlines() if any(mark in line for mark in _HIDDEN)), "")
+        raise ClusterError(
+            f"the definition holds {line[:200]!r}: Ansible replaced a text of a hidden option (no_log) on the way; expected objects as they "
+            "are to be applied. Make the definition from values that pass through no such task.",
+            "invalid",
+        )
     try:
         listed = list(yaml.safe_load_all(given)) if isinstance(given, str) else given
     except yaml.YAMLError as error:
