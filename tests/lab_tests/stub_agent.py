@@ -37,6 +37,7 @@ class StubAgent:
     scripts: dict[str, Script] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
     terminated: list[str] = field(default_factory=list)
+    hung_up: list[str] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     address: str = ""
     _listener: socket.socket | None = None
@@ -79,6 +80,8 @@ class StubAgent:
                 return
             inbox = _Inbox(reader)
             rc = self._run(request, connection, inbox)
+            if inbox.hung_up.is_set():
+                self.hung_up.append(request["line"])
             if inbox.terminated.is_set():
                 self.terminated.append(request["line"])
                 rc = protocol.KILLED
@@ -115,7 +118,7 @@ class StubAgent:
             for data in inbox.input():
                 say(protocol.STDOUT, data)
         elif word == "hang":
-            inbox.terminated.wait(30)
+            inbox.over.wait(30)
         elif line in self.scripts:
             if self.scripts[line].reads_input:
                 list(inbox.input())
@@ -134,6 +137,8 @@ class _Inbox:
 
     def __init__(self, reader: Any) -> None:
         self.terminated = threading.Event()
+        self.hung_up = threading.Event()
+        self.over = threading.Event()
         self.gone = threading.Event()
         self._condition = threading.Condition()
         self._data: list[bytes] = []
@@ -152,6 +157,10 @@ class _Inbox:
                     self._condition.notify()
                 if header[0] == protocol.TERMINATE:
                     self.terminated.set()
+                if header[0] == protocol.HANG_UP:
+                    self.hung_up.set()
+                if header[0] in (protocol.TERMINATE, protocol.HANG_UP):
+                    self.over.set()
         except (OSError, ValueError):
             pass
         with self._condition:

@@ -64,12 +64,13 @@ def test_standard_input_is_a_binary_pipe(ssh: Ssh) -> None:
     assert ssh("cat", stdin=data).stdout == data
 
 
-def test_closing_the_session_kills_the_command(host: Served, pki: Pki, stub: StubAgent) -> None:
+def test_a_client_that_leaves_does_not_end_the_command(host: Served, pki: Pki, stub: StubAgent) -> None:
     process = subprocess.Popen(client(host, pki, "hang"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     stub.wait_until("the command runs", lambda: bool(stub.requests))
     process.kill()
     process.wait()
-    stub.wait_until("the command is killed", lambda: stub.terminated == ['"hang"'])
+    stub.wait_until("its pipes break", lambda: stub.hung_up == ['"hang"'])
+    assert stub.terminated == []
 
 
 def test_passwords(host: Served) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     builtin,
     program,
@@ -53,7 +53,6 @@ class Applier:
         limits: Limits,
         report: Report,
         observe: Callable[[], Snapshot],
-        attempt: int = 1,
     ) -> None:
         self.node = node
         self.desired = desired
@@ -62,8 +61,8 @@ class Applier:
         self.report = report
         self.control = Control(node, lock, limits, report)
         self._observe = observe
-        self._attempt = f"{lock.me.identity}-{attempt}"
-        """names what only this attempt uses; a run that looks again has more than one"""
+        self._run = lock.me.identity
+        """names what only this run uses; the lock may change its own name"""
         self._touched = False
         """whether the swap has begun: from then on an early end undoes it"""
         self._committed = False
@@ -101,14 +100,14 @@ class Applier:
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
                 lease += stage.fetch_seconds(source)
-                steps += stage.fetch_steps(desired, source, self._attempt)
+                steps += stage.fetch_steps(desired, source, self._run)
                 stdin = stage.fetch_input(source)
         self.acquire(snapshot, steps, lease, stdin)
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.packed(Path(source.location)) as archive:
                 push_lease = self.limits.line + stage.fetch_seconds(source)
-                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self._attempt)]
+                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self._run)]
                 answers, failure = self.node.chain(steps, stdin=archive, timeout=push_lease)
             self._check_staging(failure)
             stage.check_digest(desired, answers.text("hash"))
@@ -196,37 +195,34 @@ class Applier:
         name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
         known = plan.own_pids(snapshot)
-        stops = to_do.has("stop")
-        if service is not None and stops:
+        if service is not None and to_do.has("stop"):
             self._recheck(to_do, snapshot, service)
-        order = [step.kind for step in to_do.steps]
-        stop_first = stops and "set_aside" in order and order.index("stop") < order.index("set_aside")
-        if stops:
-            self.report(f"stopping service {name}")
-        if stop_first:
-            self.control.stop(name, image, known)
         steps = self._commit_steps(to_do, snapshot, name)
         starts = to_do.has("start")
-        stop_now = stops and not stop_first
-        failure: Failure | None = None
-        if stop_now and service is not None and service.state not in (0, model.STOPPED):
-            steps += self.control.stop_steps(name)
-        elif starts and not stop_now:
-            steps += self.control.start_steps(name, desired.log_file)
-        if steps:
-            self._touched = to_do.has("commit", "create_service", "stop", "start")
-            self._committed = to_do.has("commit")
-            failure = self.control.run(steps)
-            self._check_commit(failure, name)
-        if stop_now and failure is not None and failure.label == "stop" and failure.code == 1061:
-            self.control.stop(name, image, known)
-        elif stop_now:
-            self.control.check_stop(name, failure)
-            self.control.wait_gone(name, image, known)
+
+        def attempt() -> Failure | None:
+            if starts and to_do.has("stop"):
+                self.report(f"restarting service {name}")
+                return self.control.restart(
+                    name, image, plan.only_process(snapshot, known), known, desired.log_file, steps
+                )
+            line = [*steps, *(self.control.start_steps(name, desired.log_file) if starts else ())]
+            return self.control.run(line) if line else None
+
+        self._touched = to_do.has("commit", "create_service", "stop", "start")
+        self._committed = to_do.has("commit")
+        failure = attempt()
+        for pause in self.limits.rename:
+            if failure is None or failure.label != "promote":
+                break
+            self.report(
+                f"something holds the new executable open, as a virus scan does; moving it again in {pause:g} s"
+            )
+            self.node.clock.sleep(pause)
+            failure = attempt()
+        self._check_commit(failure, name)
         if not starts:
             return
-        if stop_now:
-            failure = self.control.run(self.control.start_steps(name, desired.log_file))
         self._await_deletion(failure, name)
         self.control.check_start(name, failure, desired.log_file)
         self.report(f"waiting until service {name} serves its pipes")
@@ -258,19 +254,23 @@ class Applier:
         desired, service = self.desired, snapshot.service
         key = parameters_key(name)
         release = rf"{desired.install_dir}\{desired.release_dir_name}"
+        aside = rf"{desired.install_dir}\aside-{self._run}"
         start = ["start=", desired.start_mode]
         depend = ["depend=", "/".join(desired.dependencies)]
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
-                steps.append(("set aside", builtin("ren", release, f"aside-{self._attempt}")))
+                steps += self._set_aside_steps(aside, service)
             elif step.kind == "promote":
-                steps.append(
-                    (
-                        "promote",
-                        builtin("ren", stage.stage_dir(desired, self._attempt), desired.release_dir_name),
-                    )
-                )
+                # The file, not its directory: a directory cannot be renamed while a scanner has anything in it open, and
+                # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
+                staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
+                steps.append(("release", tolerated(builtin("md", release))))
+                move = silenced(builtin("move", staged, desired.executable, switches="/y"))
+                if to_do.has("set_aside"):  # without the new one in its place, the old one goes back
+                    back = tolerated(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
+                    move = commands.with_undo(move, back)
+                steps.append(("promote", move))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
                 steps += [
@@ -281,6 +281,7 @@ class Applier:
                     ),
                 ]
             elif step.kind == "commit" and service is not None:
+                steps.append(self.lock.guard("previous"))
                 steps.append(("previous", set_value(key, "Previous", service.command_line)))
                 steps.append(("previous pid", set_value(key, "PreviousPid", service.pid)))
                 if plan.managed_by(snapshot) == "foreign" and not service.record.adopted_from:
@@ -301,10 +302,35 @@ class Applier:
                 steps.append(("recovery", silenced(program("sc", "failure", name, *arguments))))
         return steps
 
+    def _set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
+        """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
+        noted as one that has to go, whenever that will be.
+        """
+        desired = self.desired
+        steps: LabelledSteps = [
+            ("aside", tolerated(builtin("md", aside))),
+            ("set aside", tolerated(builtin("move", desired.executable, rf"{aside}\{IMAGE}", switches="/y"))),
+        ]
+        if service is not None and service.pid and service.executable.lower() == desired.executable.lower():
+            key = parameters_key(service.name)
+            steps.append(("previous", set_value(key, "Previous", service.command_line)))
+            steps.append(("previous pid", set_value(key, "PreviousPid", service.pid)))
+        return steps
+
     def _check_commit(self, failure: Failure | None, name: str) -> None:
-        if failure is None or failure.label in ("stop", "start"):
+        if failure is None or failure.label == "start":
             return
         self._await_deletion(failure, name)
+        if failure.label == "promote":
+            self._touched = False
+            waited = sum(self.limits.rename)
+            raise NodeError(
+                "file_in_use",
+                f"The verified executable cannot be moved to {self.desired.executable}: for {waited:.0f} s something held it open, as a "
+                "virus scan of a new file does.",
+                remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
+                detail=failure.words,
+            )
         meaning = meaning_of(failure.code)
         error = NodeError(
             meaning.reason,
@@ -312,7 +338,7 @@ class Applier:
             remedy=meaning.remedy,
             detail=failure.words,
         )
-        if failure.label in ("promote", "set aside") or failure.code in (1060, 1073):
+        if failure.code in (1060, 1073):
             self._touched = False
             raise Surprise(f"{failure.label}: {failure.code}") from error
         raise error
@@ -405,8 +431,8 @@ class Applier:
 
     def tidy_steps(self, to_do: plan.Plan, snapshot: Snapshot) -> LabelledSteps:
         names = [step.target for step in to_do.steps if step.kind == "prune"]
-        if to_do.has("set_aside"):
-            names.append(f"aside-{self._attempt}")
+        names += [f"stage-{self._run}"] if to_do.has("promote") else []
+        names += [f"aside-{self._run}"] if to_do.has("set_aside") else []
         steps: LabelledSteps = [
             (f"prune {name}", tolerated(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
             for name in names
@@ -415,7 +441,7 @@ class Applier:
 
     def release(self) -> None:
         """Give back the lock and what only this run used."""
-        own_stage = stage.stage_dir(self.desired, self._attempt)
+        own_stage = stage.stage_dir(self.desired, self._run)
         drop: LabelledSteps = [("drop stage", tolerated(builtin("rd", own_stage, switches="/s /q")))]
         self.node.chain([*drop, *self.lock.release_steps()], timeout=self.limits.line)
         self.lock.held = False

@@ -41,11 +41,15 @@ class Command:
     """One step of a line. ``builtin`` commands leave the old error level behind when they succeed, so they are asked with ``&&``.
 
     ``leads``: it decides about the next step, which therefore stays on its line.
+
+    A ``quiet`` step of a chain prints nothing, and its mark waits for the last of the quiet steps beside it: under ssh the
+    output of a line whose client has left leads nowhere, and cmd.exe may end at the first word that it cannot write.
     """
 
     text: str
     builtin: bool = False
     leads: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,29 @@ def tolerated(command: Command) -> Command:
     return Command(f"({command.text} >nul 2>nul || ver >nul)", builtin=True)
 
 
+def with_undo(command: Command, undo: Command) -> Command:
+    """``command``; when it fails, ``undo`` runs and the step fails with 1 all the same."""
+    return Command(f"({command.text} || ({undo.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
+
+
 def silenced(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul")
+
+
+def quiet(command: Command) -> Command:
+    return replace(command, text=f"{command.text} >nul 2>nul", quiet=True)
+
+
+def wait_for(name: str, check: Command, seconds: float, *, gone: bool = False) -> Command:
+    """Wait until ``check`` succeeds (with ``gone``: fails), asking about once a second; fails after ``seconds``.
+
+    ``name`` is unique within the line. ``ping`` is the pause that needs no console; ``timeout`` refuses redirected input.
+    """
+    pause = rf"({SYSTEM32}\ping.exe -n 2 127.0.0.1 >nul & ver >nul)"
+    done = f"set KUBEWIN_{name}=1"
+    ask = f"({check.text}) >nul 2>nul && {pause if gone else done} || {done if gone else pause}"
+    loop = f"(for /l %i in (1,1,{max(1, round(seconds)) + 1}) do if not defined KUBEWIN_{name} ({ask}))"
+    return Command(f"({loop} & set KUBEWIN_{name} >nul 2>nul)", builtin=True, quiet=True)
 
 
 def render_all(commands: Sequence[Command], nonce: str) -> str:
@@ -162,8 +187,14 @@ def render_all(commands: Sequence[Command], nonce: str) -> str:
 
 def render_chain(commands: Sequence[Command], nonce: str) -> str:
     """A line that stops at the first command that fails, and prints 0 for each before it and that one's code."""
-    steps = [f"{command.text} && echo #{nonce}.{number}=0" for number, command in enumerate(commands, 1)]
-    return " && ".join([_begin(nonce), *steps]) + f" || echo #{nonce}.f=!errorlevel!"
+    parts = [_begin(nonce)]
+    for number, command in enumerate(commands, 1):
+        held_back = command.quiet and number < len(commands) and commands[number].quiet
+        parts += [command.text, f"(set k={number})" if held_back else f"echo #{nonce}.{number}=0"]
+    failed = f"echo #{nonce}.f=!errorlevel!"
+    if any(command.quiet for command in commands):
+        failed = f"(echo #{nonce}.!k!=0& {failed})"
+    return " && ".join(parts) + f" || {failed}"
 
 
 def _begin(nonce: str) -> str:
@@ -208,7 +239,7 @@ def _units(commands: Sequence[Command]) -> list[list[Command]]:
             units[-1].append(command)
         else:
             units.append([command])
-        follows = command.leads
+        follows = command.leads or command.quiet
     return units
 
 
@@ -216,20 +247,24 @@ def _length(line: str) -> int:
     return len(wrapped(line).encode("utf-16-le")) // 2
 
 
-def split_steps(stdout: bytes, nonce: str, count: int) -> tuple[StepResult, ...]:
+def split_steps(stdout: bytes, nonce: str, count: int, *, chained: bool = False) -> tuple[StepResult, ...]:
     """Cut the output of a rendered line into its ``count`` steps.
 
     Text before the line's first mark (an AutoRun command of the outer cmd.exe) is dropped; without that mark no other one
-    counts. Steps that never printed their mark have code None; in a chain the one that failed has its code, and those
-    after it None.
+    counts. Steps that never printed their mark have code None; in a chain the one that failed has its code, those after it
+    None, and quiet ones that printed no mark of their own succeeded when a later step was reached.
     """
     marks = re.compile(rb"#" + nonce.encode("ascii") + rb"\.(\d+|f)=(-?\d+)\s*?(?:\r?\n|$)")
     found: dict[int, StepResult] = {}
     start: int | None = None
     last = 0
     for mark in marks.finditer(stdout):
-        output = b"" if start is None else stdout[start : mark.start()]
         number = last + 1 if mark[1] == b"f" else int(mark[1])
+        if chained and start is not None and number <= last:
+            continue  # how far the quiet steps came: no further than the marks already say
+        output = b"" if start is None else marks.sub(b"", stdout[start : mark.start()])
+        if chained and start is not None:
+            found |= {silent: StepResult(0, b"") for silent in range(last + 1, number)}
         if number and start is not None:
             found[number] = StepResult(int(mark[2]) & 0xFFFFFFFF, output)
         if number == 0 or start is not None:

@@ -9,11 +9,17 @@ executable locked. RUNNING is not serving: it is reported before the pipes exist
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    Command,
+    builtin,
+    list_pipes,
+    program,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
@@ -39,6 +45,10 @@ class Limits:
     line: float = 120.0
     takeover: float = 2.0
     lock: float = 60.0
+    scan: float = 15.0
+    """pause before a service is started once more after 1053"""
+    rename: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+    """pauses before the staged executable is put into place once more, while a scanner holds it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,63 @@ class Control:
 
     def stop_steps(self, name: str) -> list[tuple[str, Command]]:
         return [self.lock.guard("stop"), ("stop", program("sc", "stop", name))]
+
+    def restart(
+        self,
+        name: str,
+        image: str,
+        pid: int,
+        known: set[int],
+        log_file: str,
+        before: Sequence[tuple[str, Command]] = (),
+    ) -> Failure | None:
+        """Run ``before``, stop the service and start it again; return the failure of ``before`` or of the start.
+
+        ``pid`` is the service's process when it is the only one, else 0. Then all of it is one line, which the node finishes
+        by itself when its controller is killed: the service does not stay stopped. WinRS goes on with a command whose
+        client has left until its shell times out, and so does OpenSSH for a command without a terminal: the job object
+        dies with the command itself (PowerShell/openssh-portable, w32-doexec.c; Win32-OpenSSH issue 1751).
+        """
+        limits = self.limits
+        failure: Failure | None = None
+        if pid:
+            steps = [*before, *self._restart_steps(name, image, pid, log_file)]
+            failure = self.run(steps, limits.line + limits.stop + limits.linger + limits.killed + limits.pipes_gone)
+        elif before:
+            failure = self.run(list(before))
+        if failure is not None and failure.label in {label for label, dummy in before}:
+            return failure
+        if pid and (failure is None or failure.label == "start"):
+            return failure
+        if failure is not None and failure.code != 1061:
+            self.check_stop(name, failure)
+        self.stop(name, image, known)
+        return self.run(self.start_steps(name, log_file))
+
+    def _restart_steps(self, name: str, image: str, pid: int, log_file: str) -> list[tuple[str, Command]]:
+        """Stop, see the process and its pipes gone as :meth:`wait_gone` does, start. Nothing is printed on the way."""
+        limits = self.limits
+        stopped = commands.piped(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
+        ended = self._is_process(image, pid)
+        kill = f"({ended.text} && {program('taskkill', '/F', '/PID', str(pid)).text})"
+        steps = [
+            self.lock.guard("stop"),
+            ("stop", program("sc", "stop", name)),
+            ("stopped", commands.wait_for("STOPPED", stopped, limits.stop)),
+            ("ended", commands.tolerated(commands.wait_for("ENDED", ended, limits.linger, gone=True))),
+            self.lock.guard("kill"),
+            ("kill", commands.tolerated(Command(kill))),
+            ("gone", commands.wait_for("GONE", ended, limits.killed, gone=True)),
+            ("pipes", commands.wait_for("PIPES", list_pipes(catalog.PIPE_PREFIX), limits.pipes_gone, gone=True)),
+            *self.start_steps(name, log_file),
+        ]
+        return [(label, commands.quiet(command)) for label, command in steps]
+
+    @staticmethod
+    def _is_process(image: str, pid: int) -> Command:
+        # The image is checked on the same line: process ids are given out anew.
+        found = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
+        return commands.piped(found, program("findstr", "/i", "/l", f"/c:{image}"))
 
     def check_stop(self, name: str, failure: Failure | None) -> None:
         """Judge the answer to ``sc stop``: 1062 (not started) is as good as 0."""
@@ -157,9 +224,7 @@ class Control:
             ) from error
 
     def _kill(self, name: str, image: str, pid: int) -> None:
-        # The image is checked again on the same line: process ids are given out anew.
-        found = program("tasklist", "/fi", f"PID eq {pid}", "/fo", "csv", "/nh")
-        check = commands.silenced(commands.piped(found, program("findstr", "/i", "/l", f"/c:{image}")))
+        check = commands.silenced(self._is_process(image, pid))
         failure = self.run(
             [self.lock.guard("kill"), ("image", check), ("kill", program("taskkill", "/F", "/PID", str(pid)))]
         )
@@ -180,7 +245,15 @@ class Control:
         return [*steps, self.lock.guard("start"), ("start", program("sc", "start", name))]
 
     def check_start(self, name: str, failure: Failure | None, log_file: str) -> None:
-        """Judge the answer to ``sc start``: 1056 (already running) is as good as 0."""
+        """Judge the answer to ``sc start``: 1056 (already running) is as good as 0, and 1053 is tried once more.
+
+        The service control manager waits 30 s for a new process; a scanner may hold a large unsigned program for longer
+        when it runs for the first time, and not again.
+        """
+        if failure is not None and failure.label == "start" and failure.code == 1053:
+            self.report(f"service {name} did not answer its start in time (1053); starting it once more")
+            self.node.clock.sleep(self.limits.scan)
+            failure = self.run(self.start_steps(name, log_file))
         if failure is None or failure.label != "start" or failure.code == 1056:
             return
         meaning = meaning_of(failure.code)

@@ -141,8 +141,9 @@ WIN32: dict[int, Meaning] = {
     ),
     1053: Meaning(
         "start_failed",
-        "the process did not report to the service control manager: it ended at once (an unknown flag does that) or it is no service",
-        "Check the flags against the release, and the log.",
+        "the process did not report to the service control manager in time: it ended at once (an unknown flag does that), it is no "
+        "service, or an antivirus scan held it",
+        "Check the flags against the release, and the log. If there is nothing, exclude the install directory from real-time scans.",
     ),
     1058: Meaning("start_failed", "the service is disabled", "Set start_mode to auto, delayed-auto or demand."),
     1060: Meaning("service_missing", "the service does not exist", "Run the play again."),

@@ -110,7 +110,7 @@ class Node:
             if stdin is not None:
                 stdin.seek(0)  # the line that reads it need not be the first
             completed = self.channel.run(line, stdin=stdin, timeout=timeout)
-            found = commands.split_steps(completed.stdout, nonce, count)
+            found = commands.split_steps(completed.stdout, nonce, count, chained=True)
             for (label, dummy), result in zip(steps[len(results) :], found, strict=False):
                 if result.code is None:
                     raise self._interrupted(completed, nonce)

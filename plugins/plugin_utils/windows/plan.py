@@ -295,6 +295,15 @@ def own_pids(snapshot: Snapshot) -> set[int]:
     return known
 
 
+def only_process(snapshot: Snapshot, known: set[int]) -> int:
+    """The PID of the running service when no other process is known to be left over from it, else 0."""
+    service = snapshot.service
+    if service is None or service.state != model.RUNNING:
+        return 0
+    left = {process.pid for process in snapshot.processes} & known
+    return service.pid if left == {service.pid} else 0
+
+
 def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusal | None:
     what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
@@ -354,9 +363,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     running = service is not None and service.state not in (0, model.STOPPED)
     commit = service is not None and "command_line" in items
     stage = snapshot.staged_sha256 != desired.sha256
-    # A damaged executable under the very path that the service runs can only be replaced while nothing runs it.
     damaged = stage and desired.release_dir_name.lower() in {entry.lower() for entry in snapshot.install_dir_entries}
-    stop_first = damaged and running and not commit
     if stage and desired.source is not None:
         where = shown(desired.source.location)
         if desired.source.is_url:
@@ -367,8 +374,6 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
             steps.append(
                 Step("push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256")
             )
-    if stop_first:
-        steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
     if damaged:
         steps.append(
             Step(
@@ -388,8 +393,9 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
         steps.append(Step("describe", f"set the description of the service {name}", name))
     if desired.recovery is not None and (service is None or "recovery" in items):
         steps.append(Step("set_recovery", f"set the recovery actions of the service {name}", name))
-    restart = commit or stop_first or runs_old_process(snapshot) or _stopping_or_mute(desired, snapshot)
-    if service is not None and not stop_first and (restart or _has_leftovers(snapshot)):
+    # The process may run the damaged executable: it was loaded from the very path that is replaced.
+    restart = commit or (damaged and running) or runs_old_process(snapshot) or _stopping_or_mute(desired, snapshot)
+    if service is not None and (restart or _has_leftovers(snapshot)):
         steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
     if restart or service is None or service.state != model.RUNNING:
         steps.append(Step("start", f"start the service {name} and wait for its pipes", name))

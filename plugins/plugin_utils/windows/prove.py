@@ -64,12 +64,12 @@ def converge(
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
-        for attempt in range(1, _ROUNDS + 1):
+        for _round in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
             to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
             if to_do.steps:
-                applier = Applier(node, desired, lock, limits, report, look, attempt)
+                applier = Applier(node, desired, lock, limits, report, look)
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None

@@ -17,7 +17,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import only_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
+    LabelledSteps,
     forget_swap_steps,
     parameters_key,
     set_value,
@@ -70,40 +72,40 @@ class Rollback:
         if not target or now is None:
             return ""
         key = parameters_key(now.name)
+        steps: LabelledSteps = []
         if now.command_line != target:
-            failure = self._control.run(
-                [
-                    ("previous", set_value(key, "Previous", now.command_line)),
-                    ("previous pid", set_value(key, "PreviousPid", now.pid)),
-                    self._control.lock.guard("roll back"),
-                    ("roll back", silenced(program("sc", "config", now.name, "binPath=", target))),
-                ]
-            )
-            if failure is not None:
-                meaning = meaning_of(failure.code)
-                raise NodeError(
-                    meaning.reason,
-                    f"The service {now.name!r} cannot be set back to {target}: {meaning.text} ({failure.code}).",
-                    remedy=meaning.remedy,
-                )
+            steps = [
+                ("previous", set_value(key, "Previous", now.command_line)),
+                ("previous pid", set_value(key, "PreviousPid", now.pid)),
+                self._control.lock.guard("roll back"),
+                ("roll back", silenced(program("sc", "config", now.name, "binPath=", target))),
+            ]
         was_running = old.state == model.RUNNING or not self._committed
         still_the_old = now.state == model.RUNNING and old.pid != 0 and now.pid == old.pid and self._committed
-        if was_running and not still_the_old:
-            self._restart(now, old)
+        restart = was_running and not still_the_old
+        image = now.executable.rpartition("\\")[2]
+        known = {now.pid, old.pid, now.record.previous_pid} - {0}
+        failure = None
+        if restart:
+            failure = self._control.restart(now.name, image, only_process(snapshot, known), known, "", steps)
+        elif steps:
+            failure = self._control.run(steps)
+        if failure is not None and failure.label != "start":
+            meaning = meaning_of(failure.code)
+            raise NodeError(
+                meaning.reason,
+                f"The service {now.name!r} cannot be set back to {target}: {meaning.text} ({failure.code}).",
+                remedy=meaning.remedy,
+            )
+        if restart:
+            self._control.check_start(now.name, failure, "")
+            served = self._before.pipes if old.state == model.RUNNING else ()
+            image = IMAGE if not old.executable else old.executable.rpartition("\\")[2]
+            self._control.wait_serving(now.name, image, served, "")
         self._control.run(forget_swap_steps(key))
         what = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
         return (
             f"{what} is back and serving."
             if was_running
             else f"The command line is {target} again; the service is stopped, as it was."
-        )
-
-    def _restart(self, now: Service, old: Service) -> None:
-        image = now.executable.rpartition("\\")[2]
-        self._control.stop(now.name, image, {now.pid, old.pid, now.record.previous_pid})
-        failure = self._control.run(self._control.start_steps(now.name, ""))
-        self._control.check_start(now.name, failure, "")
-        served = self._before.pipes if old.state == model.RUNNING else ()
-        self._control.wait_serving(
-            now.name, IMAGE if not old.executable else old.executable.rpartition("\\")[2], served, ""
         )

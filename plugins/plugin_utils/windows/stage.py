@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import SYSTEM32, Command, builtin, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    SYSTEM32,
+    Command,
+    builtin,
+    program,
+    tolerated,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import CURL, Meaning, NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import shown
@@ -53,11 +59,13 @@ def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> 
 
 
 def _enter(target: str) -> list[tuple[str, Command]]:
-    """Make the directory and work in it, so that curl and tar are given bare names.
+    """Make the directory anew and work in it, so that curl and tar are given bare names.
 
-    Those of Windows lose the characters of a path that the ANSI code page lacks (curl#5184, libarchive#2092).
+    An earlier round of this run may have left one, which nothing uses any more. The curl and tar of Windows lose the
+    characters of a path that the ANSI code page lacks (curl#5184, libarchive#2092).
     """
-    return [("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
+    drop = tolerated(builtin("rd", target, switches="/s /q"))
+    return [("unstage", drop), ("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
 
 
 def fetch_input(source: model.Source) -> BinaryIO:

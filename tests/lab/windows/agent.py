@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, BinaryIO
 
-STDIN, STDIN_END, TERMINATE = 0, 1, 2
+STDIN, STDIN_END, TERMINATE, HANG_UP = 0, 1, 2, 3
 STDOUT, STDERR, EXIT = 1, 2, 3
 
 # What Windows reports for a process that was killed from outside (STATUS_CONTROL_C_EXIT).
@@ -42,7 +42,7 @@ class Request:
 
     ``line`` is the command line in Unicode. With ``shell`` it is what follows ``cmd.exe /C``, otherwise what
     CreateProcess would get. ``codepage`` is the encoding of the output (65001 or an OEM page). ``stop_after`` kills the
-    interpreter after that many simple commands of the line.
+    interpreter after that many simple commands of the line; ``hang_up_after`` breaks its output pipes.
     """
 
     line: str
@@ -51,6 +51,7 @@ class Request:
     env: Mapping[str, str] = field(default_factory=dict)
     codepage: int = 65001
     stop_after: int | None = None
+    hang_up_after: int | None = None
 
     def encode(self, host: str) -> bytes:
         message = {
@@ -61,6 +62,7 @@ class Request:
             "env": dict(self.env),
             "codepage": self.codepage,
             "stop_after": self.stop_after,
+            "hang_up_after": self.hang_up_after,
         }
         return json.dumps(message).encode() + b"\n"
 
@@ -244,6 +246,11 @@ class AsyncCommand:
     def terminate(self) -> None:
         if not self._writer.is_closing():
             self._writer.write(frame(TERMINATE))
+
+    def hang_up(self) -> None:
+        """Nobody reads the output any more; the command goes on."""
+        if not self._writer.is_closing():
+            self._writer.write(frame(STDIN_END) + frame(HANG_UP))
 
     async def read(self) -> tuple[int, bytes]:
         """The next frame as (type, data); :class:`AgentError` when the agent hangs up before the exit frame."""

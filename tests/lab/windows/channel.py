@@ -21,14 +21,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import
 
 from lab.windows.agent import EXIT, STDERR, STDOUT, Agent, AgentError, Request
 
-CutKind = Literal["request_lost", "reply_lost", "input_lost", "killed"]
+CutKind = Literal["request_lost", "reply_lost", "hung_up", "input_lost", "killed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """One cut: at the ``at``-th command of the channel (from 0).
 
-    ``request_lost``: the command never reaches the host. ``reply_lost``: it runs on, nobody hears of it.
+    ``request_lost``: the command never reaches the host. ``reply_lost``: it runs on, nobody hears of it, as under WinRS.
+    ``hung_up``: the same under ssh, whose pipes break: here after ``after_steps`` simple commands of the line.
     ``input_lost``: half of its standard input arrives, then the connection is gone. ``killed``: its interpreter dies
     after ``after_steps`` simple commands of the line; the channel lives on and reports the exit code.
     With ``for_good`` a lost connection stays lost for this channel.
@@ -65,13 +66,14 @@ class AgentChannel:
         if cut is not None and cut.kind == "input_lost":
             data = data[: len(data) // 2]
         deadline = time.monotonic() + timeout
-        request = Request(commands.wrapped(line), stop_after=stop_after)
+        hang_up_after = cut.after_steps if cut is not None and cut.kind == "hung_up" else None
+        request = Request(commands.wrapped(line), stop_after=stop_after, hang_up_after=hang_up_after)
         try:
             with self.agent.start(request, timeout) as command:
                 command.send(data)
                 if cut is None or cut.kind != "input_lost":
                     command.end_input()
-                if cut is not None and cut.kind in ("reply_lost", "input_lost"):
+                if cut is not None and cut.kind in ("reply_lost", "hung_up", "input_lost"):
                     self._lose(cut)
                     # What was lost is the reply: the host has the command, and whoever waits for its end can see it run.
                     while self.agent.control("steps", line=request.line)["ran"] < 0 and time.monotonic() < deadline:

@@ -4,8 +4,9 @@
 """SSH server of one host, as Win32-OpenSSH behaves: commands only, no terminal, no file transfer.
 
 With the default shell a command runs as ``cmd.exe /c "<command>"`` without any escaping; exit codes travel as 32 bits
-and the client of the other side cuts them to 8. Closing a session kills what runs in it. Output is in the OEM
-code page.
+and the client of the other side cuts them to 8. A client that leaves does not end its command: the job object that ends
+all its children is held by the command itself (PowerShell/openssh-portable, w32-doexec.c; PowerShell/Win32-OpenSSH#1751). Its pipes are
+broken from then on. Output is in the OEM code page.
 
 With ``shell="powershell"`` the server behaves like a host whose DefaultShell is Windows PowerShell as far as is needed
 to notice it: cmd's variables are not expanded, ``&`` and ``&&`` outside quotes are parser errors, PowerShell's own
@@ -115,8 +116,7 @@ class SshEndpoint:
                 process.exit(record["rc"])
             finally:
                 feeder.cancel()
-                # The session's job object: whatever still runs dies with the session.
-                running.terminate()
+                running.hang_up()
                 running.close()
         except AgentError as error:
             process.stderr.write(f"{error}\r\n".encode())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Rule struct {
 	DiskFree   *uint64 `json:"disk_free"`  // bytes
 	Quarantine string  `json:"quarantine"` // path: a file vanishes once it is written, its start fails with 225
 	Block      string  `json:"block"`      // path: start fails with code
+	Scan       string  `json:"scan"`       // path: a file is held open for delay_ms once it is written
 	Code       uint32  `json:"code"`
 
 	re *regexp.Regexp
@@ -36,11 +38,12 @@ type faults struct {
 	mu    sync.Mutex
 	rules []*Rule
 	free  *uint64
+	held  map[string]time.Time // by lower-case path: until when a scanner holds it
 }
 
 func (f *faults) add(r Rule) error {
 	pattern, forms := "", 0
-	for _, p := range []string{r.Match, r.Quarantine, r.Block} {
+	for _, p := range []string{r.Match, r.Quarantine, r.Block, r.Scan} {
 		if p != "" {
 			pattern = p
 			forms++
@@ -50,7 +53,7 @@ func (f *faults) add(r Rule) error {
 		forms++
 	}
 	if forms != 1 {
-		return errors.New("a rule has exactly one of match, disk_free, quarantine, block")
+		return errors.New("a rule has exactly one of match, disk_free, quarantine, block, scan")
 	}
 	switch r.Effect {
 	case "", "none", "half", "done":
@@ -80,7 +83,7 @@ func (f *faults) add(r Rule) error {
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.rules, f.free = nil, nil
+	f.rules, f.free, f.held = nil, nil, nil
 }
 
 // hit finds the rule that answers a command and counts it.
@@ -108,7 +111,7 @@ func (f *faults) path(p string) (code host.Errno, quarantined bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.rules {
-		if r.Match != "" || !r.re.MatchString(p) {
+		if r.Match != "" || r.Scan != "" || !r.re.MatchString(p) {
 			continue
 		}
 		if r.Quarantine != "" {
@@ -213,7 +216,43 @@ func (f *guardedFile) Write(b []byte) (int, error) {
 func (f *guardedFile) Close() error {
 	err := f.WriteCloser.Close()
 	f.g.vanish(f.path)
+	f.g.faults.scan(f.path, f.g.Now())
 	return err
+}
+
+// scan lets a scanner open a file that was written.
+func (f *faults) scan(path string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.rules {
+		if r.Scan == "" || r.Times == 0 || !r.re.MatchString(path) {
+			continue
+		}
+		if r.Times > 0 {
+			r.Times--
+		}
+		if f.held == nil {
+			f.held = map[string]time.Time{}
+		}
+		f.held[strings.ToLower(path)] = now.Add(time.Duration(r.Delay) * time.Millisecond)
+	}
+}
+
+// scanned is why a path cannot be moved or deleted while a scanner holds it, or something below it.
+func (f *faults) scanned(path string, now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path = strings.ToLower(path)
+	for held, until := range f.held {
+		switch {
+		case !now.Before(until):
+		case held == path:
+			return host.SharingViolation
+		case strings.HasPrefix(held, path+`\\`):
+			return host.AccessDenied
+		}
+	}
+	return nil
 }
 
 func (g *guard) vanish(path string) {
@@ -237,6 +276,9 @@ func (f *faults) take(n uint64) bool {
 }
 
 func (g *guard) DeleteFile(path string) error {
+	if err := g.faults.scanned(path, g.Now()); err != nil {
+		return err
+	}
 	st, _ := g.Host.Stat(path)
 	err := g.Host.DeleteFile(path)
 	if err == nil {
@@ -251,6 +293,9 @@ func (g *guard) DeleteFile(path string) error {
 }
 
 func (g *guard) MoveFile(from, to string, replace bool) error {
+	if err := g.faults.scanned(from, g.Now()); err != nil {
+		return err
+	}
 	err := g.Host.MoveFile(from, to, replace)
 	if err == nil {
 		g.vanish(to)

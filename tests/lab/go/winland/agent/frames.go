@@ -12,8 +12,8 @@ import (
 
 // Frame types: to the agent, and from it.
 const (
-	frameStdin, frameStdinEnd, frameTerminate = 0, 1, 2
-	frameStdout, frameStderr, frameExit       = 1, 2, 3
+	frameStdin, frameStdinEnd, frameTerminate, frameHangUp = 0, 1, 2, 3
+	frameStdout, frameStderr, frameExit                    = 1, 2, 3
 )
 
 // frameSink writes frames; once the client is gone it swallows everything, because the command runs on.
@@ -21,6 +21,21 @@ type frameSink struct {
 	mu   sync.Mutex
 	w    io.Writer
 	gone bool
+	hung bool // nobody reads the pipe any more: a write fails, other than to a client that is merely gone
+}
+
+var errNoPipe = errors.New("the process tried to write to a nonexistent pipe")
+
+func (f *frameSink) hangUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hung = true
+}
+
+func (f *frameSink) hungUp() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hung
 }
 
 func (f *frameSink) send(kind byte, b []byte) {
@@ -44,6 +59,9 @@ type stream struct {
 }
 
 func (s stream) Write(b []byte) (int, error) {
+	if s.sink.hungUp() {
+		return 0, errNoPipe
+	}
 	if !s.dead() {
 		s.sink.send(s.kind, b)
 	}
@@ -99,7 +117,7 @@ var errTerminated = errors.New("terminated")
 
 // receive takes the client's frames until it is done or gone. A client that goes away without a terminate frame leaves
 // its command running, with stdin open for the time that a lost client's shell lives.
-func receive(r io.Reader, in *stdin, orphan time.Duration, terminate func()) {
+func receive(r io.Reader, in *stdin, orphan time.Duration, terminate, hangUp func()) {
 	for {
 		var head [5]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -117,6 +135,8 @@ func receive(r io.Reader, in *stdin, orphan time.Duration, terminate func()) {
 		case frameTerminate:
 			terminate()
 			return
+		case frameHangUp:
+			hangUp()
 		}
 	}
 	time.AfterFunc(orphan, func() { in.end(io.EOF) })

@@ -86,6 +86,7 @@ type request struct {
 	Env       map[string]string `json:"env"`
 	CodePage  int               `json:"codepage"`
 	StopAfter *int              `json:"stop_after"`
+	HangUp    *int              `json:"hang_up_after"`
 	Control   string            `json:"control"`
 	Args      json.RawMessage   `json:"args"`
 }
@@ -145,7 +146,7 @@ func (s *Server) command(c net.Conn, r io.Reader, req request) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		receive(r, in, orphan, cancel)
+		receive(r, in, orphan, cancel, sink.hangUp)
 	}()
 	context.AfterFunc(ctx, func() { in.end(errTerminated) })
 	time.Sleep(latency)
@@ -188,8 +189,12 @@ func (s *Server) run(ctx context.Context, cancel func(), h host.Host, req reques
 		} else {
 			rc = run()
 		}
-		if n := int(done.Add(1)); req.StopAfter != nil && n >= *req.StopAfter {
+		n := int(done.Add(1))
+		if req.StopAfter != nil && n >= *req.StopAfter {
 			cancel()
+		}
+		if req.HangUp != nil && n >= *req.HangUp {
+			sink.hangUp()
 		}
 		return rc
 	}

@@ -25,6 +25,8 @@ type Session struct {
 	CodePage *atomic.Int32 // belongs to the console, so chcp is seen by everybody
 	// Step runs one simple command; the agent puts journal, faults and stop_after here.
 	Step func(s *Session, command string, run func() int) int
+	// Unread is set when a write failed because nobody reads the output any more.
+	Unread bool
 	// Unknown records a form that the userland does not know.
 	Unknown func(what string)
 }
@@ -43,8 +45,9 @@ func (s *Session) Printf(format string, a ...any) { s.print(s.Out, format, a) }
 func (s *Session) Errorf(format string, a ...any) { s.print(s.Err, format, a) }
 
 func (s *Session) print(w io.Writer, format string, a []any) {
-	// A reader that went away is not the tool's concern, as with a console program.
-	_, _ = w.Write(text.Encode(int(s.CodePage.Load()), fmt.Sprintf(format, a...)))
+	// A reader that went away is not a tool's concern, as with a console program; cmd.exe itself looks.
+	_, err := w.Write(text.Encode(int(s.CodePage.Load()), fmt.Sprintf(format, a...)))
+	s.Unread = s.Unread || err != nil
 }
 
 // Pick gives the English or the German form.

@@ -77,6 +77,8 @@ type Host interface {
 	Environment() map[string]string
 	Now() time.Time // the machine's clock
 	Boot() time.Time
+	// Pause lets time pass on the machine's clock; it ends early with the context.
+	Pause(ctx context.Context, d time.Duration)
 	Files
 	Registry
 	SCM

@@ -98,7 +98,12 @@ func (in *interpreter) dispatch(name, tail, line string) outcome {
 		if name != "echo" && name != "set" {
 			a.words, a.switches = splitArguments(tail)
 		}
-		return f(in, a)
+		in.s.Unread = false
+		o := f(in, a)
+		if in.s.Unread { // "The process tried to write to a nonexistent pipe.": taken for the end of the line
+			in.exited, in.code = true, 1
+		}
+		return o
 	}
 	return in.external(line)
 }

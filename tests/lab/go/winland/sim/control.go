@@ -89,23 +89,7 @@ func (h *Host) clock(args json.RawMessage) (map[string]any, error) {
 	if a.Advance < 0 {
 		return nil, fmt.Errorf("advance_ms %d: the clock goes forward only", a.Advance)
 	}
-	// step from event to event, so that what one plans for later is carried out at its own time
-	end := m.now().Add(time.Duration(a.Advance) * time.Millisecond)
-	for {
-		next := end
-		for _, e := range m.events {
-			if e.due.Before(next) {
-				next = e.due
-			}
-		}
-		if d := next.Sub(m.now()); d > 0 {
-			m.offset += d
-		}
-		m.settle()
-		if next.Equal(end) {
-			break
-		}
-	}
+	m.advance(time.Duration(a.Advance) * time.Millisecond)
 	return map[string]any{"now": m.now().UTC().Format(time.RFC3339Nano)}, nil
 }
 

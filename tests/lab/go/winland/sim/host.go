@@ -71,6 +71,20 @@ func (h *Host) Now() time.Time {
 	return h.m.now().UTC()
 }
 
+// Pause takes real time, or moves the clock.
+func (h *Host) Pause(ctx context.Context, d time.Duration) {
+	if h.Settings().SkipPauses {
+		m := h.lock()
+		defer h.mu.Unlock()
+		m.advance(d)
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 func (h *Host) Boot() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,6 +29,7 @@ type Settings struct {
 	SCMTimeoutMS     int      `json:"scm_timeout_ms"`  // 1053
 	OrphanStdinMS    int      `json:"orphan_stdin_ms"` // how long stdin stays open after the client is lost
 	DiskBytes        uint64   `json:"disk_bytes"`
+	SkipPauses       bool     `json:"skip_pauses"` // a pause moves the machine's clock and takes no time
 }
 
 // Defaults for what create_host leaves out.
@@ -166,6 +167,26 @@ func (m *model) settle() {
 		m.moment = e.due
 		m.happen(e)
 		m.moment = time.Time{}
+	}
+}
+
+// advance moves the clock from event to event, so that what one plans for later is carried out at its own time.
+func (m *model) advance(by time.Duration) {
+	end := m.now().Add(by)
+	for {
+		next := end
+		for _, e := range m.events {
+			if e.due.Before(next) {
+				next = e.due
+			}
+		}
+		if d := next.Sub(m.now()); d > 0 {
+			m.offset += d
+		}
+		m.settle()
+		if next.Equal(end) {
+			return
+		}
 	}
 }
 

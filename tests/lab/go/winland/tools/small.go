@@ -128,9 +128,8 @@ func ping(s *console.Session, args []string) int {
 	s.Printf("\r\nPinging 127.0.0.1 with 32 bytes of data:\r\n")
 	for i := 0; i < n; i++ {
 		if i > 0 {
-			select {
-			case <-time.After(time.Second):
-			case <-s.Ctx.Done():
+			s.Pause(s.Ctx, time.Second)
+			if s.Killed() {
 				return host.Killed
 			}
 		}

@@ -51,6 +51,14 @@ func New() *Host {
 	return h
 }
 
+// Pause takes real time.
+func (h *Host) Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 func (h *Host) get() settings {
 	h.mu.Lock()
 	defer h.mu.Unlock()

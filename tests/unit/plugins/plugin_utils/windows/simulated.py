@@ -152,7 +152,7 @@ class Host:
 @contextmanager
 def simulated_host(address: str, name: str, **settings: Any) -> Iterator[Host]:
     agent = Agent(address, name)
-    agent.control("create_host", name=name, addresses=["127.0.11.1"], **settings)
+    agent.control("create_host", name=name, addresses=["127.0.11.1"], skip_pauses=True, **settings)
     try:
         yield Host(agent)
     finally:

@@ -139,6 +139,31 @@ def test_a_step_that_fits_no_line_is_refused(character: str) -> None:
     assert refused.value.reason == "line_too_long"
 
 
+def test_quiet_steps_of_a_chain_print_nothing_until_the_last_of_them() -> None:
+    stop, start = (commands.quiet(program("sc", verb, "a")) for verb in ("stop", "start"))
+    line = commands.render_chain([builtin("md", "C:\\b"), stop, start], "n")
+    assert line == (
+        r'set k=0&& echo #n.0=!k! && md "C:\b" && echo #n.1=0'
+        r" && C:\Windows\System32\sc.exe stop a >nul 2>nul && (set k=2)"
+        r" && C:\Windows\System32\sc.exe start a >nul 2>nul && echo #n.3=0 || (echo #n.!k!=0& echo #n.f=!errorlevel!)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stdout", "codes"),
+    [
+        (b"#n.0=0\r\n#n.1=0\r\n#n.3=0\r\n", [0, 0, 0]),
+        (b"#n.0=0\r\n#n.1=0\r\n#n.0=0\r\n#n.f=1051\r\n", [0, 1051, None]),
+        (b"#n.0=0\r\n#n.1=0\r\n#n.2=0\r\n#n.f=1053\r\n", [0, 0, 1053]),
+        (b"#n.0=0\r\nwords\r\n#n.0=0\r\n#n.f=5\r\n", [5, None, None]),
+    ],
+)
+def test_quiet_steps_that_were_passed_succeeded(stdout: bytes, codes: list[int | None]) -> None:
+    results = commands.split_steps(stdout, "n", 3, chained=True)
+    assert [result.code for result in results] == codes
+    assert b"#n." not in b"".join(result.output for result in results)
+
+
 def test_steps_are_cut_apart_whatever_they_print() -> None:
     stdout = b"autorun noise\r\n#n.0=0 \r\nfirst\r\n#n.1=0 \r\nno newline at the end#n.2=-2147024894\r\n#n.3=1060\r\n"
     results = commands.split_steps(stdout, "n", 3)

@@ -499,3 +499,111 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
     texts += [*host.lines, *host.notes, *host.steps(), str(host.agent.control("state"))]
     assert any("curl.exe" in text for text in texts)
     assert [text for text in texts if "SECRET" in text] == []
+
+
+def commands_like(host: Host, pattern: str) -> int:
+    return len([step for step in host.steps() if re.search(pattern, step)])
+
+
+def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_download(
+    host: Host, artifacts: Artifacts
+) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=20_000)
+    host.forget()
+    assert host.run(desired).changed
+    assert commands_like(host, "curl.exe") == 1
+    assert 1 < commands_like(host, "^move .*stage-") < 8
+    assert any("virus scan" in note for note in host.notes)
+    assert not [name for name in host.look(desired).install_dir_entries if name.startswith(("stage-", "aside-"))]
+
+
+def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(host: Host, artifacts: Artifacts) -> None:
+    old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    pid = host.look(old).processes
+    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
+    host.forget()
+    error = failed(host, desired)
+    assert (error.reason, "virus scan" in str(error)) == ("file_in_use", True)
+    assert commands_like(host, "curl.exe") == 1
+    assert commands_like(host, r"sc\.exe (config|stop)") == 0
+    still_serves(host, old)
+    assert host.look(old).processes == pid
+    host.clear_faults()
+    assert host.run(desired).changed
+    assert not [name for name in host.look(desired).install_dir_entries if name.startswith("stage-")]
+
+
+@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
+def test_a_first_start_that_takes_too_long_is_tried_once_more(host: Host, artifacts: Artifacts, upgrade: bool) -> None:
+    """A scan of a large unsigned program may take longer than the service control manager waits (1053)."""
+    if upgrade:
+        host.run(wanted(artifacts.csi_proxy(OLD)))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.fault(match=r"sc\.exe start", rc=1053)
+    host.forget()
+    assert host.run(desired).changed
+    assert commands_like(host, r"sc\.exe start") == 2
+    assert any("1053" in note for note in host.notes)
+    assert not host.run(desired).changed
+
+
+def test_a_start_that_stays_too_slow_names_the_scan(host: Host, artifacts: Artifacts) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+    host.fault(block=r"\\1\.3\.0-", code=1053)
+    error = failed(host, wanted(artifacts.csi_proxy(NEW)))
+    assert error.reason == "start_failed"
+    assert "antivirus scan" in str(error)
+    still_serves(host, old)
+
+
+def test_a_damaged_executable_that_cannot_be_replaced_goes_back(host: Host, artifacts: Artifacts) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    host.plant(files={desired.executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
+    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
+    assert failed(host, desired).reason == "file_in_use"
+    assert host.look(desired).executable_sha256 is not None
+    host.clear_faults()
+    assert "start" in {step.kind for step in host.run(desired).steps}
+    assert not host.run(desired).changed
+
+
+@pytest.mark.parametrize("kind", ["reply_lost", "hung_up"])
+def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
+    host: Host, artifacts: Artifacts, kind: str
+) -> None:
+    """WinRS goes on with a line whose client has left; under ssh its output leads nowhere from then on."""
+    from lab.windows.channel import Cut
+    from lab.windows.cuts import conversation
+
+    old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    host.agent.control("snapshot")
+    host.forget()
+    host.run(new)
+    sent = conversation(host.agent)
+    swap = next(at for at, line in enumerate(sent) if "sc.exe stop" in line.line)
+    cuts = (
+        [Cut("reply_lost", at) for at in range(len(sent))]
+        if kind == "reply_lost"
+        else [Cut("hung_up", swap, after) for after in range(1, sent[swap].steps + 1)]
+    )
+    ends = set()
+    for cut in cuts:
+        host.agent.control("restore")
+        host.forget()
+        with pytest.raises(NodeError):
+            host.run(new, cut=cut)
+        host.quiet()
+        host.agent.control("clock", advance_ms=5000)
+        found = host.look(new)
+        assert found.service is not None
+        assert found.service.state == model.RUNNING, cut
+        assert found.service.pid in {process.pid for process in found.processes}, cut
+        assert found.pipes, cut
+        ends.add(found.service.command_line)
+    assert ends == {old.command_line, new.command_line}

@@ -194,7 +194,7 @@ COMMITTED = with_record(
         ),
         pytest.param(
             replace(CONVERGED, staged_sha256="c" * 64, executable_sha256="c" * 64),
-            ["fetch", "stop", "set_aside", "promote", "start", "record"],
+            ["fetch", "set_aside", "promote", "stop", "start", "record"],
             id="another executable runs under the release's path",
         ),
     ],
