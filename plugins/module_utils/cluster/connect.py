@@ -30,9 +30,12 @@ except ImportError:
     # kubernetes.core's module class says so in its words.
     HAS_YAML = False
 
-# Of a user in a kubeconfig, and of the configuration of its auth-provider.
-_SECRETS = frozenset(
-    {"token", "password", "client-key-data", "access-token", "id-token", "refresh-token", "client-secret"}
+# The keys of a kubeconfig whose texts are no secrets (client-go's tools/clientcmd/api/v1/types.go). Every other text is hidden: an
+# exec plugin has its secrets in args and in the values of env, an auth-provider under names of its own.
+_PLAIN = frozenset(
+    {"apiVersion", "kind", "current-context", "name", "server", "tls-server-name", "cluster", "user", "namespace"}
+    | {"certificate-authority", "certificate-authority-data", "client-certificate", "client-certificate-data"}
+    | {"client-key", "tokenFile", "command", "interactiveMode", "installHint"}
 )
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
@@ -48,7 +51,7 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     given = made.params["kubeconfig"]
     hidden: set[str] = made._module.no_log_values
     hidden.difference_update(text for _key, text in _texts(given))
-    hidden.update(text for key, text in _texts(given) if key in _SECRETS)
+    hidden.update(text for key, text in _texts(given) if key and key not in _PLAIN)
     return made
 
 
@@ -60,7 +63,7 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, (list, tuple)):
         for one in value:
             yield from _texts(one, key)
-    elif value is not None and str(value):
+    elif value is not None and not isinstance(value, bool) and str(value):
         yield key, str(value)
 
 

@@ -17,13 +17,24 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _be_a_module, _encode, in_child
 
 TOKEN, KEY = "eyJhbGciOi.secret", "LS0tLS1CRUdJTiBSU0E="
+# Those of an exec plugin and of an auth-provider, whose keys nobody can list.
+PLUGIN = ("--password=hunter2", "AKIA0SECRET", "refresh-0-secret")
 CONFIG = {
     "apiVersion": "v1",
     "kind": "Config",
     "current-context": "lab",
     "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1"}}],
     "contexts": [{"name": "lab", "context": {"cluster": "c", "user": "u"}}],
-    "users": [{"name": "u", "user": {"token": TOKEN, "client-key-data": KEY}}],
+    "users": [
+        {"name": "u", "user": {"token": TOKEN, "client-key-data": KEY}},
+        {
+            "name": "plugin",
+            "user": {
+                "exec": {"command": "aws", "args": [PLUGIN[0]], "env": [{"name": "AWS_KEY", "value": PLUGIN[1]}]},
+                "auth-provider": {"name": "oidc", "config": {"some-new-field": PLUGIN[2]}},
+            },
+        },
+    ],
 }
 
 
@@ -50,9 +61,10 @@ def test_what_is_applied_later_stays_as_it_is(form: str, tmp_path: Path) -> None
 
 
 def test_secrets_of_a_kubeconfig_stay_hidden() -> None:
-    said = f"{TOKEN} {KEY} another-secret"
+    secrets = (TOKEN, KEY, *PLUGIN, "another-secret")
+    said = " ".join(secrets)
     found = ran({"kubeconfig": CONFIG, "api_key": "another-secret"}, lambda made: made.exit_json(msg=said))
-    assert not [secret for secret in (TOKEN, KEY, "another-secret") if secret in found["msg"]]
+    assert not [secret for secret in secrets if secret in found["msg"]]
 
 
 @pytest.mark.parametrize(
