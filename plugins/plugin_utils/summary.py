@@ -78,9 +78,14 @@ def render_summary(summary: Mapping[str, Any]) -> str:
     if summary["readiness"]:
         lines += ["", "volumes, as judged before the first change for what this run does:"]
         lines += [f"  {line}" for line in summary["readiness"]["table"]]
+    # A node that this run did not judge is neither: --limit, a slice or an unreachable host leave it to another run.
     known = [row for row in nodes if row["node"]]
-    green = sum(row["verdict"] == "green" for row in known)
-    lines += ["", f"{green} of {len(known)} Windows nodes can take CSI volumes now"]
+    judged = [row for row in known if row["verdict"] != "not judged"]
+    green = sum(row["verdict"] == "green" for row in judged)
+    told = (
+        f"{green} of {len(judged)} Windows nodes can take CSI volumes now" if judged else "no Windows node was judged"
+    )
+    lines += ["", told + (f"; {len(known) - len(judged)} others were not judged" if judged and known != judged else "")]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
         if named and verdict != "green":

@@ -42,6 +42,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions im
     in_doubt,
     with_revisions,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import maps
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
@@ -141,11 +142,28 @@ class World:
             drivers=tuple(DriverSeen.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),
             namespaces=tuple(NamespaceSeen.from_object(one) for one in self.of("Namespace")),
-            config_maps=tuple(ConfigMapSeen.from_object(one) for one in self.of("ConfigMap")),
+            config_maps=self._config_maps(templates, [one for one in deployments if one is not None]),
             runtime_classes=tuple(RuntimeClassSeen.from_object(one) for one in self.of("RuntimeClass")),
             hosts=tuple(HostSeen.from_option(one) for one in self.hosts),
             unread=tuple(self.unread),
         )
+
+    def _config_maps(
+        self, templates: list[TemplateSeen], controllers: list[ControllerSeen]
+    ) -> tuple[ConfigMapSeen, ...]:
+        """Those that there are, and those that the pass would find absent."""
+        unread = {one.resource for one in self.unread}
+        there = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in self.of("ConfigMap")}
+        if "configmaps" in unread:
+            return ()
+        nodes = [NodeSeen.from_object(one) for one in self.of("Node")]
+        names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
+        asked = maps(controllers, nodes, templates, names, bool(self._cluster().openshift))
+        found = [
+            ConfigMapSeen.from_object(there[place]) if place in there else ConfigMapSeen(*place, exists=False)
+            for place in asked
+        ]
+        return tuple(found)
 
     def _cluster(self) -> ClusterSeen:
         version = next(self.of("ClusterVersion"), None)

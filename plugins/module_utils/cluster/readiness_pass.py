@@ -19,13 +19,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Gone, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services, wire
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
     ConfigMapSeen,
@@ -58,17 +56,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions im
     in_doubt,
     with_revisions,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import Scope
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE, Scope, maps
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import scope as scope_of
 
 T = TypeVar("T")
 Items = Sequence[Mapping[str, Any]]
 
-OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
 OPERATOR = "windows-machine-config-operator"
-# Which list of services a node has, and which it is to have.
-_NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
-_ADMIN = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 # Moments that may be lost before the pass is given up.
 _TRIES = 3
@@ -158,10 +152,12 @@ class _Pass:
         revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
         claims, elsewhere = self._claims(scope)
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(NamespaceSeen.from_object))
+        cluster = self._cluster(kubernetes, namespaces)
+        names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
         return Snapshot(
             taken_at=taken_at,
             name=name,
-            cluster=self._cluster(kubernetes, namespaces),
+            cluster=cluster,
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
@@ -176,7 +172,7 @@ class _Pass:
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ClassSeen.from_object)),
             drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object)),
             runtime_classes=self._list(kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(RuntimeClassSeen.from_object)),
-            config_maps=self._config_maps(controllers, nodes, namespaces),
+            config_maps=self._config_maps(maps(controllers, nodes, scope.templates, names, bool(cluster.openshift))),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -233,13 +229,18 @@ class _Pass:
             self._unread.append(Unread(kind.plural, why, rule(verb, kind.group, kind.plural)))
         return error.status in (403, 404)
 
-    def _get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+    def _lacks(self, kind: Kind) -> bool:
+        """Whether something of that kind could not be read."""
+        return any(one.resource == kind.plural for one in self._unread)
+
+    def _get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | Unread | None:
+        """One object; None when it does not exist, which is never what a missing permission means."""
         try:
             return self._client.get(kind, name, namespace)
         except ClusterError as error:
             if not self._forgiven(error, "get", kind, f" {namespace}/{name}" if namespace else f" {name}"):
                 raise
-            return None
+            return self._unread[-1] if error.status == 403 else None
 
     def _some(self, kind: Kind, namespace: str) -> Items:
         """The objects of a kind in one namespace."""
@@ -255,14 +256,12 @@ class _Pass:
         if names and not any(name.startswith("openshift-") for name in names):
             return ClusterSeen(kubernetes=kubernetes)
         version = self._get(kinds.CLUSTER_VERSION, "version")
-        if version is None:
-            if "openshift-cluster-version" in names and not any(
-                one.resource == kinds.CLUSTER_VERSION.plural for one in self._unread
-            ):
+        if version is None or isinstance(version, Unread):
+            if "openshift-cluster-version" in names and version is None:
                 why = "ClusterVersion version does not exist, although namespace openshift-cluster-version does"
                 self._unread.append(Unread(kinds.CLUSTER_VERSION.plural, why))
             return ClusterSeen(kubernetes=kubernetes)
-        infrastructure = self._get(kinds.INFRASTRUCTURE, "cluster") or {}
+        infrastructure = self._get(kinds.INFRASTRUCTURE, "cluster")
         storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
         releases = [
             str((item.get("spec") or {}).get("version") or "")
@@ -275,10 +274,10 @@ class _Pass:
             openshift=openshift,
             updating_to=updating_to,
             conditions=conditions_of((version.get("status") or {}).get("conditions")),
-            infrastructure=str(((infrastructure.get("status") or {}).get("platformStatus") or {}).get("type") or ""),
-            storage_driver=None
-            if storage is None
-            else str((storage.get("spec") or {}).get("vsphereStorageDriver") or ""),
+            infrastructure=str(((_part(infrastructure, "status")).get("platformStatus") or {}).get("type") or ""),
+            storage_driver=str(_part(storage, "spec").get("vsphereStorageDriver") or "")
+            if isinstance(storage, dict)
+            else None,
             wmco=releases[-1] if releases else "",
             operator_conditions=tuple(
                 OperatorConditionSeen.from_object(item)
@@ -286,21 +285,19 @@ class _Pass:
             ),
         )
 
-    def _config_maps(
-        self, controllers: Sequence[ControllerSeen], nodes: Iterable[NodeSeen], namespaces: Iterable[NamespaceSeen]
-    ) -> tuple[ConfigMapSeen, ...]:
-        """The ones that are judged, each by its name: all of a cluster's are many, and none of our business."""
-        names = {one.name for one in namespaces}
-        wanted = [place for place in _ADMIN if place[0] in names]
-        for driver in DRIVERS.values():
-            if driver.feature_states is not None:
-                places = {one.seen.namespace for one in controllers if one.driver == driver.key}
-                usual = {driver.namespace, *driver.controller.namespaces}
-                wanted += [(place, driver.feature_states.name) for place in sorted(places | (usual & names))]
-        versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
-        wanted += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
-        found = [self._get(kinds.CONFIG_MAP, name, namespace) for namespace, name in dict.fromkeys(wanted)]
-        return tuple(ConfigMapSeen.from_object(one) for one in found if one is not None)
+    def _config_maps(self, wanted: Iterable[tuple[str, str]]) -> tuple[ConfigMapSeen, ...]:
+        """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
+        found = {place: self._get(kinds.CONFIG_MAP, place[1], place[0]) for place in wanted}
+        return tuple(
+            ConfigMapSeen(*place, exists=False) if one is None else ConfigMapSeen.from_object(one)
+            for place, one in found.items()
+            if not isinstance(one, Unread)
+        )
+
+
+def _part(live: dict[str, Any] | Unread | None, name: str) -> dict[str, Any]:
+    """A part of an object; empty where there is no object, or none that may be read."""
+    return (live.get(name) or {}) if isinstance(live, dict) else {}
 
 
 def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:

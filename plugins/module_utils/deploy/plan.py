@@ -137,7 +137,7 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
             driver, wanted, choice.rule, choice.version, namespace, kubernetes,
             create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
             create_csi_driver=wanted.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
-            create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace) is None,
+            create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
         findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)

@@ -137,7 +137,10 @@ def object_findings(
     states = driver.feature_states
     if states is None:
         return
-    data = snapshot.feature_states.get(namespace)
+    if namespace not in snapshot.feature_states:
+        # It was not read, so nothing is said of it; the report says what could not be read.
+        return
+    data = snapshot.feature_states[namespace]
     subject = f"ConfigMap {namespace}/{states.name}"
     if data is None:
         if not wanted.create_cluster_objects:

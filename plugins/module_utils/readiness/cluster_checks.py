@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import LINUX_FILE_SYSTEMS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 
@@ -40,7 +41,11 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
     driver_name = "" if driver is None else driver.name
     live = next((one for one in snapshot.drivers if one.name == driver_name), None)
     states = driver.feature_states if driver is not None else None
-    maps = {one.namespace: one.data for one in snapshot.config_maps if states is not None and one.name == states.name}
+    maps = {
+        one.namespace: one.data if one.exists else None
+        for one in snapshot.config_maps
+        if states is not None and one.name == states.name
+    }
     return wanted.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(
@@ -102,8 +107,7 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             yield from _sidecars(driver, controller, moved)
             yield from _skew(driver, controller, providers, seen)
     of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
-    unread = {"CSI-D20": "csidrivers", "CSI-D22": "configmaps", "CSI-D23": "configmaps"}
-    yield from _passed(one for one in of_objects if unread.get(one.id) not in index.unread)
+    yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
         yield from _passed(surroundings.namespace_findings(seen, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
@@ -240,8 +244,10 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
 
 def _acknowledgements(index: Index) -> Iterator[Finding]:
     maps = {(one.namespace, one.name): one.data for one in index.snapshot.config_maps}
-    gates = maps.get(("openshift-config-managed", "admin-gates"), {})
-    given = maps.get(("openshift-config", "admin-acks"), {})
+    gates, given = (maps.get(place) for place in ADMIN_MAPS)
+    if gates is None or given is None:
+        # One of them may not be read, which is said; what is not known to be acknowledged may be.
+        return
     line = ".".join(str(number) for number in parse(index.snapshot.cluster.openshift).minor)
     for key, text in sorted(gates.items()):
         match = _ACK.match(key)
@@ -256,7 +262,8 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
 
 def _services(index: Index) -> Iterator[Finding]:
     snapshot = index.snapshot
-    maps = {one.name: one for one in snapshot.config_maps if one.name.startswith(windows_services.PREFIX)}
+    asked = {one.name: one for one in snapshot.config_maps if one.name.startswith(windows_services.PREFIX)}
+    maps = {name: one for name, one in asked.items() if one.exists}
     desired = {
         node.annotations[wmco.DESIRED]: node.name
         for node in index.each(index.windows)
@@ -264,7 +271,7 @@ def _services(index: Index) -> Iterator[Finding]:
     }
     for version, node in sorted(desired.items()):
         name = f"{windows_services.PREFIX}{version}"
-        if name not in maps and "configmaps" not in index.unread:
+        if name in asked and name not in maps:
             told = (
                 f"Node {node} annotation {wmco.DESIRED}: {version}",
                 f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",

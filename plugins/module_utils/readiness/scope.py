@@ -14,10 +14,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 
 Key = tuple[str, str, str]
+
+OPERATOR_NAMESPACE = "openshift-windows-machine-config-operator"
+# Which list of services a node has, and which it is to have.
+_NODE_VERSIONS = (wmco.VERSION, wmco.DESIRED)
+ADMIN_MAPS = (("openshift-config-managed", "admin-gates"), ("openshift-config", "admin-acks"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,31 @@ class Scope:
             return True
         stem, dummy, number = name.rpartition("-")
         return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
+
+
+def maps(
+    controllers: Iterable[ControllerSeen],
+    nodes: Iterable[NodeSeen],
+    templates: Iterable[TemplateSeen],
+    namespaces: frozenset[str] | None,
+    openshift: bool,
+) -> tuple[tuple[str, str], ...]:
+    """The ConfigMaps to ask for, (namespace, name): all of a cluster's are many, and none of our business.
+
+    namespaces: those there are, None where they could not be read; then the usual places are asked for all the same.
+    """
+    wanted = list(ADMIN_MAPS) if openshift else []
+    plugins = [one.plugin.seen for one in templates if one.plugin is not None]
+    for driver in DRIVERS.values():
+        if driver.feature_states is not None:
+            places = {one.seen.namespace for one in controllers if one.driver == driver.key}
+            places |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
+            usual = {driver.namespace, *driver.controller.namespaces}
+            places |= usual if namespaces is None else usual & namespaces
+            wanted += [(place, driver.feature_states.name) for place in sorted(places)]
+    versions = {node.annotations[key] for node in nodes for key in _NODE_VERSIONS if node.annotations.get(key)}
+    wanted += [(OPERATOR_NAMESPACE, windows_services.PREFIX + version) for version in sorted(versions)]
+    return tuple(dict.fromkeys(wanted))
 
 
 def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Sequence[PodSeen]) -> Scope:

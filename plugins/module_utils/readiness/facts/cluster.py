@@ -118,12 +118,16 @@ class NamespaceSeen:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapSeen:
-    """A ConfigMap that is judged: windows-services-*, admin-gates, admin-acks, a driver's feature states."""
+    """A ConfigMap that was asked for: windows-services-*, admin-gates, admin-acks, a driver's feature states.
+
+    exists: False when the server said that there is none. One that was not asked for, or may not be read, is not in a snapshot.
+    """
 
     namespace: str
     name: str
     data: Mapping[str, str] = field(default_factory=dict)
     immutable: bool = False
+    exists: bool = True
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any]) -> ConfigMapSeen:

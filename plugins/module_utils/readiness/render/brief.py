@@ -9,7 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Limits, look
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import (
+    listed,
+    nothing_there,
+    number,
+    plain,
+    share,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import AS_BEFORE, WELL, Report
 
 MORE = "all of it, line by line: ansible-playbook kubewin.csi.preflight"
@@ -35,17 +41,27 @@ def render_refusal(own: Report) -> str:
 
 
 def _counts(report: Report) -> Iterator[str]:
-    volumes: dict[str, bool] = defaultdict(lambda: True)
+    volumes: dict[str, set[str]] = defaultdict(set)
     for one in report.volumes:
-        volumes[one.volume or one.claim] &= one.verdict in WELL or one.verdict in AS_BEFORE
-    workloads = look(report, Limits(0, 0)).workloads
-    back = workloads.counts["yes"]
-    yield (
-        f"{sum(volumes.values()):,} of {number(len(volumes), 'volume')} on Windows will be served, and "
-        f"{back:,} of {number(workloads.total, 'workload')} there will come back after a restart"
-        if volumes or workloads.total
-        else "no volume is used on Windows"
+        answer = (
+            "yes"
+            if one.verdict in WELL or one.verdict in AS_BEFORE
+            else "unknown"
+            if one.verdict == "UNKNOWN"
+            else "no"
+        )
+        volumes[one.volume or one.claim].add(answer)
+    served = sum(answers == {"yes"} for answers in volumes.values())
+    unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
+    counts = look(report, Limits(0, 0)).workloads.counts
+    total = sum(counts.values())
+    told = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
+    told += (
+        [share(counts["yes"], counts["unknown"], total, "workload", "there will come back after a restart")]
+        if total
+        else []
     )
+    yield ", and ".join(told) or nothing_there(report.unread)
 
 
 def _not_back(report: Report) -> Iterator[str]:

@@ -15,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, sentence, unique
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import (
+    listed,
+    nothing_there,
+    number,
+    sentence,
+    unique,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     AS_BEFORE,
     NAMED_NODES,
@@ -268,7 +274,7 @@ def _answer(report: Report, workloads: Table) -> str:
     elif total:
         said = "the only workload comes back" if total == 1 else f"all {total:,} workloads come back"
     else:
-        said = "no workload with volumes may run on Windows"
+        said = nothing_there(report.unread)
     if blockers and not lost:
         said += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker is', 'blockers are')} in the way"
     elif report.verdict == "unknown" and not doubtful:

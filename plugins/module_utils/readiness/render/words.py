@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.text import restored
 
@@ -44,6 +44,28 @@ def sentence(text: str) -> str:
 def number(count: int, one: str, many: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
+    """How many of what is known: "2 of 3 volumes will be served; 1 more is unknown". What is unknown is neither of the two."""
+    if unknown == total:
+        return f"whether {number(total, noun)} {does} is unknown"
+    said = f"{good:,} of {number(total - unknown, noun)} {does}"
+    return said + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
+
+
+# Without one of these lists nobody knows which workloads with volumes there are on Windows.
+_TELLING = frozenset({
+    "nodes", "pods", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers", "jobs", "cronjobs",
+})  # fmt: skip
+
+
+def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
+    """What is said where no workload was found: that there is none, or that nobody could look."""
+    lacking = sorted(_TELLING & {one["resource"] for one in unread})
+    if lacking:
+        return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
+    return "no workload with volumes may run on Windows"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -54,6 +54,8 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
     )
     rows = {row["node"]: row for row in summary["nodes"]}
     assert "not judged: win-2, win-4" in render_summary(summary)
+    assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not judged" in render_summary(summary)
+    assert "no Windows node was judged" in render_summary(summarize([], {}, ["win-1"]))
     assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
     assert "no host that was looked at" in rows["win-4"]["why"]
     assert summary["verdict"] == "not judged"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -22,6 +23,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
 from situations.named import SITUATIONS, Situation
@@ -319,10 +322,9 @@ def test_the_number_of_requests_follows_the_pages(served: ApiPeer) -> None:
     # What a client asks when it connects is left out: it keeps the answers for each address, and ports come back.
     lists = [asked for asked in served.asked if asked.path in SHELVES]
     assert len(lists) == sum(max(1, -(-shelf.count // 16)) for shelf in SHELVES.values())
-    states = kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com")
     others = [asked.path for asked in served.asked if asked.path not in SHELVES]
-    assert others.count(states) == 1
-    assert {*others} <= {"/version", "/api", "/apis", states}
+    assert others.count(STATES) == 1
+    assert {*others} <= {"/version", "/api", "/apis", STATES}
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
@@ -337,3 +339,31 @@ def test_a_situation_read_from_a_server_is_judged_as_it_is_on_paper(planted: Sit
     hosts = tuple(HostSeen.from_option(one) for one in world.hosts)
     report = judge(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
     assert report.as_dict() == judge(expected, Options(target=planted.target)).as_dict()
+
+
+STATES = kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com")
+
+
+@pytest.mark.parametrize("path", [*SHELVES, STATES])
+def test_what_may_not_be_read_is_never_called_absent(path: str) -> None:
+    """Nothing is wrong with this cluster: whatever is found besides what could not be read is made up."""
+    with ApiPeer(SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path == path else None) as peer:
+        found = on(peer)
+    if not found.unread:
+        # A list that is asked for only where a pod's template is in doubt.
+        assert path.endswith("/controllerrevisions")
+        return
+    hosts = tuple(HostSeen.from_option(host) for host in FLEET.hosts())
+    report = judge(replace(found, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
+    assert report.verdict == "unknown"
+    assert [one for one in report.findings if not one.doubt] == []
+    told = render_terminal(report) + "\n".join(render_brief(report))
+    assert not re.search(r"\b0 of [1-9]|does not exist|not there|no volume|no workload", told, re.IGNORECASE)
+
+
+def test_a_map_that_is_in_no_list_of_namespaces_is_asked_for_all_the_same() -> None:
+    with ApiPeer(
+        SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path.endswith("/namespaces") else None
+    ) as peer:
+        found = on(peer)
+    assert [(one.namespace, one.exists) for one in found.config_maps if one.namespace == PLUGINS] == [(PLUGINS, True)]
