@@ -23,7 +23,7 @@ from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_
 from lab import handle
 from lab.cluster import access
 from lab.cluster.api import kubeconfig
-from lab.handle import Lab, eventually, longer
+from lab.handle import PID, Lab, eventually, longer
 
 PLAYBOOK = "playbooks/verify.yml"
 NODES = ("win-1", "win-2", "win-3")
@@ -120,12 +120,37 @@ def nothing_is_left(lab: Lab) -> bool:
     )
 
 
-def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_class_keeps_stay(ready: Lab) -> None:
+def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_class_keeps_stay(
+    ready: Lab, tmp_path: Path
+) -> None:
+    """And though one host cannot be looked at, and on another one csi-proxy was stopped and only its old process serves."""
+    known = yaml.safe_load(Path(ready.state.inventories["ntlm-http"]).read_text(encoding="utf-8"))
+    windows = known["all"]["children"]["windows"]["hosts"]
+    windows["win-9"] = {**windows["win-2"], "ansible_port": 9}
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text(yaml.safe_dump(known), encoding="utf-8")
+    stopped = ready.agent("win-2")
+    stopped.control("set", linger_ms=3_600_000)
+    old = PID.search(stopped.run("sc.exe queryex csi-proxy").stdout)
+    assert old is not None
+    assert stopped.run("sc.exe stop csi-proxy").rc == 0
     kept = storage_class(ready, "kept", SMB.name, {"source": "//server/share"}, waits=False, reclaim="Retain")
-    chosen = {"kubewin_verify_storage_classes": {"smb": kept}, "kubewin_verify_namespace": GIVEN}
+    chosen = {
+        "kubewin_verify_storage_classes": {"smb": kept},
+        "kubewin_verify_namespace": GIVEN,
+        "kubewin_cluster_only": False,
+    }
     with ready.settings(exec_cuts=("echo",)):
-        run = play(PLAYBOOK, ready.state.inventories["ntlm-http"], variables=given(ready, "vsphere", "smb", **chosen))
-    assert run.code == 0, run.screen
+        run = play(PLAYBOOK, str(inventory), variables=given(ready, "vsphere", "smb", **chosen))
+    assert stopped.run(f"taskkill.exe /f /pid {int(old[1])}").rc == 0
+    ready.set_service("win-2", running=True)
+    eventually(lambda: pipes(ready, "win-2"), "the pipes of win-2 are back")
+    failed = [failure["task"].rpartition(" : ")[2] for failure in run.failures]
+    assert failed == ["Fail for hosts that could not be looked at"], run.screen
+    assert "win-9: The node cannot be reached over WinRM" in run.failures[0]["result"]["msg"]
+    (told,) = run.results("Warn of hosts whose csi-proxy will not mount the next volume").values()
+    (warned,) = told["msg"]
+    assert warned.startswith("win-2: csi-proxy is stopped and does not serve.")
     proofs = result(run)["proofs"]
     expected = {(driver, node) for driver in ("vsphere", "smb") for node in NODES}
     assert {(proof["driver"], proof["node"]) for proof in proofs} == expected
