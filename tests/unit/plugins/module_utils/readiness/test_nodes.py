@@ -94,6 +94,29 @@ def test_facts_of_a_host_may_be_as_old_as_the_user_says() -> None:
     assert on(judge(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
 
 
+@pytest.mark.parametrize(
+    ("id_", "severity", "ok", "verdict"),
+    [
+        ("CSI-N06", "blocker", "no", "blocked"),
+        ("CSI-N07", "blocker", "no", "blocked"),
+        ("CSI-N18", "blocker", "no", "blocked"),
+        ("CSI-N18", "warning", "yes", "ready"),
+        ("CSI-N09", "warning", "unknown", "unknown"),
+        ("CSI-N17", "warning", "unknown", "unknown"),
+        ("CSI-N08", "note", "yes", "ready"),
+    ],
+)
+def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
+    id_: str, severity: str, ok: str, verdict: str
+) -> None:
+    world = healthy()
+    world.host("win-1")["findings"] = [
+        {"id": id_, "severity": severity, "object": "service csi-proxy", "message": "m", "remedy": "r"}
+    ]
+    report = judge(world.snapshot())
+    assert (on(report).ok, report.verdict) == (ok, verdict)
+
+
 def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
     report = judge(planted("the_host_itself_lacks_wmic").snapshot())
     told = next(one for one in report.findings if one.id == "CSI-N14")

@@ -189,6 +189,40 @@ def test_info_tells_the_digest_of_any_service(host: Host, artifacts: Artifacts) 
     assert len(host.lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("spoil", "finding", "message"),
+    [
+        ("", "", ""),
+        ("gone", "CSI-N06", "is gone"),
+        ("replaced", "CSI-N07", "was replaced"),
+        (r'sc.exe config csi-proxy binPath= "{} -no-such-flag"', "CSI-N07", "command line"),
+        (r"sc.exe config csi-proxy start= disabled", "CSI-N18", "disabled"),
+        (r"sc.exe config csi-proxy start= demand", "CSI-N18", "demand"),
+    ],
+)
+def test_what_a_reboot_breaks_is_told_before(
+    host: Host, artifacts: Artifacts, spoil: str, finding: str, message: str
+) -> None:
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    if spoil in ("gone", "replaced"):
+        other = {"exe": {"kind": "csi-proxy", "release": NEW, "start": "exit:2"}}
+        # A running program is moved away first: Windows neither deletes nor overwrites it.
+        assert host.agent.run(rf'move "{desired.executable}" C:\away.exe').rc == 0
+        host.plant(files={desired.executable: other if spoil == "replaced" else None})
+    elif spoil:
+        assert host.agent.run(spoil.format(desired.executable)).rc == 0
+    looked_for, snapshot = info(host, required_pipes=list(desired.required_pipes))
+    state = prove.state(looked_for, snapshot)
+    assert state["serving"]
+    blockers = [found for found in state["findings"] if found["severity"] == "blocker"]
+    assert [found["id"] for found in blockers] == ([finding] if finding else [])
+    assert all(message in found["message"] for found in blockers)
+    host.agent.control("reboot")
+    host.agent.control("clock", advance_ms=60_000)
+    assert prove.state(looked_for, info(host)[1])["serving"] is not bool(finding)
+
+
 def test_info_on_an_empty_node(host: Host) -> None:
     looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
     state = prove.state(looked_for, snapshot)
