@@ -31,12 +31,14 @@ options:
     description:
       - V(present) installs or upgrades the service, starts it and waits until it serves.
       - V(absent) removes the service and the directory that the collection created. Logs stay.
+      - V(staged) puts the verified executable on the node, beside what runs there, and touches nothing that serves. V(present)
+        with the same options then needs no download.
     type: str
-    choices: [absent, present]
+    choices: [absent, present, staged]
     default: present
   version:
     description:
-      - Release of csi-proxy. Required for O(state=present).
+      - Release of csi-proxy. Required unless O(state=absent).
       - Releases below 1.1.3 are refused (CVE-2023-3893). The recommended one is 1.3.0.
     type: str
   source:
@@ -49,8 +51,8 @@ options:
     type: str
   checksum:
     description:
-      - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it, or the line of a C(.sha256) file. Required for
-        O(state=present).
+      - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it, or the line of a C(.sha256) file. Required
+        unless O(state=absent).
       - The project publishes no binary, so the digest is the only proof of what is installed. The playbook
         C(kubewin.csi.build_csi_proxy) prints it.
     type: str

@@ -73,6 +73,10 @@ def machines(lab: Lab) -> dict[str, Any]:
     return found
 
 
+def journal(lab: Lab, host: str) -> list[str]:
+    return [entry["line"] for entry in lab.agent(host).control("journal")["journal"]]
+
+
 def test_check_mode_on_a_fresh_cluster_announces_changes_and_makes_none(planned: Run) -> None:
     assert planned.code == 0, planned.screen
     assert planned.changed
@@ -103,6 +107,20 @@ def test_a_second_run_writes_nothing_anywhere(first: Lab, enabled: Run) -> None:
     assert machines(first) == before
     # Two looks at a node: one before anything is done anywhere, one by the task that would change it.
     assert {first.front.counters(host.name)["shells"] for host in first.state.hosts} == {2}
+
+
+def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, enabled: Run) -> None:
+    size, before = first.audit_size(), machines(first)
+    pods = {pod["metadata"]["uid"] for pod in first.pods(PLUGIN)}
+    run = enable(first, variables={"csi_proxy_checksum": "0" * 64})
+    assert run.code != 0, run.screen
+    assert "SHA-256" in run.failures[0]["result"]["msg"], run.screen
+    assert any(line for line in journal(first, "win-1") if "curl.exe" in line), (
+        "it was downloaded and found to be wrong"
+    )
+    assert writes(first, size) == []
+    assert machines(first) == before
+    assert {pod["metadata"]["uid"] for pod in first.pods(PLUGIN)} == pods
 
 
 @pytest.mark.parametrize("tag", ["check", "proxy", "driver", "gate", "summary"])

@@ -10,16 +10,20 @@ import hashlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from lab.handle import eventually
 from lab.state import REPOSITORY
-from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts
+from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, wanted
 
 from lab_tests.conftest import PASSWORD, USER, MakeHost, Pki, Serve, Served
 
@@ -88,10 +92,10 @@ def variables(transport: str, host: Served, pki: Pki) -> dict[str, Any]:
     }
 
 
-def run_ansible(
+def start_ansible(
     folder: Path, hosts: dict[str, dict[str, Any]], task: dict[str, Any], *arguments: str
-) -> tuple[dict[str, dict[str, Any]], str]:
-    """One task on every host; its result by host name, and what was printed."""
+) -> subprocess.Popen[str]:
+    """One task on every host, in a process group of its own."""
     (folder / "ansible.cfg").touch()
     (folder / "action_plugins").mkdir()
     (folder / "action_plugins" / "lab_probe.py").write_text(ACTION, encoding="utf-8")
@@ -110,12 +114,26 @@ def run_ansible(
         "LC_ALL": "C.UTF-8",
     }
     command = [sys.executable, "-m", "ansible", "playbook", "-i", "inventory.yml", "play.yml", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
+
+
+def run_ansible(
+    folder: Path, hosts: dict[str, dict[str, Any]], task: dict[str, Any], *arguments: str
+) -> tuple[dict[str, dict[str, Any]], str]:
+    """One task on every host; its result by host name, and what was printed."""
+    screen, _nothing = start_ansible(folder, hosts, task, *arguments).communicate(timeout=600)
     results = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (folder / "results").glob("*")}
-    assert set(results) == set(hosts), f"{done.stdout}\n{done.stderr}"
-    return results, done.stdout + done.stderr
+    assert set(results) == set(hosts), screen
+    return results, screen
 
 
 def probe(archive: Path) -> dict[str, Any]:
@@ -198,3 +216,50 @@ def test_secrets_of_a_source_are_not_in_what_vvvv_prints(
     assert "curl.exe" in screen  # ssh shows its lines
     printed = screen.replace("\0", "") + json.dumps(results)
     assert [form for form in encoded(secret) if form in printed] == []
+
+
+def serves(machine: Host, desired: model.Desired) -> bool:
+    """Whether a release is the service's, and runs with its pipes."""
+    found = machine.look(desired)
+    service = found.service
+    return (
+        service is not None
+        and (service.state, service.command_line) == (model.RUNNING, desired.command_line)
+        and set(found.pipes) == set(desired.required_pipes)
+    )
+
+
+def test_a_controller_that_is_killed_in_the_swap_leaves_services_that_run(
+    serve: Serve, make_host: MakeHost, pki: Pki, tmp_path: Path
+) -> None:
+    """The line of the swap ends on the node, over WinRM and over SSH."""
+    folder = tmp_path / "artifacts"
+    folder.mkdir()
+    artifacts = Artifacts(folder)
+    try:
+        old, new = artifacts.csi_proxy(OLD), artifacts.csi_proxy(NEW)
+        hosts, machines = {}, {}
+        for transport in ("ntlm-http", "ssh"):
+            machine = machines[transport] = Host(make_host())
+            machine.agent.control("set", skip_pauses=True)
+            machine.run(wanted(old))
+            machine.forget()
+            # Time to be killed in: the stop is answered late.
+            machine.fault(match=r"sc\.exe stop", delay_ms=4000)
+            host = serve(machine.agent.address, name=machine.agent.host, ssh=0)
+            hosts[transport] = variables(transport, host, pki)
+        task = {"kubewin.csi.csi_proxy": {"version": NEW, "checksum": new.sha256, "source": new.url}}
+        project = tmp_path / "project"
+        project.mkdir()
+        running = start_ansible(project, hosts, task)
+        eventually(
+            lambda: all(any("sc.exe stop" in step for step in machine.steps()) for machine in machines.values()),
+            "both services are told to stop",
+        )
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        for transport, machine in machines.items():
+            machine.quiet()
+            eventually(partial(serves, machine, wanted(new)), f"{transport}: the new release serves")
+    finally:
+        artifacts.close()

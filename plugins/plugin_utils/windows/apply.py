@@ -31,8 +31,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE, is_listed, listing_of_itself
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import service_status
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import (
+    IMAGE,
+    is_listed,
+    listing_of_itself,
+    running_services,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
     LabelledSteps,
     forget_swap_steps,
@@ -231,16 +235,11 @@ class Applier:
 
     def _recheck(self, to_do: plan.Plan, snapshot: Snapshot, service: Service) -> None:
         """Re-read what the stop depends on: staging may have taken minutes since the plan was made."""
-        if snapshot.dependents and service.state not in (0, model.STOPPED):
-            answers = self.node.ask([(name, program("sc", "query", name)) for name in snapshot.dependents])
-            statuses = {name: service_status(answers.text(name)) for name in snapshot.dependents}
-            running = [name for name, status in statuses.items() if status and status.state != model.STOPPED]
+        if service.state not in (0, model.STOPPED):
+            running = running_services(self.node, snapshot.dependents)
             if running:
-                raise NodeError(
-                    "dependents_running",
-                    f"The service {service.name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
-                    remedy=f"Stop them on the node (sc.exe stop {running[0]}), best after draining it, then run the play again.",
-                )
+                refusal = plan.dependents_running(service.name, running)
+                raise NodeError(refusal.reason, refusal.message, remedy=refusal.remedy)
         if to_do.has("fetch", "push"):
             now = self._observe().service
             if now is None or (now.command_line, now.pid, now.state) != (

@@ -201,7 +201,7 @@ def from_options(options: Mapping[str, Any]) -> model.Desired:
             "Correct required_pipes or the version.",
         )
     desired = model.Desired(
-        state="present",
+        state="staged" if options["state"] == "staged" else "present",
         service_name=_service_name(options.get("service_name")),
         version=options["version"].removeprefix("v"),
         sha256=digest,

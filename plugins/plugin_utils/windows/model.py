@@ -78,7 +78,7 @@ class Source:
 class Desired:
     """What a csi_proxy task asks for, normalised and checked by ``desired.from_options``."""
 
-    state: Literal["present", "absent"]
+    state: Literal["present", "staged", "absent"]
     service_name: str | None
     """None: csi-proxy, or the name under which the service is found"""
     version: str = ""
@@ -222,6 +222,8 @@ class Snapshot:
     service: Service | None
     dependents: tuple[str, ...]
     """services that name ours among their dependencies"""
+    running_dependents: tuple[str, ...]
+    """those of them that run, while ours does"""
     other_services: tuple[tuple[str, str], ...]
     """(name, command line) of further services that run a csi-proxy"""
     rancher: bool

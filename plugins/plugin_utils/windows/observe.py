@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
@@ -207,12 +208,14 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
             image_paths.setdefault(running.lower(), IMAGE)
     processes = tuple(model.Process(image, pid) for image, pid in found_processes)
     trouble = parse.registry(answers.text("trouble"))
+    dependents = tuple(sorted({*_dependents(scan, name), *parse.listed_services(second.text("dependents"))}))
     own = parse.registry(answers.text("own")).get(parse.registry_key(model.OWN_KEY), {})
     return model.Snapshot(
         observed_at=node.clock.now(),
         host=_host(answers, second),
         service=service,
-        dependents=tuple(sorted({*_dependents(scan, name), *parse.listed_services(second.text("dependents"))})),
+        dependents=dependents,
+        running_dependents=running_services(node, dependents) if service and service.state == model.RUNNING else (),
         other_services=tuple(sorted(image_paths.items())),
         rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
         processes=processes,
@@ -245,6 +248,16 @@ def _second_steps(node: Node, answers: Answers, name: str, read_whole: bool) -> 
         asked = program(r"wbem\WMIC", "os", "get", "LastBootUpTime", "/value", quiet=True)
         steps.append(("wmi boot", Command(f"{asked.text} <nul")))
     return steps
+
+
+def running_services(node: Node, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of ``names`` that are not stopped. Asks nothing when there are none."""
+    names = tuple(filter(_PLAIN_NAME.fullmatch, names))
+    if not names:
+        return ()
+    answers = node.ask([(name, program("sc", "query", name)) for name in names])
+    statuses = {name: parse.service_status(answers.text(name)) for name in names}
+    return tuple(name for name, status in statuses.items() if status and status.state != model.STOPPED)
 
 
 def references(node: Node, directory: str) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ CSI_PROXY: ArgumentSpec = {
     "source_retry_delay": {"type": "int", "default": 5},
     "source_timeout": {"type": "int", "default": 600},
     "start_mode": {"type": "str", "choices": ["auto", "delayed-auto", "demand"], "default": "auto"},
-    "state": {"type": "str", "choices": ["absent", "present"], "default": "present"},
+    "state": {"type": "str", "choices": ["absent", "present", "staged"], "default": "present"},
     "version": {"type": "str"},
     "working_dirs": {"type": "list", "elements": "str", "default": []},
 }

@@ -46,6 +46,18 @@ StepKind = Literal[
     "clear_lock",
 ]
 
+STAGING: tuple[StepKind, ...] = (
+    "remember_directory",
+    "create_directory",
+    "secure_directory",
+    "create_log_directory",
+    "fetch",
+    "push",
+    "set_aside",
+    "promote",
+)
+"""Steps that touch nothing that serves; all that can go wrong with a source goes wrong in them."""
+
 FULL_CONTROL = "(OI)(CI)(F)"
 ELSEWHERE: dict[str, str] = {
     "wicd": "OpenShift's Windows Instance Config Daemon (WMCO), which sets its command, description and dependencies again every two minutes",
@@ -202,6 +214,10 @@ def plan(desired: Desired, snapshot: Snapshot) -> Plan | Refusal:
     if managed_by(snapshot) in ELSEWHERE:
         return Plan(())
     steps = _absent(desired, snapshot) if desired.state == "absent" else _present(desired, snapshot)
+    if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
+        return dependents_running(snapshot.service.name, snapshot.running_dependents)
+    if desired.state == "staged":
+        steps = [step for step in steps if step.kind in STAGING]
     if snapshot.lock_leftovers or (snapshot.lock and not steps):
         steps.append(Step("clear_lock", f"remove what another run left of the node lock {model.LOCK_DIR}"))
     return Plan(tuple(steps))
@@ -274,6 +290,14 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
             "Set source to a URL that the node can reach, or to a file on the controller.",
         )
     return None
+
+
+def dependents_running(name: str, running: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        "dependents_running",
+        f"The service {name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
+        f"Stop them on the node (sc.exe stop {running[0]}), best after draining it, then run the play again.",
+    )
 
 
 def foreign_processes(snapshot: Snapshot) -> tuple[model.Process, ...]:

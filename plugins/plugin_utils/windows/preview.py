@@ -20,6 +20,8 @@ def preview(desired: Desired, snapshot: Snapshot, steps: tuple[Step, ...]) -> di
         return {"before": before, "after": before}
     if desired.state == "absent":
         return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
+    if desired.state == "staged":
+        return {"before": {"staged": snapshot.staged_sha256}, "after": {"staged": desired.sha256}}
     service = snapshot.service
     recovery = desired.recovery if desired.recovery is not None else service.recovery if service else None
     after = {

@@ -59,8 +59,11 @@ def converge(
     to_do = first_plan = _planned(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = preview.preview(desired, snapshot, first_plan.steps)
-    if check or not steps:
-        return Outcome(bool(steps), snapshot, tuple(steps), diff)
+    if not steps:
+        return Outcome(False, snapshot, (), diff)
+    if check:
+        _wait_for_lock(node, lock, limits, snapshot, look)  # a plan that cannot be carried out is refused now
+        return Outcome(True, snapshot, tuple(steps), diff)
     cause: BaseException | None = None
     applier: Applier | None = None
     try:

@@ -173,6 +173,15 @@ func isCmd(line string) bool {
 	return false
 }
 
+// isPowerShell knows it by its name: Wine has a stub that does nothing and succeeds.
+func isPowerShell(program string) bool {
+	switch strings.TrimSuffix(strings.ToLower(host.Base(program)), ".exe") {
+	case "powershell", "pwsh":
+		return true
+	}
+	return false
+}
+
 // nested runs a command processor inside the line. It counts as no step of its own: its commands do.
 func (in *interpreter) nested(line string) int {
 	_, rest := console.SplitProgram(line)
@@ -183,6 +192,9 @@ func (in *interpreter) nested(line string) int {
 func (in *interpreter) external(line string) outcome {
 	s := in.s
 	program, rest := console.SplitProgram(line)
+	if isPowerShell(program) {
+		return outcome{rc: s.Reject("%s: the lab has no PowerShell, which modules and raw over WinRM need", program)}
+	}
 	path := Resolve(s, program)
 	if path == "" {
 		if strings.ContainsAny(program, `\/`) {
@@ -259,6 +271,9 @@ func Exec(s *console.Session, line string) int {
 		return Run(s, rest)
 	}
 	program, rest := console.SplitProgram(line)
+	if isPowerShell(program) {
+		return s.Reject("%s: the lab has no PowerShell, which modules and raw over WinRM need", program)
+	}
 	path := Resolve(s, program)
 	if path == "" {
 		s.Errorf("%s\r\n", s.Message(int(host.FileNotFound)))

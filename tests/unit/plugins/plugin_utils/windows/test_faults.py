@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
@@ -607,3 +608,59 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
         assert found.pipes, cut
         ends.add(found.service.command_line)
     assert ends == {old.command_line, new.command_line}
+
+
+def untouched(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether services, processes and registry are what they were, up to the record of the directory."""
+    return all(before[part] == after[part] for part in ("services", "processes", "registry"))
+
+
+def test_a_staged_release_touches_nothing_that_serves_and_is_then_swapped_without_a_download(
+    host: Host, artifacts: Artifacts
+) -> None:
+    host.run(wanted(artifacts.csi_proxy(OLD)))
+    before = host.agent.control("state")["state"]
+    artifact = artifacts.csi_proxy(NEW)
+    staged = host.run(wanted(artifact, state="staged"))
+    assert [step.kind for step in staged.steps] == ["fetch", "promote"]
+    assert untouched(before, host.agent.control("state")["state"])
+    assert not host.run(wanted(artifact, state="staged")).changed
+    host.forget()
+    swapped = host.run(wanted(artifact))
+    assert {"commit", "stop", "start"} <= {step.kind for step in swapped.steps}
+    assert commands_like(host, "curl.exe") == 0
+    assert not host.run(wanted(artifact)).changed
+
+
+def test_a_damaged_executable_is_replaced_in_advance_and_its_process_when_the_service_may_stop(
+    host: Host, artifacts: Artifacts
+) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    host.run(wanted(artifact))
+    before = host.look(wanted(artifact)).processes
+    host.plant(files={wanted(artifact).executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
+    host.run(wanted(artifact, state="staged"))
+    found = host.look(wanted(artifact))
+    assert (found.executable_sha256, found.processes) == (artifact.sha256, before)
+    assert "start" in {step.kind for step in host.run(wanted(artifact)).steps}
+    assert host.look(wanted(artifact)).processes != before
+    assert not host.run(wanted(artifact)).changed
+
+
+def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Artifacts) -> None:
+    """Whoever asks first, as the playbooks do before they touch the node, finds out then."""
+    old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+    owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+    host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
+    with pytest.raises(NodeError) as caught:
+        host.run(new, check=True, is_alive=lambda found: True)
+    assert caught.value.reason == "locked"
+    host.plant(
+        files={model.LOCK_DIR: None, r"C:\k\user.exe": {"exe": {"kind": "service"}}},
+        services=[{"name": "pipe-user", "command": r"C:\k\user.exe", "dependencies": ["csi-proxy"], "running": True}],
+    )
+    for desired in (new, wanted(artifacts.csi_proxy(NEW), state="staged"), wanted(None, state="absent")):
+        with pytest.raises(NodeError) as caught:
+            host.run(desired, check=True)
+        assert caught.value.reason == "dependents_running"

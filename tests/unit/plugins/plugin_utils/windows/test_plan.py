@@ -29,6 +29,7 @@ EMPTY = model.Snapshot(
     host=model.Host("win-1", boot_time="2026-01-01T00:00:00Z"),
     service=None,
     dependents=(),
+    running_dependents=(),
     other_services=(),
     rancher=False,
     processes=(),
