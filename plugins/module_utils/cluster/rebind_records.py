@@ -10,16 +10,13 @@ record itself (its sequence), so that a death between the two writes leaves noth
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.store import ConfigMaps, Files
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import BadRecord, Record, from_json, newest
 
@@ -39,29 +36,28 @@ class Place(Protocol):
 
 
 class Folder:
-    """A directory on the machine that runs this; its files are for their owner alone."""
+    """A directory on the controller."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
+        self._files = Files(path)
 
     def read(self) -> list[tuple[str, str]]:
-        """Every record in it; a directory that is not there has none."""
+        """Every record in it."""
+        pattern = f"{objects.record_name('*')}.json"
         try:
-            found = sorted(self._path.glob(f"{objects.record_name('*')}.json"))
-            return [(f"file {path}", path.read_text(encoding="utf-8")) for path in found]
+            return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotKeep(f"records in {self._path} cannot be read: {error}", "record_unreadable") from error
+            raise CannotKeep(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
 
     def write(self, record: Record) -> None:
         """The disk has it when this returns."""
         name = f"{objects.record_name(record.run)}.json"
         try:
-            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(str(self._path), name, record.as_json().encode())
+            self._files.write(name, record.as_json())
         except OSError as error:
             raise CannotKeep(
-                f"the record cannot be written to {self._path / name}: {error}; expected a directory that this account may write "
-                "to and that outlives the run. Repair that, or give another record_dir.",
+                f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}; expected a directory that this "
+                "account may write to and that outlives the run. Repair that, or give another record_dir.",
                 "record_unwritable",
             ) from error
 
@@ -70,76 +66,28 @@ class Space:
     """ConfigMaps in a namespace."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self._client, self._namespace = client, namespace
-        self._versions: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
+        self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY)
 
     def read(self) -> list[tuple[str, str]]:
         """Every record in it."""
-        selector = f"{PART_OF}={objects.PART}"
-        found = []
-        for item in self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=selector).items:
-            name = item["metadata"]["name"]
-            self._know(item)
-            found.append((f"ConfigMap {self._namespace}/{name}", self._texts[name]))
-        return found
+        return [(self._maps.where(name), text) for name, text in self._maps.all()]
 
     def write(self, record: Record) -> None:
-        """Bound to what was read or written here last: a run that was taken over writes no more.
+        """A run that was taken over writes no more."""
+        name = objects.record_name(record.run)
 
-        One that somebody deleted meanwhile is made again.
-        """
-        definition = objects.config_map(record, self._namespace)
-        name = definition["metadata"]["name"]
-        for _again in range(3):
+        def meet(found: str) -> None:
             try:
-                if name in self._versions:
-                    version = {"resourceVersion": self._versions[name]}
-                    body = {
-                        "metadata": {"labels": definition["metadata"]["labels"], **version},
-                        "data": definition["data"],
-                    }
-                    made = self._client.patch(kinds.CONFIG_MAP, name, self._namespace, body, FIELD_MANAGER)
-                else:
-                    made = self._client.create_new(kinds.CONFIG_MAP, definition, dry_run=False)
-            except ClusterError as error:
-                if error.status == 404 and name in self._versions:
-                    del self._versions[name]
-                    continue
-                if error.status != 409:
-                    raise
-                self._meet(record, name, definition["data"][objects.KEY])
-                continue
-            self._know(made)
-            return
-        raise CannotKeep(
-            f"ConfigMap {self._namespace}/{name} changes faster than it can be written; find out who else writes it",
-            "record_unwritable",
-        )
+                other = from_json(found)
+            except BadRecord:
+                return
+            if other.term >= record.term:
+                raise CannotKeep(
+                    f"{self._maps.where(name)} was written by another run (term {other.term}, ours is {record.term}); let that one end",
+                    "taken_over",
+                )
 
-    def _know(self, live: Mapping[str, Any]) -> None:
-        name = live["metadata"]["name"]
-        self._versions[name] = live["metadata"]["resourceVersion"]
-        self._texts[name] = str((live.get("data") or {}).get(objects.KEY, ""))
-
-    def _meet(self, record: Record, name: str, text: str) -> None:
-        """Somebody wrote it: another run, which then has it; or an earlier try of ours, or a label, which does not matter."""
-        live = self._client.get(kinds.CONFIG_MAP, name, self._namespace)
-        if live is None:
-            self._versions.pop(name, None)
-            return
-        found = str((live.get("data") or {}).get(objects.KEY, ""))
-        try:
-            other = from_json(found)
-        except BadRecord:
-            other = None
-        if other is not None and other.term >= record.term and found not in (self._texts.get(name), text):
-            raise CannotKeep(
-                f"ConfigMap {self._namespace}/{name} was written by another run (term {other.term}, ours is {record.term}); "
-                "let that one end",
-                "taken_over",
-            )
-        self._know(live)
+        self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
 
 
 class Records:

@@ -168,16 +168,6 @@ def labels(run: str) -> dict[str, str]:
     return {MANAGED_BY: MANAGER, PART_OF: PART, LOCK: run}
 
 
-def config_map(record: Record, namespace: str) -> dict[str, Any]:
-    """The record in the cluster. Its name is the run's, so that nobody else's is overwritten."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": record_name(record.run), "namespace": namespace, "labels": labels(record.run)},
-        "data": {KEY: record.as_json()},
-    }
-
-
 def record_name(run: str) -> str:
     """Name of a record's ConfigMap, and of its file without the ending."""
     return f"kubewin-rebind-{run}"

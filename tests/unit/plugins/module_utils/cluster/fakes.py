@@ -85,7 +85,9 @@ class ObjectStore:
         self.things: dict[str, dict[str, Any]] = {}
         self.serial = 0
 
-    def request(self, method: str, path: str, body: Any = None, **_params: Any) -> Response:
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if method == "GET" and "limit" in params:
+            return self._listed(path, str(params.get("label_selector") or ""))
         if method == "POST":
             path = f"{path}/{body['metadata']['name']}"
             if path in self.things:
@@ -104,6 +106,15 @@ class ObjectStore:
                 raise ApiError(409)
             del self.things[path]
         return self._answer(live)
+
+    def _listed(self, path: str, selector: str) -> Response:
+        wanted = {tuple(one.split("=", 1)) for one in selector.split(",") if one}
+        items = [
+            thing
+            for where, thing in self.things.items()
+            if where.rpartition("/")[0] == path and wanted <= set((thing["metadata"].get("labels") or {}).items())
+        ]
+        return self._answer({"items": items, "metadata": {"resourceVersion": str(self.serial)}})
 
     def _put(self, path: str, thing: dict[str, Any]) -> Response:
         self.serial += 1

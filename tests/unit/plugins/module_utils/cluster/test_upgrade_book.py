@@ -111,7 +111,10 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
     seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
     store, refused, read = ObjectStore(), Counter[str](), 0
     for spoiled in spoiled_by_hand(whole):
-        store.things[PAGE] = {"metadata": {"resourceVersion": "1"}, "data": {"journal.json": json.dumps(spoiled)}}
+        store.things[PAGE] = {
+            "metadata": {"name": "x", "resourceVersion": "1"},
+            "data": {"journal.json": json.dumps(spoiled)},
+        }
         try:
             found = Pages(client_of(store), "kubewin", "first", None).read()
             assert found is not None

@@ -1,0 +1,158 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts of any size in ConfigMaps: whole or as before, whatever ends a writer and whoever writes beside it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.store import LIMIT, ConfigMaps, Files, TooLarge
+from unit.plugins.module_utils.cluster.fakes import ObjectStore, Response, client_of
+
+MAPS = "/api/v1/namespaces/kubewin/configmaps"
+PART = "app.kubernetes.io/part-of"
+
+
+def maps(store: ObjectStore) -> ConfigMaps:
+    return ConfigMaps(client_of(store), "kubewin", "tests", "text.json")
+
+
+def noise(size: int, seed: int = 1) -> str:
+    """Text that hardly gets smaller."""
+    return random.Random(seed).randbytes(size // 2).hex()
+
+
+def pieces(store: ObjectStore) -> list[str]:
+    return sorted(path for path, thing in store.things.items() if "binaryData" in thing)
+
+
+@pytest.mark.parametrize("size", [0, 100, 600 << 10, 700 << 10, 4 << 20])
+def test_a_text_comes_back_as_it_was_whatever_its_size(size: int) -> None:
+    store, text = ObjectStore(), noise(size)
+    maps(store).write("first", text, beside={"text.txt": "for people"}, labels={"kubewin.io/of": "shop"})
+    assert maps(store).read("first") == text
+    assert list(maps(store).all(**{"kubewin.io/of": "shop"})) == [("first", text)]
+    assert list(maps(store).all(**{"kubewin.io/of": "another"})) == []
+    assert store.things[f"{MAPS}/first"]["data"]["text.txt"] == "for people"
+    for thing in store.things.values():
+        held = [*(thing.get("data") or {}).values(), *(thing.get("binaryData") or {}).values()]
+        assert sum(len(one) for one in held) < 1 << 20
+    assert bool(pieces(store)) == (size > 600 << 10)
+
+
+def test_a_text_is_replaced_at_once_and_its_former_pieces_go() -> None:
+    store = ObjectStore()
+    kept = maps(store)
+    kept.write("first", noise(3 << 20))
+    before = pieces(store)
+    kept.write("first", noise(2 << 20, 2))
+    assert set(before).isdisjoint(pieces(store))
+    assert maps(store).read("first") == noise(2 << 20, 2)
+    # And to one ConfigMap and back.
+    kept.write("first", "small")
+    assert (pieces(store), maps(store).read("first")) == ([], "small")
+    kept.write("first", noise(2 << 20))
+    assert maps(store).read("first") == noise(2 << 20)
+    kept.remove("first")
+    assert store.things == {}
+    assert maps(store).read("first") is None
+
+
+class Dies(ObjectStore):
+    """Whose client dies right before one of its writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = -1
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if method != "GET":
+            if self.left == 0:
+                raise KeyboardInterrupt
+            self.left -= 1
+        return super().request(method, path, body, **params)
+
+
+def test_a_writer_that_dies_anywhere_leaves_the_text_of_before_or_the_new_one() -> None:
+    old, new, ends = noise(2 << 20, 1), noise(3 << 20, 2), set()
+    for writes in range(100):
+        store = Dies()
+        maps(store).write("first", old)
+        store.left = writes
+        try:
+            maps(store).write("first", new)
+        except (KeyboardInterrupt, ClusterError):
+            # A writer that has not read it meets the one of before, and dies later.
+            pass
+        else:
+            break
+        store.left = -1
+        found = maps(store).read("first")
+        assert found in (old, new), writes
+        ends.add(found == new)
+        # The next one clears up.
+        following = maps(store)
+        following.read("first")
+        following.write("first", "small")
+        assert pieces(store) == []
+    assert ends == {False, True}
+
+
+def test_a_text_that_is_too_large_is_refused_by_name_and_nothing_is_written() -> None:
+    store = ObjectStore()
+    with pytest.raises(TooLarge, match=rf"ConfigMap kubewin/first: the text has \d+ bytes.*at most {LIMIT}") as refused:
+        maps(store).write("first", noise(4 * LIMIT))
+    assert refused.value.reason == "too_large"
+    assert store.things == {}
+
+
+def test_pieces_that_do_not_belong_together_are_no_text() -> None:
+    store = ObjectStore()
+    maps(store).write("first", noise(2 << 20))
+    lost = pieces(store)[1]
+    piece = store.things.pop(lost)
+    assert maps(store).read("first") == ""
+    store.things[lost] = {**piece, "binaryData": {"piece": "bm90aGluZw=="}}
+    assert maps(store).read("first") == ""
+
+
+def test_what_another_run_wrote_is_looked_at_and_a_label_or_a_lost_answer_is_not() -> None:
+    store = ObjectStore()
+    met: list[str] = []
+    first, second = maps(store), maps(store)
+    first.write("first", "one", met.append)
+    assert second.read("first") == "one"
+    second.write("first", "two", met.append)
+    assert met == []
+    first.write("first", "three", met.append)
+    assert met == ["two"]
+    store.things[f"{MAPS}/first"]["metadata"]["resourceVersion"] = "labelled"
+    first.write("first", "four", met.append)
+    assert met == ["two"]
+
+    def has_it(_text: str) -> None:
+        raise ClusterError("taken over", "taken_over")
+
+    with pytest.raises(ClusterError, match="taken over"):
+        second.write("first", "five", has_it)
+    assert maps(store).read("first") == "four"
+    # Deleted by somebody, it is made again.
+    del store.things[f"{MAPS}/first"]
+    first.write("first", "six", has_it)
+    assert maps(store).read("first") == "six"
+
+
+def test_files_are_whole_and_for_their_owner_alone(tmp_path: Path) -> None:
+    files = Files(tmp_path / "kept")
+    assert files.read("first.json") is None
+    assert list(files.all("*.json")) == []
+    files.write("first.json", "text")
+    assert files.read("first.json") == "text"
+    assert list(files.all("*.json")) == [("first.json", "text")]
+    assert (tmp_path / "kept" / "first.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700
