@@ -392,7 +392,7 @@ class Upgrade:
         params = self._params
 
         wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
-        require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade")
+        require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := unusable(self._client, params["namespace"], "the journal is"):
             raise Refused(why)
         self.wishes = replace(self.wishes, cluster=cluster_uid(self._client))

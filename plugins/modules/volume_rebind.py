@@ -79,13 +79,13 @@ options:
     type: str
     default: kubewin
   second_record_namespace:
-    description: Another existing namespace for the second copy of each record. This or O(record_dir) has to be given.
-    type: str
-    default: ''
-  record_dir:
     description:
-      - Directory for the second copy, on the machine where the module runs. Only one that outlives the run counts, so none is
-        assumed.
+      - Another existing namespace for the second copy of each record, so that deleting one namespace loses nothing.
+      - Only with O(record_dir) it may be empty.
+    type: str
+    default: kubewin-records
+  record_dir:
+    description: Directory on the controller for another copy. Give one that outlives the run.
     type: path
   final:
     description:
@@ -136,25 +136,21 @@ EXAMPLES = r"""
 - name: See what would be done
   kubewin.csi.volume_rebind:
     claims: [shop/data-db-0]
-    record_dir: /srv/kubewin/records
   check_mode: true
 
 - name: Convert two volumes
   kubewin.csi.volume_rebind:
     claims: [shop/data-db-0, shop/uploads]
-    record_dir: /srv/kubewin/records
 
 - name: Keep them, once they have proven themselves
   kubewin.csi.volume_rebind:
     claims: [shop/data-db-0, shop/uploads]
     final: true
-    record_dir: /srv/kubewin/records
 
 - name: Go back
   kubewin.csi.volume_rebind:
     claims: [shop/data-db-0]
     state: undone
-    record_dir: /srv/kubewin/records
 """
 
 RETURN = r"""
@@ -246,7 +242,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "project": {"type": "str", "default": ""},
     "allow_managed": {"type": "bool", "default": False},
     "record_namespace": {"type": "str", "default": "kubewin"},
-    "second_record_namespace": {"type": "str", "default": ""},
+    "second_record_namespace": {"type": "str", "default": "kubewin-records"},
     "record_dir": {"type": "path"},
     "final": {"type": "bool", "default": False},
     "compare": {"type": "str", "choices": ["content", "none"], "default": "content"},
@@ -286,8 +282,8 @@ def order(params: dict[str, Any]) -> Order:
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
     if len(namespaces) + bool(params["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
         raise Unusable(
-            "a record has to be kept in two places. Expected record_dir, a directory that outlives this run, or "
-            f"second_record_namespace, another namespace than {params['record_namespace'] or 'none'}."
+            "a record has to be kept in two places. Expected second_record_namespace, another namespace than "
+            f"{params['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
         )
     own = [name for name in names if name.partition("/")[0] in namespaces]
     if own:
@@ -334,7 +330,7 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
 
     of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
     wants = needs(of_claims, namespaces, asked.wishes[0].variant)
-    require(client, wants, "a conversion", "kubewin-csi-rebind")
+    require(client, wants, "a conversion", "kubewin-csi-rebind and kubewin-csi-records")
     for name in namespaces:
         if why := unusable(client, name, "records are"):
             raise Unusable(why)

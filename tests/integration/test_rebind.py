@@ -108,14 +108,17 @@ def _has_pods(lab: Lab, path: str) -> bool:
 def account(lab: Lab) -> None:
     accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    body = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": ACCOUNT},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-rebind"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
-    }
-    lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+    rbac, records = "rbac.authorization.k8s.io", "kubewin-records"
+    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": records}})
+    for role in ("kubewin-csi-rebind", "kubewin-csi-records"):
+        body = {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{ACCOUNT}-{role}"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
+        }
+        lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
     content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})

@@ -86,14 +86,16 @@ class Shop:
         self.kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
 
     def bind(self) -> None:
-        body = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": ACCOUNT},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-data"},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
-        }
-        self.lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+        rbac = "rbac.authorization.k8s.io"
+        for role in ("kubewin-csi-data", "kubewin-csi-records"):
+            body = {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"{ACCOUNT}-{role}"},
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
+            }
+            self.lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
 
     def disk(self, name: str) -> Path:
         volume = self.lab.api.get(f"{storage.CLAIMS}/{name}")["spec"]["volumeName"]
@@ -163,7 +165,10 @@ def test_an_account_without_rights_is_told_which_and_nothing_is_made(shop: Shop)
 def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None:
     result = shop.look(compare=True)
     assert result["reason"] == "refused"
-    assert "there is no baseline of orders, films" in result["msg"]
+    assert (
+        f"there is no baseline of {storage.NAMESPACE}/orders, {storage.NAMESPACE}/films in namespace kubewin or "
+        in result["msg"]
+    )
 
 
 def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop: Shop) -> None:
@@ -177,7 +182,8 @@ def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop
     orders, films = result["volumes"]
     assert (orders["how"], orders["files"], orders["read_files"]) == ("content", 7, 7)
     assert (films["bytes"], films["read_bytes"]) == (2 << 30, 2 << 30)
-    kept = Path(orders["file"])
+    kept = shop.directory / f"{storage.NAMESPACE}_orders.jsonl"
+    assert f" and file {kept}" in orders["place"]
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     before = kept.read_bytes()
     assert shop.lab.api.items(PODS) == []

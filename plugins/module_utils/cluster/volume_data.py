@@ -104,7 +104,7 @@ class Looker:
             files = [one for one in listed.entries if one.kind == "file"]
             heads = compare.heads(before, self._wishes.growing) if before is not None else {}
             wanted = sample(files, self._limits.total, self._limits.seed)
-            if before is not None and before.how == "content" and len(wanted) < len(files):
+            if before is not None and before.how == "content" and before.files and len(wanted) < len(files):
                 # What cannot be compared need not be read.
                 read = {one.path for one in before.files if one.sha256}
                 wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import folders, grows
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Folder, Gap, Manifest
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
 What = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
 # same: everything was compared. incomplete: nothing differs, and not everything was compared.
+# Files that are gone, or are not what they were. A workload that goes on working rarely does that itself.
+LOST: frozenset[What] = frozenset({"missing", "shortened", "rewritten", "retargeted", "replaced"})
 Verdict = Literal["same", "different", "incomplete"]
 
 
@@ -51,12 +53,6 @@ class Comparison:
         return "incomplete" if self.not_compared or self.listed else "same"
 
 
-def grows(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a file was declared to grow. A pattern without a slash is about the name, others about the whole path."""
-    name = path.rpartition("/")[2].lower()
-    return any(fnmatch.fnmatchcase(path.lower() if "/" in one else name, one.lower()) for one in patterns)
-
-
 def heads(before: Manifest, patterns: Sequence[str]) -> dict[str, int]:
     """Of which files how many first bytes have to be as they were."""
     return {one.path: one.size for one in before.files if one.sha256 and grows(one.path, patterns)}
@@ -64,6 +60,8 @@ def heads(before: Manifest, patterns: Sequence[str]) -> dict[str, int]:
 
 def compare(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Comparison:
     """Compare what is on a volume with what was. patterns: of files that may grow, by their ends alone."""
+    if before.folders:
+        return _by_folder(before, after)
     found = Comparison()
     old, new = ({one.path: one for one in side.entries} for side in (before, after))
     listing = "listing" in (before.how, after.how)
@@ -75,6 +73,33 @@ def compare(before: Manifest, after: Manifest, patterns: Sequence[str]) -> Compa
     for gap in _once((*before.gaps, *after.gaps)):
         found.not_compared.append(gap)
     return found
+
+
+def _by_folder(before: Manifest, after: Manifest) -> Comparison:
+    """Compare digests: a folder that differs is named, and none of its files can be."""
+    found = Comparison()
+    old = {one.path: one for one in before.folders}
+    new = {one.path: one for one in folders(after, before.depth, before.growing)}
+    gaps = (*before.gaps, *after.gaps)
+    for path in sorted(old.keys() | new.keys()):
+        was, now = old.get(path, _nothing(path)), new.get(path, _nothing(path))
+        read = bool(was.contents and now.contents)
+        if (was.contents == now.contents) if read else (was.names == now.names):
+            found.equal += was.files if read else 0
+            found.listed += 0 if read else was.files
+        elif not any(gap.covers(path) or gap.path.startswith(f"{path}/" if path else "") for gap in gaps):
+            what: What = "missing" if now.files < was.files else "added" if path not in old else "changed"
+            told = (
+                f"{was.files} files with {was.size} bytes before, {now.files} files with {now.size} bytes now; the list of before was too "
+                "large to keep, so single files are not known"
+            )
+            found.differences.append(Difference(path or "the root folder", what, told))
+    found.not_compared += _once(gaps)
+    return found
+
+
+def _nothing(path: str) -> Folder:
+    return Folder(path, 0, 0, "", "")
 
 
 def _one_sided(

@@ -31,6 +31,8 @@ def _lines(before: Manifest, after: Manifest, found: Comparison) -> Iterator[str
         yield f"  the volume is another: {before.volume} before, {after.volume} now"
     if found.listed:
         yield f"  names and sizes alone: {found.listed} files (a volume in use is not read)"
+    if before.folders:
+        yield f"  by the digests of {len(before.folders)} folders, since the list of files was too large to keep"
     yield from _some([f"  {one.what}: {one.path}: {one.told}" for one in found.differences])
     yield from _some([f"  not compared: {one.path}: {one.why}" for one in found.not_compared])
 
@@ -47,5 +49,7 @@ def taken(found: Manifest) -> str:
     how = (
         f"{told['read_files']} of them read" if found.how == "content" else "names, sizes and times alone: it is in use"
     )
+    if found.folders:
+        how = f"too many to keep by name: a digest of each of {len(found.folders)} folders is kept instead"
     gaps = f", {len(found.gaps)} folders could not be listed" if found.gaps else ""
     return f"{found.namespace}/{found.claim}: {told['files']} files with {told['bytes']} bytes, {how}{gaps}"

@@ -28,6 +28,18 @@ class NoManifest(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class NotNoted:
+    """Stands for a manifest that could not be taken, and says why. taken: when that was tried."""
+
+    why: str
+    taken: str
+
+    def to_json(self) -> str:
+        """Text for the store."""
+        return json.dumps({"schema": SCHEMA, "not_noted": self.why, "taken": self.taken}) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Something on a volume.
 
@@ -58,8 +70,26 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Folder:
+    """Digests of the files in a folder and below it, in place of their list.
+
+    names: over paths, kinds, sizes and targets. contents: over these and the contents, empty when not all files were read.
+    """
+
+    path: str
+    files: int
+    size: int
+    names: str
+    contents: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is on a volume. taken: when."""
+    """What is on a volume. taken: when.
+
+    folders: in place of entries where these are too many to keep; depth: of the folders. growing: patterns of files that the digests
+    leave out, since they may grow.
+    """
 
     namespace: str
     claim: str
@@ -68,6 +98,9 @@ class Manifest:
     taken: str
     entries: tuple[Entry, ...]
     gaps: tuple[Gap, ...] = ()
+    folders: tuple[Folder, ...] = ()
+    depth: int = 0
+    growing: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[Entry, ...]:
@@ -77,6 +110,12 @@ class Manifest:
         """One line for each entry, so that a person can compare two with diff. Only what differs from nothing is written."""
         head = {"schema": SCHEMA, "namespace": self.namespace, "claim": self.claim, "volume": self.volume, "how": self.how,
                 "taken": self.taken, "gaps": [dataclasses.asdict(gap) for gap in self.gaps]}  # fmt: skip
+        if self.folders:
+            head |= {
+                "folders": [dataclasses.asdict(one) for one in self.folders],
+                "depth": self.depth,
+                "growing": self.growing,
+            }
         lines = [
             head,
             *({key: value for key, value in dataclasses.asdict(one).items() if value} for one in self.entries),
@@ -84,12 +123,14 @@ class Manifest:
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def from_json(text: str) -> Manifest:
+def from_json(text: str) -> Manifest | NotNoted:
     """Read what to_json wrote. Raises NoManifest."""
     try:
         head, *entries = (json.loads(line) for line in text.splitlines())
         if head["schema"] != SCHEMA:
             raise NoManifest(f"it has schema {head['schema']!r}, and this release reads {SCHEMA}")
+        if "not_noted" in head:
+            return NotNoted(str(head["not_noted"]), str(head["taken"]))
         return Manifest(
             namespace=head["namespace"],
             claim=head["claim"],
@@ -98,6 +139,9 @@ def from_json(text: str) -> Manifest:
             taken=head["taken"],
             entries=tuple(Entry(**one) for one in entries),
             gaps=tuple(Gap(**one) for one in head["gaps"]),
+            folders=tuple(Folder(**one) for one in head.get("folders", ())),
+            depth=int(head.get("depth", 0)),
+            growing=tuple(str(one) for one in head.get("growing", ())),
         )
     except NoManifest:
         raise
@@ -107,6 +151,13 @@ def from_json(text: str) -> Manifest:
 
 def summary(manifest: Manifest) -> Mapping[str, Any]:
     """How much there is, and how much of it was read."""
+    if manifest.folders:
+        return {
+            "files": sum(one.files for one in manifest.folders),
+            "bytes": sum(one.size for one in manifest.folders),
+            "read_files": 0,
+            "read_bytes": 0,
+        }
     files = manifest.files
     return {
         "files": len(files),

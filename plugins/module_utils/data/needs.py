@@ -5,19 +5,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need
 
 
-def needs(namespace: str) -> tuple[Need, ...]:
-    """Everything that a run asks of the API; the pod that it makes included."""
+def needs(namespaces: Sequence[str], records: str) -> tuple[Need, ...]:
+    """Everything that a run asks of the API; the pod that it makes included. records: namespace of the baselines, empty for none."""
     wanted: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-        ("", "pods", namespace, ("get", "list", "create", "delete")),
-        # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
-        ("", "pods/exec", namespace, ("get", "create")),
-        ("", "events", namespace, ("list",)),
-        ("", "persistentvolumeclaims", namespace, ("get",)),
         ("", "persistentvolumes", None, ("get",)),
         ("", "nodes", None, ("list",)),
         ("storage.k8s.io", "csinodes", None, ("list",)),
     ]
-    return tuple(Need(verb, group, resource, at) for group, resource, at, verbs in wanted for verb in verbs)
+    for namespace in namespaces:
+        wanted += [
+            ("", "pods", namespace, ("get", "list", "create", "delete")),
+            # A web socket is a GET to most API servers, and checked as a create too from 1.35 on.
+            ("", "pods/exec", namespace, ("get", "create")),
+            ("", "events", namespace, ("list",)),
+            ("", "persistentvolumeclaims", namespace, ("get",)),
+        ]
+    if records:
+        wanted.append(("", "configmaps", records, ("get", "list", "create", "patch", "delete")))
+    found = [Need(verb, group, resource, at) for group, resource, at, verbs in wanted for verb in verbs]
+    return (*found, *((Need("get", "", "namespaces", records, records),) if records else ()))

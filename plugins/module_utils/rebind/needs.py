@@ -30,7 +30,7 @@ def needs(namespaces: Sequence[str], records: Sequence[str], variant: Variant) -
             for verb in ("get", "list", "patch"):
                 yield Need(verb, "apps", resource, namespace)
     for namespace in records:
-        for verb in ("get", "list", "create", "patch"):
+        for verb in ("get", "list", "create", "patch", "delete"):
             yield Need(verb, "", "configmaps", namespace)
     for verb in ("get", "create", "patch", "delete"):
         yield Need(verb, "coordination.k8s.io", "leases", records[0])

@@ -25,7 +25,7 @@ def needs(namespace: str, operator: str, hook: Hook, target: Target) -> Iterator
     for resource in ("deployments", "statefulsets"):
         yield Need("get", "apps", resource)
     yield Need("list", "apps", "daemonsets")
-    for verb in ("get", "list", "create", "patch"):
+    for verb in ("get", "list", "create", "patch", "delete"):
         yield Need(verb, "", "configmaps", namespace)
     for verb in ("get", "create", "patch", "delete"):
         yield Need(verb, "coordination.k8s.io", "leases", namespace)

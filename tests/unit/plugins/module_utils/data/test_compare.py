@@ -8,7 +8,8 @@ import hashlib
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import compare, grows, heads
+from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import grows
+from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import compare, heads
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Gap, How, Manifest
 
 LOGS = ("*.log",)
