@@ -5,11 +5,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import node_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
+display = Display()
+
 
 class ActionModule(ControllerAction):
-    """The work is the module's."""
+    """The work is the module's; hosts that are no Node are named here, unless they failed the task."""
 
     module = node_info
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the module returns."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        for error in (result.get("errors") or {}).values():
+            display.display(f"  {error}")
+        return result

@@ -50,6 +50,8 @@ class ActionModule(WindowedAction):
                 break
         unreachable = seen.get("unreachable_api", "")
         result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
+        if "table" in result:
+            display.display(f"\n{result.pop('table')}\n")
         return result
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import storage_proof
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
 
 display = Display()
 
@@ -22,8 +22,15 @@ class ActionModule(ControllerAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.check_mode:
+            for line in result.get("plan") or ():
+                display.display(f"  {line}")
         if result.get("proofs"):
             result["report"] = report(result)
             display.display("")
             display.display(result["report"])
+        if result.get("failed"):
+            # The callback prints all that a failed task returns, and the report is on the screen already.
+            result.update(failed_part(result))
+            result.pop("report", None)
         return result

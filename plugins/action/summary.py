@@ -8,11 +8,13 @@ import json
 import os
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import Invocation, command, left_out
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import ending, render_summary, summarize
 
 display = Display()
 
@@ -23,6 +25,10 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "rollouts": {"type": "dict", "default": {}},
     "nodes_without_host": {"type": "list", "elements": "str", "default": []},
     "readiness": {"type": "dict"},
+    "applied": {"type": "list", "elements": "dict", "default": []},
+    "failure": {"type": "str", "default": ""},
+    "next": {"type": "list", "elements": "str", "default": []},
+    "lines": {"type": "list", "elements": "str"},
     "output_dir": {"type": "path"},
 }
 
@@ -35,9 +41,27 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=ARGUMENT_SPEC)
-        summary = summarize(options["hosts"], options["rollouts"], options["nodes_without_host"], options["readiness"])
+        run = Invocation.of(
+            context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(task_vars or {}))
+        )
+        following = [command(run, one) for one in options["next"]]
+        if following and not run.awx and left_out(run.extra):
+            following.append("(with the other -e options of this run)")
+        if options["lines"] is not None:
+            display.display("\n".join(["", *options["lines"], *ending(options["failure"], following)]))
+            result.update(changed=False, failed=bool(options["failure"]))
+            result.update({"msg": options["failure"]} if options["failure"] else {})
+            return dict(result)
+        summary = summarize(
+            options["hosts"],
+            options["rollouts"],
+            options["nodes_without_host"],
+            options["readiness"],
+            options["applied"],
+            options["failure"],
+        )
         display.display("")
-        display.display(render_summary(summary))
+        display.display(render_summary(summary, check=self._task.check_mode, following=following))
         result.update(changed=False, summary=summary, path=None)
         if options["output_dir"] and not self._task.check_mode:
             result["path"] = _write(options["output_dir"], summary)

@@ -1,32 +1,68 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plain text tables for people. Pure: no I/O."""
+"""Plain text for people: paragraphs and tables that break neither a name nor a command. Pure: no I/O."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
+
+# A command goes as far as the sentence, the remark or the next command; a word that ends in a stop ends it.
+_PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl|pip|make|python"
+_COMMAND = re.compile(rf"(?<![\w/-])(?:{_PROGRAMS}) (?:'[^']*'|\"[^\"]*\"|[^;'\"(\s,]|,(?! )|(?<=\S) (?=[^\s(]))+")
+# A remedy stands behind this in a cell.
+_REMEDY = " -> "
+# The last column gets a line of its own below the others where less is left for it.
+_LEAST = 24
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most width characters; a command that does not fit is a line of its own, however long."""
+    if len(text) <= width:
+        return [text]
+    lines: list[str] = []
+    for sentence in text.split(_REMEDY):
+        begin = 0
+        mark = "-> " if lines else ""
+        for command in _COMMAND.finditer(sentence):
+            lines += _prose(mark + sentence[begin : command.start()], width)
+            lines.append(command.group().rstrip())
+            begin, mark = command.end(), ""
+        rest = sentence[begin:]
+        if begin and not rest.strip(" .,;"):
+            continue
+        lines += _prose(mark + rest, width)
+    return lines
+
+
+def _prose(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)
 
 
 def render_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int = 120, most: int | None = None
 ) -> str:
-    """Lay out rows under a header; the last column is wrapped so that no line is longer than width characters.
+    """Lay out rows under a header; the last column is wrapped so that no line of words is longer than width.
 
-    most: the other columns are wrapped too, each at so many characters; without it they are as wide as what they hold.
+    most: the other columns are wrapped at so many characters, between words; without it they are as wide as what they hold.
+    Where long names leave no room for the last column, it stands below each row.
     """
     cells = [list(header), *(list(row) for row in rows)]
-    widths = [min(max(len(row[i]) for row in cells), most or width) for i in range(len(header) - 1)]
-    widths.append(max(20, width - sum(widths) - 3 * len(widths)))
+    others = len(header) - 1
+    columns = [[wrap(row[at], most or width) for row in cells] for at in range(others)]
+    widths = [max((len(line) for lines in column for line in lines), default=0) for column in columns]
+    left = width - sum(widths) - 3 * others
+    below = left < _LEAST and any(len(row[-1]) > max(left, 0) for row in cells)
     lines = []
-    for row in cells:
-        # Names are cut where they do not fit, the sentences of the last column between words.
-        wrapped = [
-            textwrap.wrap(cell, size, break_long_words=at < len(widths) - 1, break_on_hyphens=False) or [""]
-            for at, (cell, size) in enumerate(zip(row, widths, strict=False))
-        ]
-        for at in range(max(map(len, wrapped))):
-            parts = [column[at] if at < len(column) else "" for column in wrapped]
-            lines.append("   ".join(f"{part:<{size}}" for part, size in zip(parts, widths, strict=False)).rstrip())
+    for at, row in enumerate(cells):
+        last = wrap(row[-1], width - 4 if below else left)
+        parts = [column[at] for column in columns] + ([] if below else [last])
+        for step in range(max(map(len, parts))):
+            shown = [part[step] if step < len(part) else "" for part in parts]
+            lines.append(
+                "   ".join(f"{cell:<{size}}" for cell, size in zip(shown, [*widths, 0], strict=False)).rstrip()
+            )
+        lines += [f"    {line}" for line in last] if below and any(last) else []
     return "\n".join(lines)

@@ -13,8 +13,9 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Looks at a cluster and decides which release of a driver's Windows node plugin fits, in which mode and namespace,
     what has to exist first and what is in the way.
-  - It changes nothing, and does not fail on what it finds; RV(driver_plan.deployable) and RV(driver_plan.refusal)
+  - It changes nothing, and fails on what it finds only with O(require); RV(driver_plan.deployable) and RV(driver_plan.refusal)
     say it. What cannot work is refused together with the nearest combination that does.
+  - The action renders the plan with the templates of the role C(csi_driver), as RV(definition).
   - Objects that belong to the driver's own installation (CSIDriver, feature-state map, Linux controller) are checked
     only.
 extends_documentation_fragment:
@@ -171,6 +172,19 @@ options:
       - Whether to ask the API server for everything that deploying and the gate will need, and report what is missing.
     type: bool
     default: true
+  require:
+    description: Fail with RV(driver_plan.refusal) as the message when something is in the way.
+    type: bool
+    default: false
+  show:
+    description: Print the plan, in check mode every line of it.
+    type: bool
+    default: false
+  planned:
+    description: RV(planned) of the plans of other drivers, to be returned with this one.
+    type: list
+    elements: dict
+    default: []
 seealso:
   - module: kubewin.csi.cluster_apply
   - module: kubewin.csi.driver_handover
@@ -283,8 +297,19 @@ driver_plan:
     settings:
       description: What the templates read.
       type: dict
+definition:
+  description: The objects of the plan as YAML, for O(kubewin.csi.driver_apply#module:definition). Empty when it cannot be deployed.
+  returned: success
+  type: str
+planned:
+  description:
+    - O(planned) and this driver, each with C(driver), C(definition), and C(counter) where a change of mode is safe only without volumes
+      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to).
+  returned: success
+  type: list
+  elements: dict
 reason:
-  description: Why the task failed, as a word that does not change; see M(kubewin.csi.cluster_apply).
+  description: Why the task failed, as a word that does not change; see M(kubewin.csi.cluster_apply). V(refused) with O(require).
   returned: failure
   type: str
   sample: unreachable
@@ -339,6 +364,9 @@ ARGUMENT_SPEC: dict[str, Any] = {
     },
     "replace": {"type": "str", "default": ""},
     "check_access": {"type": "bool", "default": True},
+    "require": {"type": "bool", "default": False},
+    "show": {"type": "bool", "default": False},
+    "planned": {"type": "list", "elements": "dict", "default": []},
 }
 
 
@@ -388,6 +416,8 @@ def main() -> None:
             made = plan(driver, wanted, replace(seen, in_use=used))
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
+    if ansible.params["require"] and not made.deployable:
+        ansible.fail_json(msg=made.refusal, reason="refused")
     ansible.exit_json(changed=False, driver_plan=made.as_dict())
 
 

@@ -14,7 +14,7 @@ description:
   - Lists the Windows Nodes of a cluster and matches each given Windows host to exactly one of them, by the names and
     addresses that the host reported of itself.
   - A host that is no Node, or could be two, is an error of that host with what was found, expected and what to do.
-    The module itself does not fail on it, so that one message can name every host.
+    The module fails on it only with O(require), in one message that names every host.
   - Tells for the matched Nodes whether a volume operation is in flight, so that csi-proxy is not stopped under it.
 extends_documentation_fragment:
   - kubewin.csi.cluster
@@ -44,6 +44,16 @@ options:
       node_name:
         description: The Node this host is said to be. It is verified like any other.
         type: str
+      problem:
+        description: Why the host could not be read. It is then matched to no Node.
+        type: str
+        default: ''
+  require:
+    description:
+      - Fail unless each of the hosts is exactly one Node. The message names every other host.
+      - A host with a O(hosts[].problem) fails the task before the cluster is contacted.
+    type: bool
+    default: false
   activity:
     description: Look for volume operations in flight on these Nodes. Costs a list of pods a Node, and a read a claim.
     type: list
@@ -129,8 +139,10 @@ ARGUMENT_SPEC: dict[str, Any] = {
             "names": {"type": "list", "elements": "str", "default": []},
             "addresses": {"type": "list", "elements": "str", "default": []},
             "node_name": {"type": "str"},
+            "problem": {"type": "str", "default": ""},
         },
     },
+    "require": {"type": "bool", "default": False},
     "activity": {"type": "list", "elements": "str", "default": []},
     "activity_timeout": {"type": "int", "default": 0},
     "progress_file": {"type": "path"},
@@ -178,8 +190,20 @@ def at_rest(client: Client, names: Sequence[str], timeout: float, say: Callable[
         time.sleep(min(_LOOK_AGAIN, timeout - waited))
 
 
+def problems(hosts: Sequence[dict[str, Any]]) -> str:
+    """Each reason why hosts could not be read, on a line with the hosts that it holds for."""
+    by_reason: dict[str, list[str]] = {}
+    for host in hosts:
+        if host["problem"]:
+            by_reason.setdefault(host["problem"], []).append(host["name"])
+    return "\n".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+
+
 def main() -> None:
     ansible = module(ARGUMENT_SPEC)
+    unusable = problems(ansible.params["hosts"])
+    if ansible.params["require"] and unusable:
+        ansible.fail_json(msg=unusable, reason="host_unusable")
     try:
         client = connect(ansible)
         listed = client.windows_nodes()
@@ -192,6 +216,7 @@ def main() -> None:
                 claimed_node=host["node_name"] or None,
             )
             for host in ansible.params["hosts"]
+            if host["names"]
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
         asked = [name for name in ansible.params["activity"] if name in nodes]
@@ -200,6 +225,8 @@ def main() -> None:
             nodes[name]["busy"] = busy
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
+    if ansible.params["require"] and matching.errors:
+        ansible.fail_json(msg="\n".join(matching.errors.values()), reason="host_unmatched")
     ansible.exit_json(
         changed=False,
         nodes=nodes,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: summary
-short_description: Print what a run left on every Windows node
+short_description: Print what a run did, what it left on every Windows node, and what to do next
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
@@ -20,8 +20,8 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing)
-        and C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing),
+        C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy), and C(changed) (what the run changed there).
     type: list
     elements: dict
     default: []
@@ -37,6 +37,28 @@ options:
   readiness:
     description: What M(kubewin.csi.readiness_info) returned for what the run does, if it was asked.
     type: dict
+  applied:
+    description: Results of M(kubewin.csi.driver_apply), each with its loop item, for the changes in the cluster.
+    type: list
+    elements: dict
+    default: []
+  failure:
+    description: Why the run failed. Empty when it did not.
+    type: str
+    default: ''
+  next:
+    description:
+      - Playbooks of this collection to run next, each with its arguments, such as C(verify).
+      - Each is printed as a command with the inventory and limit of this run.
+    type: list
+    elements: str
+    default: []
+  lines:
+    description:
+      - What the run did, a line each, instead of a row for each node.
+      - The task then fails with O(failure), if there is one.
+    type: list
+    elements: str
   output_dir:
     description:
       - Folder on the controller to write C(enable-csi.json) to.
@@ -57,8 +79,10 @@ EXAMPLES = r"""
 
 RETURN = r"""
 summary:
-  description: The verdict, a row for each node, the findings of all hosts, and the judgement of volumes where it was asked.
-  returned: success
+  description:
+    - The verdict, a row for each node, the changes, the findings of all hosts, why the run failed, and the judgement of volumes where
+      it was asked.
+  returned: success, without O(lines)
   type: dict
   sample:
     verdict: green
@@ -68,11 +92,13 @@ summary:
         csi_proxy: 1.3.0 running, serving
         verdict: green
         why: vsphere registered, pod Ready
+    changes: []
     findings: []
     readiness: null
+    failure: ''
 path:
   description: The file written, or nothing.
-  returned: success
+  returned: success, without O(lines)
   type: str
   sample: /var/lib/kubewin/enable-csi.json
 """

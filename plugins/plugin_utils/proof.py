@@ -38,6 +38,16 @@ def report(result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The proofs that a failed task returns: their verdicts, and what failed."""
+    proofs = []
+    for proof in result.get("proofs") or ():
+        verdict = {key: proof[key] for key in ("node", "driver", "verdict", "error", "remedy") if proof[key]}
+        failed = [step for step in proof["steps"] if not step["ok"]]
+        proofs.append({**verdict, **({"steps": failed} if failed else {})})
+    return {"proofs": proofs}
+
+
 def told(proof: Mapping[str, Any]) -> str:
     """One proof in a sentence."""
     steps: Sequence[Mapping[str, Any]] = proof["steps"]

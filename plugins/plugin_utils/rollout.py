@@ -11,6 +11,8 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
+# Causes and nodes that a failed task names; all are in the table, which is printed.
+_NAMED = 5
 _TRUE = frozenset({"yes", "on", "true", "1", "y", "t"})
 
 
@@ -34,6 +36,8 @@ def progress(
         yield head + (f"; still waiting for {waiting}" if waiting else "")
         return
     yield head
+    if not known and green == len(nodes):
+        return
     for node in changed:
         yield f"    {node['node']}: {node['verdict']}{_why(node)}"
     for name in gone:
@@ -56,7 +60,7 @@ def table(rollout: Mapping[str, Any]) -> str:
 def ended(
     rollout: dict[str, Any] | None, arguments: Mapping[str, Any], timeout: int, unreachable: str, *, check_mode: bool
 ) -> dict[str, Any]:
-    """The task's result: passed, or failed with a reason and the table."""
+    """The task's result: passed, or failed with a reason, the causes, and the table to print."""
     if rollout is None:
         return {
             "failed": True,
@@ -76,8 +80,37 @@ def ended(
     if check_mode:
         result["msg"] = f"would not pass yet:\n{text}"
         return result
-    result.update(failed=True, reason=_reason(rollout), msg=f"{_headline(rollout, timeout, unreachable)}\n{text}")
+    lines = [_headline(rollout, timeout, unreachable), *_causes(rollout)]
+    result.update(failed=True, reason=_reason(rollout), msg="\n".join(lines), rollout=_brief(rollout), table=text)
     return result
+
+
+def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that lack something."""
+    bad = [node for node in rollout["nodes"] if node["verdict"] != "green"]
+    keys = ("node", "verdict", "lacks")
+    return {
+        "verdict": rollout["verdict"],
+        "nodes": [{key: node[key] for key in keys} for node in bad[:_NAMED]],
+        "trouble": rollout["trouble"],
+    }
+
+
+def _causes(rollout: Mapping[str, Any]) -> list[str]:
+    """Each cause once, with its nodes and its remedy; without any, why no node is judged."""
+    causes: dict[str, list[str]] = {}
+    for node in rollout["nodes"]:
+        for lack in node["lacks"] if node["verdict"] != "green" else ():
+            causes.setdefault(_told(lack), []).append(node["node"])
+    lines = [f"{', '.join(names)}: {told}" for told, names in causes.items()]
+    lines += [_told(lack) for lack in rollout["trouble"]]
+    lines += [] if rollout["nodes"] else [f"{other['node']}: {other['reason']}" for other in rollout["others"]]
+    more = len(lines) - _NAMED
+    return lines[:_NAMED] + ([f"and {more} more"] if more > 0 else [])
+
+
+def _told(lack: Mapping[str, Any]) -> str:
+    return f"{lack['message']} -> {lack['remedy']}" if lack["remedy"] else str(lack["message"])
 
 
 def _reason(rollout: Mapping[str, Any]) -> str:

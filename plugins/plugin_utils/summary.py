@@ -1,20 +1,21 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run left on every node, as data and as text. Pure: no I/O."""
+"""What a run did, what it left on every node, what is wrong, and what to do next, as data and as text. Pure: no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
+from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table, wrap
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not judged", "green")
 # What is kept of the judgement of volumes.
 _READINESS = ("verdict", "counts", "taken_at", "unread", "table")
-_MEANS = {"unproven": " (the driver is registered there, and nobody looked at csi-proxy and its pipes)"}
+_MEANS = {"unproven": " (the driver is registered; csi-proxy and its pipes were not looked at)"}
+_WIDTH = 120
 
 
 def summarize(
@@ -22,13 +23,16 @@ def summarize(
     rollouts: Mapping[str, Mapping[str, Any]],
     nodes_without_host: Iterable[str],
     readiness: Mapping[str, Any] | None = None,
+    applied: Sequence[Mapping[str, Any]] = (),
+    failure: str = "",
 ) -> dict[str, Any]:
-    """Bring together what was seen on the hosts and what the gate said.
+    """Bring together what was seen on the hosts, what the gate said and what was changed.
 
-    hosts: {name, node, left_out, csi_proxy} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
+    hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
-    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], findings, readiness}; the verdict is green only when every
-    node is.
+    applied: results of driver_apply, each with its item. failure: why the run failed.
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure};
+    the verdict is green only when every node is.
     """
     rows = [_row(host, rollouts) for host in hosts]
     rows += [
@@ -57,27 +61,57 @@ def summarize(
     ]
     judged = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
     verdict = _worst(row["verdict"] for row in rows)
-    return {"verdict": verdict, "nodes": rows, "findings": findings, "readiness": judged}
+    return {
+        "verdict": verdict,
+        "nodes": rows,
+        "changes": [*_host_changes(hosts), *_driver_changes(applied)],
+        "findings": findings,
+        "readiness": judged,
+        "failure": failure,
+    }
 
 
-def render_summary(summary: Mapping[str, Any]) -> str:
-    """The closing text: a line a node, then what was noticed, then the verdict in words."""
+def _host_changes(hosts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
+
+
+def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for one in applied:
+        changes = [
+            f"{item['action']} {item['kind']} {item['namespace'] + '/' if item.get('namespace') else ''}{item['name']}"
+            for item in one.get("objects") or ()
+            if item["action"] != "none"
+        ]
+        replaced = (one.get("roll") or {}).get("replaced")
+        changes += [f"replace the plugin pods on {', '.join(replaced)}"] if replaced else []
+        if changes:
+            found.append({"object": str((one.get("item") or {}).get("driver", "driver")), "changes": changes})
+    return found
+
+
+def render_summary(summary: Mapping[str, Any], *, check: bool = False, following: Sequence[str] = ()) -> str:
+    """The closing text: a line a node, the changes, what was noticed, the verdict in words, what is wrong, what comes next.
+
+    check: whether changes were only announced. following: commands, which are printed as they are.
+    """
     nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
         [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in nodes],
     )
-    lines = [table]
-    for finding, hosts in _same_findings(summary["findings"]):
-        lines += ["", f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}"]
+    lines = [table] if nodes else []
+    lines += ["", *_changes(summary["changes"], check=check)]
+    found = _same_findings(summary["findings"])
+    lines += [""] if found else []
+    for finding, hosts in found:
+        lines.append(f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}")
         # A note asks for nothing; its remedy is on the page of findings, and in the result.
         if finding["severity"] != "note":
             lines.append(f"  remedy: {finding['remedy']}")
-    if summary["findings"]:
-        lines += ["", "findings are explained in the collection's guide, docs/docsite/rst/findings.rst"]
     if summary["readiness"]:
-        lines += ["", "volumes, as judged before the first change for what this run does:"]
-        lines += [f"  {line}" for line in summary["readiness"]["table"]]
+        first, *others = summary["readiness"]["table"]
+        lines += ["", f"Volumes, judged before the first change: {first}", *(f"  {line}" for line in others)]
     # A node that this run did not judge is neither: --limit, a slice or an unreachable host leave it to another run.
     known = [row for row in nodes if row["node"]]
     judged = [row for row in known if row["verdict"] != "not judged"]
@@ -90,7 +124,27 @@ def render_summary(summary: Mapping[str, Any]) -> str:
         named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
         if named and verdict != "green":
             lines.append(f"{verdict}: {', '.join(named)}{_MEANS.get(verdict, '')}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *ending(summary["failure"], following)])
+
+
+def ending(failure: str, following: Sequence[str]) -> list[str]:
+    """The last lines of every playbook: what is wrong, and the next commands."""
+    lines = ["", "The run failed:"] if failure else []
+    lines += [f"  {line}" for told in failure.splitlines() for line in wrap(told, _WIDTH - 2)]
+    lines += ["", "Next:", *(f"  {one}" for one in following)] if following else []
+    return lines
+
+
+def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
+    if not changes:
+        return ["Nothing would be changed." if check else "Nothing was changed."]
+    lines = ["Would be changed:" if check else "Changed:"]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for one in changes:
+        alike.setdefault(tuple(one["changes"]), []).append(one["object"])
+    for done, objects in alike.items():
+        lines += [f"  {', '.join(objects)}:", *(f"    {change}" for change in done)]
+    return lines
 
 
 def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:

@@ -56,6 +56,11 @@ class Run:
                 return found
         raise AssertionError(f"the run printed no summary:\n{self.screen}")
 
+    @property
+    def lines(self) -> list[str]:
+        """The screen, without the empty line before the first play."""
+        return self.screen.strip().splitlines()
+
     def plays(self) -> list[str]:
         """Names of the plays that were begun, in order."""
         return [event["play"] for event in self.events if event["event"] == "play"]

@@ -96,7 +96,9 @@ def test_every_node_with_a_host_is_green_and_the_other_one_is_listed_and_left_al
     assert first.registered("win-4") is None
 
 
-def test_a_second_run_writes_nothing_anywhere(first: Lab, enabled: Run) -> None:
+def test_a_second_run_writes_nothing_anywhere_and_is_short(
+    first: Lab, enabled: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     size, before = first.audit_size(), machines(first)
     for host in first.state.hosts:
         first.front.counters(host.name, reset=True)
@@ -105,8 +107,12 @@ def test_a_second_run_writes_nothing_anywhere(first: Lab, enabled: Run) -> None:
     assert run.changed == []
     assert writes(first, size) == []
     assert machines(first) == before
-    # Two looks at a node: one before anything is done anywhere, one by the task that would change it.
-    assert {first.front.counters(host.name)["shells"] for host in first.state.hosts} == {2}
+    # One look at a node; the play that changes csi-proxy looks again only where the first found something to change.
+    assert {first.front.counters(host.name)["shells"] for host in first.state.hosts} == {1}
+    assert "Nothing was changed." in run.lines
+    with capsys.disabled():
+        print(f"\nlines on the screen: first install {len(enabled.lines)}, converged {len(run.lines)}")
+    assert len(run.lines) <= 80, run.screen
 
 
 def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, enabled: Run) -> None:
@@ -139,7 +145,9 @@ def test_limit_leaves_the_other_hosts_alone_and_lists_them(first: Lab, enabled: 
     assert "green" not in (rows["win-2"], rows["win-3"], rows["win-4"])
 
 
-def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(first: Lab, enabled: Run) -> None:
+def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(
+    first: Lab, enabled: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     first.set_service("win-2", running=False)
     run = enable(first, "--tags", "gate", variables={"kubewin_gate_timeout": 5})
     assert run.code != 0
@@ -148,6 +156,14 @@ def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(first
     (failure,) = run.failures[:1]
     assert "win-2" in failure["result"]["msg"]
     assert "csi-proxy" in failure["result"]["msg"]
+    # Where people look: the cause and the next command, and no result longer than a screen is wide and high.
+    end = "\n".join(run.lines[-20:])
+    assert "csi-proxy" in end
+    assert "win-2" in end
+    assert "playbooks/enable_csi.yml" in run.screen
+    assert max(map(len, run.lines)) < 2000
+    with capsys.disabled():
+        print(f"\nlines on the screen: a gate that fails {len(run.lines)}")
 
 
 def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remedy(first: Lab, enabled: Run) -> None:

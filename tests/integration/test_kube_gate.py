@@ -251,9 +251,8 @@ def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_
     run = play(gate_play, "localhost,", *arguments, env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
     result = run.results("Gate", "failed")["localhost"]
     assert result["reason"] == "gate_timeout"
-    table = result["rollout"]["table"]
-    assert "container vsphere-csi-node has no image" in table
-    assert "still runs an older template" in table, "the update stops at the first node"
+    assert "container vsphere-csi-node has no image" in result["msg"]
+    assert "still runs an older template" in result["msg"], "the update stops at the first node"
 
 
 def test_a_cordoned_node_has_its_plugin_and_is_said_to_be_cordoned(gated: Lab) -> None:

@@ -190,7 +190,7 @@ def test_a_node_without_csi_proxy_and_one_whose_volumes_come_back_older_fail_and
             for seconds in longer(6):
                 run = verify(ready, "vsphere", kubewin_verify_namespace=GIVEN, kubewin_verify_step_timeout=int(seconds))
                 # Otherwise also nodes on which nothing is wrong had too little time.
-                if not any("(waited " in by_node(run)[node]["error"] for node in ("win-1", "win-3")):
+                if not any("(waited " in by_node(run)[node].get("error", "") for node in ("win-1", "win-3")):
                     break
     finally:
         ready.set_service("win-2", running=True)

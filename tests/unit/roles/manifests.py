@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
-from unit.roles.rendering import text
+from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
 
 FOLDER = Path(__file__).parents[1] / "manifests"
 KUBERNETES = "1.33.0"
@@ -55,7 +55,7 @@ class Case:
 
     def render(self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False) -> str:
         """All objects, as text."""
-        return text(f"drivers/{self.rule.template}", self.settings(kubernetes, wanted, namespace=namespace))
+        return manifests.render(f"drivers/{self.rule.template}", self.settings(kubernetes, wanted, namespace=namespace))
 
     def objects(
         self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False

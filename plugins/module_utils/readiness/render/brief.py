@@ -26,7 +26,10 @@ _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflig
 
 def render_brief(report: Report) -> tuple[str, ...]:
     """How many volumes and workloads on Windows come back, which do not and why, what was not judged, where to read more."""
-    return tuple(plain(line) for line in (*_counts(report), *_not_back(report), *_besides(report), MORE))
+    told = (*_counts(report), *_not_back(report), *_besides(report))
+    # Without a volume on Windows there is no more to read.
+    more = (MORE,) if len(told) > 1 or report.volumes or report.workloads else ()
+    return tuple(plain(line) for line in (*told, *more))
 
 
 def render_refusal(own: Report) -> str:

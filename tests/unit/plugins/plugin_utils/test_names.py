@@ -136,8 +136,12 @@ def _closure(playbook: str) -> set[str]:
         seen.add(path)
         here = re.sub(r"^ *#.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         text += here
-        included = [path.parent / one for one in re.findall(r"(?:file|_tasks): *([\w/]+\.yml)", here)]
+        # Also the files between which a template chooses.
+        folders = (PLAYBOOKS / "tasks", PLAYBOOKS / "plays") if path.is_relative_to(PLAYBOOKS) else (path.parent,)
+        included = [folder / one for one in re.findall(r"\b(\w+\.yml)", here) for folder in folders]
         todo += [one for one in included if one.exists()]
+        if "kubewin.csi.host_looks" in here:
+            text += (ROOT / "plugins" / "plugin_utils" / "looks.py").read_text(encoding="utf-8")
         called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
         if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
             called |= {"vsphere_csi", "csi_driver"}
@@ -174,7 +178,8 @@ def test_every_input_is_an_input_of_each_playbook_that_is_about_it(name: str) ->
         "kubewin_target": {"enable_csi", "upgrade"}, "kubewin_allow_downgrade": {"remove"}, "kubewin_batches": {"handover"},
         "kubewin_node_timeout": {"handover", "upgrade"}, "kubewin_prepull": {"handover", "upgrade"},
         "kubewin_prepull_timeout": {"handover", "upgrade"}, "kubewin_proven": {"handover", "upgrade", "verify"},
-        "kubewin_drivers": {"build_csi_proxy", "preflight", "rebind_volumes"},
+        "kubewin_drivers": {"build_csi_proxy", "preflight", "rebind_volumes"}, "kubewin_node_name": {"upgrade"},
+        "kubewin_skip_unreachable": {"upgrade", "preflight"},
     }  # fmt: skip
     users = {path.stem for path in PLAYBOOKS.glob("*.yml") if path.stem != "enable-csi" and name in _closure(path.stem)}
     hidden: set[str] = passing.get(name, set())

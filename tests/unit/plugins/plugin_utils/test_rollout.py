@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -77,9 +78,24 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
     assert result["failed"] is True
     assert result["reason"] == reason
     assert says in result["msg"]
-    assert "what it lacks -> do this" in result["msg"]
-    assert "win-9" in result["msg"]
-    assert result["rollout"]["table"] in result["msg"]
+    assert "win-2: what it lacks -> do this" in result["msg"]
+    assert "what it lacks -> do this" in result["table"]
+    assert "win-9" in result["table"]
+    assert [one["node"] for one in result["rollout"]["nodes"]] == ["win-2"]
+
+
+def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
+    nodes = [node(f"win-{at}", "red", "csi-proxy is stopped") for at in range(200)]
+    result = ended(rollout("red", *nodes), {}, 60, "", check_mode=False)
+    printed = json.dumps({key: value for key, value in result.items() if key != "table"})
+    assert printed.count("csi-proxy is stopped -> do this") == 1
+    assert len(result["rollout"]["nodes"]) == 5
+    assert "win-199" in result["table"]
+
+
+def test_nodes_that_are_all_green_at_the_first_look_are_one_line() -> None:
+    seen = rollout("green", node("win-1", "green"), node("win-2", "green"))
+    assert list(progress(seen, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
 
 
 @pytest.mark.parametrize("given", [True, "true", "yes"])

@@ -87,4 +87,35 @@ def test_findings_keep_their_host_and_remedy() -> None:
     assert text.count("CSI-H04") == 1
     assert "warning CSI-H04 on win-1.example.com, win-2.example.com: defragsvc is disabled" in text
     assert "remedy: sc config defragsvc start= demand" in text
-    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_what_was_changed_is_told_with_its_object_and_alike_changes_once() -> None:
+    changed = {"changed": ["install csi-proxy 1.3.0", "start the service"]}
+    objects = [
+        {"action": "create", "kind": "DaemonSet", "namespace": "smb", "name": "csi-smb-node-win"},
+        {"action": "none", "kind": "Namespace", "namespace": None, "name": "smb"},
+    ]
+    applied = [{"item": {"driver": "smb"}, "objects": objects, "roll": {"replaced": ["win-1"]}}]
+    summary = summarize(
+        [{**host("win-1"), **changed}, {**host("win-2"), **changed}, host("win-3")], {}, [], None, applied
+    )
+    text = render_summary(summary)
+    assert (
+        "Changed:\n  win-1.example.com, win-2.example.com:\n    install csi-proxy 1.3.0\n    start the service\n"
+        in text
+    )
+    assert "  smb:\n    create DaemonSet smb/csi-smb-node-win\n    replace the plugin pods on win-1\n" in text
+    assert "Would be changed:" in render_summary(summary, check=True)
+    nothing = summarize([host("win-1")], {}, [])
+    assert "Nothing was changed." in render_summary(nothing)
+    assert "Nothing would be changed." in render_summary(nothing, check=True)
+
+
+def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own() -> None:
+    why = "win-2: csi-proxy is stopped -> kubectl -n vmware-system-csi describe pod vsphere-csi-node-windows-x7kqp and then look at its host"
+    command = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    summary = summarize([host("win-2")], {"vsphere": gate(win_2="red")}, [], failure=why)
+    lines = render_summary(summary, following=[command]).splitlines()
+    assert lines[-2:] == ["Next:", f"  {command}"]
+    assert "The run failed:" in lines
+    assert "  win-2: csi-proxy is stopped" in lines

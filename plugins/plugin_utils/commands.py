@@ -1,0 +1,100 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next command of a run, ready to paste. Pure: no I/O."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Extra variables that a command repeats; others may hold a secret.
+_REPEATED = frozenset(
+    {"kubewin_cluster_only", "kubewin_context", "kubewin_hosts", "kubewin_kubeconfig", "kubewin_output_dir"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How this run was started. playbook: as it was typed; awx: whether AWX started it, where nobody types commands."""
+
+    playbook: str = ""
+    inventories: tuple[str, ...] = ()
+    limit: str = ""
+    extra: tuple[str, ...] = ()
+    awx: bool = False
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any], folder: str, *, awx: bool) -> Invocation:
+        """From Ansible's parsed command line. folder: where it was typed; paths below it are shown as people type them."""
+        typed = arguments.get("args") or ()
+        below = folder.rstrip("/") + "/"
+        return cls(
+            playbook=str(typed[0]) if typed else "",
+            inventories=tuple(str(one).removeprefix(below) for one in arguments.get("inventory") or ()),
+            limit=str(arguments.get("subset") or ""),
+            extra=tuple(map(str, arguments.get("extra_vars") or ())),
+            awx=awx,
+        )
+
+
+def command(run: Invocation, following: str) -> str:
+    """The command line of a playbook, as this run was started. following: its name, and more arguments behind it."""
+    name, *arguments = shlex.split(following)
+    if run.awx:
+        return f"launch the job template of kubewin.csi.{name}" + (
+            f" with {shlex.join(arguments)}" if arguments else ""
+        )
+    words = ["ansible-playbook"]
+    for inventory in run.inventories:
+        words += ["-i", inventory]
+    words += ["--limit", run.limit] if run.limit else []
+    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, arguments), *arguments])
+
+
+def _named(typed: str, name: str) -> str:
+    """Our playbook beside the one that was typed, by its full name where that one is another's."""
+    folder, file = posixpath.split(typed)
+    known = file.removesuffix(".yml").removesuffix(".yaml").replace("-", "_") in PLAYBOOKS
+    if not folder or not known or "playbooks" not in folder.split("/"):
+        return f"kubewin.csi.{name}"
+    return posixpath.join(folder, f"{name}.yml")
+
+
+def _repeated(extra: Sequence[str], arguments: Sequence[str]) -> Iterator[str]:
+    given = {word.partition("=")[0] for word in arguments}
+    for words in extra:
+        if words.startswith("@"):
+            yield from ("-e", words)
+            continue
+        for word in shlex.split(words) if not words.lstrip().startswith(("{", "[")) else ():
+            key, equals, value = word.partition("=")
+            if equals and key in _REPEATED and key not in given and "{" not in value and "\n" not in value:
+                yield from ("-e", word)
+
+
+def left_out(extra: Sequence[str]) -> bool:
+    """Whether a command does not repeat all extra variables."""
+    return any(
+        words.lstrip().startswith(("{", "["))
+        or (not words.startswith("@") and any(word.partition("=")[0] not in _REPEATED for word in shlex.split(words)))
+        for words in extra
+    )
+
+
+PLAYBOOKS = frozenset(
+    {
+        "enable_csi",
+        "preflight",
+        "verify",
+        "upgrade",
+        "status",
+        "remove",
+        "handover",
+        "rebind_volumes",
+        "build_csi_proxy",
+    }
+)

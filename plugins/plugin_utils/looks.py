@@ -1,0 +1,145 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the hosts of a play returned, in the forms that its cluster-wide tasks take. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# Registered results of csi_proxy and csi_proxy_info, the latest first.
+REGISTERED = ("csi_proxy_result", "csi_proxy_plan", "kubewin_look")
+_TRUE = frozenset({"true", "yes", "on", "1", "y", "t"})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched."""
+
+    name: str
+    returned: Mapping[str, Any]
+    node_name: str
+    skip_unreachable: bool
+    nodes: Mapping[str, Any]
+    done: Mapping[str, Any]
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What was read on the host, empty when it could not be read."""
+        found: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
+        return found if "host" in found else {}
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the run goes on without the host."""
+        return self.skip_unreachable and self.returned.get("reason") == "connection_lost"
+
+    @property
+    def problem(self) -> str:
+        """Why the host cannot be used, empty when it can."""
+        if self.left_out or (self.state and "reason" not in self.returned):
+            return ""
+        return str(self.returned.get("msg") or "it returned nothing about itself")
+
+    @property
+    def node(self) -> str:
+        """Its Node, or the Node that is called like it, or empty."""
+        matched = (self.nodes.get("matched") or {}).get(self.name)
+        named = self.node_name or self.name
+        return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
+
+
+def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> Look:
+    """The latest look at a host. variables: the host's, as Ansible's hostvars."""
+    return Look(
+        name=name,
+        returned=next((variables[key] for key in REGISTERED if variables.get(key)), {}),
+        node_name=str(variables.get("kubewin_node_name") or ""),
+        skip_unreachable=str(variables.get("kubewin_skip_unreachable", "")).lower() in _TRUE,
+        nodes=nodes,
+        done=variables.get("csi_proxy_result") or {},
+    )
+
+
+def reported(one: Look) -> dict[str, Any]:
+    """For O(hosts) of node_info: how the host calls itself, or why it cannot be used."""
+    host = one.state.get("host") or {}
+    return {
+        "name": one.name,
+        "names": [name for name in (host.get("name"), host.get("dns_name")) if name],
+        "addresses": list(host.get("addresses") or ()),
+        "node_name": one.node_name,
+        "problem": one.problem,
+    }
+
+
+def proof(one: Look) -> dict[str, Any] | None:
+    """For O(hosts) of node_rollout and readiness_info; None where nobody looked."""
+    if one.left_out or not one.state:
+        return None
+    state = one.state
+    return {
+        "node": one.node,
+        "observed_at": state["observed_at"],
+        "serving": state["serving"],
+        "missing_pipes": state["missing_pipes"],
+        "pipes": state["pipes"],
+        "release": (state["executable"] or {}).get("release") or "",
+        "state": (state["service"] or {}).get("state") or "absent",
+        "reason": str(one.returned.get("msg") or ""),
+        "boot_time": state["host"]["boot_time"],
+    }
+
+
+def seen(one: Look) -> dict[str, Any] | None:
+    """For O(hosts) of readiness_info: a host that could not be read is a row with the reason; None without a Node."""
+    if not one.node:
+        return None
+    known = proof(one)
+    if known is None:
+        return {"node": one.node, "reason": str(one.returned.get("msg") or "it could not be looked at")}
+    return {
+        **{key: value for key, value in known.items() if value is not None},
+        "reason": "",
+        "managed_by": one.state.get("managed_by") or "",
+        "findings": one.state.get("findings") or [],
+    }
+
+
+def row(one: Look) -> dict[str, Any]:
+    """For O(hosts) of summary."""
+    return {
+        "name": one.name,
+        "node": one.node or None,
+        "left_out": "cannot be reached; left out because kubewin_skip_unreachable is set" if one.left_out else "",
+        "csi_proxy": None if one.left_out else one.returned.get("csi_proxy") or {"serving": False},
+        "changed": [step["description"] for step in one.done.get("plan") or ()] if one.done.get("changed") else [],
+    }
+
+
+def unsettled(one: Look) -> dict[str, Any] | None:
+    """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
+    facts = (one.nodes.get("nodes") or {}).get(one.node) or {}
+    marked = (facts.get("labels") or {}).get("kubewin.io/csi-proxy") == "proven"
+    settled = one.state and not one.returned.get("plan") and marked and not facts.get("cordoned_for")
+    return None if one.left_out or settled else {"name": one.name}
+
+
+FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
+    "reported": reported,
+    "proofs": proof,
+    "seen": seen,
+    "rows": row,
+    "unsettled": unsettled,
+}
+
+
+def formed(form: str, hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The hosts in one form, without those that it has no row for. variables: by host, as Ansible's hostvars."""
+    own = {host: variables.get(host, {}) for host in hosts}
+    # Registered by a task that ran once for all.
+    nodes: Mapping[str, Any] = next((one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")), {})
+    rows = (FORMS[form](look(host, own[host], nodes)) for host in hosts)
+    return [found for found in rows if found is not None]

@@ -1,0 +1,94 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each host of a play is a row in the form that a cluster-wide task takes; a host that was not read is never a proof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.looks import formed
+
+STATE: dict[str, Any] = {
+    "observed_at": "2026-01-01T00:00:00Z",
+    "host": {"name": "WIN-1", "dns_name": "win-1.example.com", "addresses": ["10.0.0.1"], "boot_time": None},
+    "managed_by": "kubewin",
+    "service": {"state": "RUNNING"},
+    "executable": {"release": "1.3.0"},
+    "serving": True,
+    "missing_pipes": [],
+    "pipes": ["csi-proxy-disk-v1"],
+    "findings": [{"id": "CSI-N20"}],
+}
+MARKED = {"labels": {"kubewin.io/csi-proxy": "proven"}, "cordoned_for": ""}
+NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}
+LOST = {"failed": False, "reason": "connection_lost", "msg": "a: the connection was lost"}
+
+
+def rows(form: str, **hosts: dict[str, Any]) -> list[dict[str, Any]]:
+    return formed(form, list(hosts), hosts)
+
+
+def looked(**more: Any) -> dict[str, Any]:
+    return {"csi_proxy_plan": {"csi_proxy": STATE, "plan": [], **more}, "kubewin_nodes": NODES}
+
+
+def test_a_host_reports_its_names_or_its_problem() -> None:
+    found = rows("reported", a=looked(), b={"csi_proxy_plan": LOST}, c={})
+    assert found[0] == {
+        "name": "a",
+        "names": ["WIN-1", "win-1.example.com"],
+        "addresses": ["10.0.0.1"],
+        "node_name": "",
+        "problem": "",
+    }
+    assert [(one["names"], one["problem"]) for one in found[1:]] == [
+        ([], "a: the connection was lost"),
+        ([], "it returned nothing about itself"),
+    ]
+
+
+def test_a_refusal_is_a_problem_although_the_host_was_read() -> None:
+    (found,) = rows("reported", a=looked(reason="downgrade", msg="1.3.0 runs there"))
+    assert found["problem"] == "1.3.0 runs there"
+
+
+def test_only_a_lost_connection_is_left_out_and_only_when_that_was_asked_for() -> None:
+    skip = {"kubewin_skip_unreachable": "yes"}
+    assert [one["problem"] for one in rows("reported", a={"csi_proxy_plan": LOST, **skip})] == [""]
+    refused = {"csi_proxy_plan": {"reason": "access_denied", "msg": "denied"}, **skip}
+    assert [one["problem"] for one in rows("reported", a=refused)] == ["denied"]
+
+
+def test_a_host_that_was_not_read_is_no_proof() -> None:
+    assert [one["node"] for one in rows("proofs", a=looked(), b={"csi_proxy_plan": LOST}, c={})] == ["win-1"]
+
+
+def test_what_was_changed_is_looked_at_after_the_change() -> None:
+    after = {**STATE, "serving": False}
+    changed = {"changed": True, "csi_proxy": after, "plan": [{"description": "start the service"}]}
+    own = {**looked(), "csi_proxy_result": changed}
+    assert [one["serving"] for one in rows("proofs", a=own)] == [False]
+    assert [one["changed"] for one in rows("rows", a=own)] == [["start the service"]]
+    assert [one["changed"] for one in rows("rows", a=looked())] == [[]]
+
+
+def test_readiness_hears_of_a_node_whose_host_was_not_read_with_the_reason() -> None:
+    found = rows("seen", a=looked(), b={"kubewin_look": LOST}, c={"kubewin_look": LOST})
+    assert [(one["node"], one["reason"]) for one in found] == [("win-1", ""), ("b", "a: the connection was lost")]
+    assert "boot_time" not in found[0]
+    assert found[0]["findings"] == STATE["findings"]
+
+
+def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
+    assert rows("unsettled", a=looked()) == []
+    assert rows("unsettled", a=looked(plan=[{"step": "start"}])) == [{"name": "a"}]
+    assert rows("unsettled", a={}) == [{"name": "a"}]
+    unmarked: dict[str, Any] = {"labels": {}}
+    for facts in (unmarked, {**MARKED, "cordoned_for": "csi-proxy is being replaced"}):
+        own = {**looked(), "kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": facts}}}
+        assert rows("unsettled", a=own) == [{"name": "a"}]
+
+
+def test_a_playbook_that_is_only_read_has_no_host_variables() -> None:
+    assert formed("unsettled", ["a"], {}) == [{"name": "a"}]
