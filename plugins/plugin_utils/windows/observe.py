@@ -108,8 +108,7 @@ def first_steps(desired: model.Desired, look_at_mounts: bool = False) -> list[tu
             "scan",
             _group(*_other_names(desired), program("reg", "query", _SERVICES, "/s", "/f", _SCAN, "/d", quiet=True)),
         ),
-        ("pipes", list_pipes(catalog.PIPE_PREFIX)),
-        ("listing", list_pipes(_ALWAYS_SERVED)),
+        ("pipes", _group(list_pipes(_ALWAYS_SERVED), list_pipes(catalog.PIPE_PREFIX))),
     ]
     if desired.version:
         steps.append(("staged", program("certutil", "-hashfile", desired.executable, "SHA256")))
@@ -179,7 +178,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
     Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDenied.
     """
     answers = node.ask(first_steps(desired, look_at_mounts))
-    node.lists_pipes = bool(parse.pipes(answers.text("listing"), _ALWAYS_SERVED))
+    node.lists_pipes = bool(parse.pipes(answers.text("pipes"), _ALWAYS_SERVED))
     name = desired.service_name or catalog.SERVICE_NAMES[0]
     scan = parse.registry(answers.text("scan"))
     image_paths = {key: value for key, value in _services_that_run_it(scan).items() if key.lower() != name.lower()}

@@ -18,7 +18,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import connection_loader
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import (
     AccessDenied,
     ChannelError,
@@ -31,11 +31,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import
     open_channel,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from lab.windows.agent import Agent
 from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontProcess
 from lab.windows.faults import Rule
 from lab.windows.simulated import SimulatedServer
 from lab.windows.wsman import EndpointConfig
+from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, wanted
 
 HOST, USER, PASSWORD = "wsman-1", "Administrator", "Passw0rd!"
 
@@ -104,6 +106,23 @@ def test_one_command_costs_three_requests(endpoint: Endpoint) -> None:
     assert (counters["commands"], counters["signals"]) == (1, 1)
     assert counters["requests"] <= 4
     connection.close()
+
+
+def test_what_a_converged_node_costs(endpoint: Endpoint, server: SimulatedServer, artifacts: Artifacts) -> None:
+    """Shell, command, output, signal and the end of the shell: the budget of a node on which nothing is to be done."""
+    host = Host(Agent(server.address, HOST))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.run(desired)
+    connection = endpoint.connection()
+    endpoint.front.control.counters(HOST, reset=True)
+    try:
+        assert not prove.converge(Node(WinrmChannel(connection)), desired).changed
+        connection.close()
+        counters = endpoint.front.control.counters(HOST)
+    finally:
+        host.run(wanted(None, state="absent"))
+    assert counters["requests"] <= 5
+    assert counters["bytes_in"] + counters["bytes_out"] <= 28_000
 
 
 def test_binary_input_arrives_whole(endpoint: Endpoint) -> None:
