@@ -100,17 +100,29 @@ def start(
     variables: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     root: Path = ROOT,
+    apart: Path | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a run of the checkout at `root` in the background; `finish` collects it."""
+    """Start a run of the checkout at `root` in the background; `finish` collects it.
+
+    apart: a new folder, with which the run is as in a container of its own: its home, its directory, its process table.
+    """
     command, environment = lane(core)
+    words, folder = [command], root
+    if apart is not None:
+        apart.mkdir(parents=True)
+        words, folder = (
+            ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child", command],
+            apart,
+        )
+        environment |= {"HOME": str(apart), "ANSIBLE_HOME": str(apart / ".ansible"), "TMPDIR": str(apart)}
     environment |= {
         "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(root / ".collections"),
     }
     extra: Sequence[str] = ["-e", json.dumps(variables)] if variables else []
     return subprocess.Popen(
-        [command, "-i", str(inventory), playbook, *extra, *arguments],
-        cwd=root,
+        [*words, "-i", str(inventory), str(root / playbook), *extra, *arguments],
+        cwd=folder,
         env={**environment, "KUBEWIN_RECORD": str(record), **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -375,6 +375,66 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     )
 
 
+def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Path) -> None:
+    """The first is killed in its owner's tasks, the second ends where a person has to look, the third compares the data.
+
+    None has anything of the one before: another folder, another home, another process table, an empty output folder.
+    """
+    begun, go, hook = tmp_path / "begun", tmp_path / "go", tmp_path / "hook.yml"
+    tasks_of = [
+        {"name": "Begin", "ansible.builtin.file": {"path": str(begun), "state": "touch"}},
+        {"name": "Change the machine", "ansible.builtin.wait_for": {"path": str(go), "timeout": 1200}},
+    ]
+    hook.write_text(json.dumps(tasks_of), encoding="utf-8")
+    wanted = given(
+        ready, "apart", {}, None, kubewin_upgrade_hook="tasks", kubewin_upgrade_tasks=str(hook), kubewin_upgrade_pause="canary",
+        kubewin_upgrade_nodes=["win-1", "win-2"],
+    )  # fmt: skip
+
+    def job(name: str, **more: Any) -> dict[str, Any]:
+        folder = tmp_path / name
+        return {"apart": folder, "variables": {**wanted, "kubewin_output_dir": str(folder / "kept"), **more}}
+
+    before = volumes(ready, list(DATABASES))
+    with Witness(ready, list(DATABASES)) as witness:
+        first = start(PLAYBOOK, "localhost,", record=tmp_path / "first.jsonl", **job("first"))
+        eventually(lambda: begun.exists() or first.poll() is not None, "its tasks work", PATIENCE)
+        renewed = ready.api.get(LEASE)["spec"]
+        assert renewed["leaseDurationSeconds"] == 60
+        # While a task works the lease is renewed.
+        eventually(lambda: ready.api.get(LEASE)["spec"]["renewTime"] != renewed["renewTime"], "it is renewed", PATIENCE)
+        first.kill()
+        screen, _nothing = first.communicate()
+        assert first.returncode == -signal.SIGKILL, screen
+        go.touch()
+        second = play(PLAYBOOK, "localhost,", **job("second"))
+        assert second.code == 0, second.screen
+        assert "waiting up to " in second.screen
+        assert "kubewin_upgrade_confirmed=canary" in second.screen
+        assert journal(ready, "apart")["state"] == "resting"
+        third = play(PLAYBOOK, "localhost,", **job("third", kubewin_upgrade_confirmed="canary"))
+        assert third.code == 0, third.screen
+        for name in DATABASES:
+            running(ready, name)
+    witness.nothing_is_missing()
+    assert volumes(ready, list(DATABASES)) == before
+    assert closed(ready) == {}
+    assert not ready.api.ok(LEASE)
+    found = journal(ready, "apart")
+    assert (found["state"], bool(found["ended"]), [one["step"] for one in found["nodes"]]) == (
+        "finished",
+        True,
+        ["done"] * 2,
+    )
+    for name in DATABASES:
+        assert f"{NAMESPACE}/{name}: nothing that was compared differs" in third.screen
+    assert "no baseline" not in third.screen
+    assert "3 of 3 volumes of Windows workloads are the same as before" in third.screen
+    # Baselines are needed no more; the copies of the journal are for people.
+    assert ready.api.items(f"{JOURNALS}?labelSelector=app.kubernetes.io/part-of=workload-data") == []
+    assert (tmp_path / "third" / "kept" / "upgrade-apart.txt").exists()
+
+
 def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
     another = upgrade_of(lab, name="another", target={"kubelet": "1.99"}, holder=holder_of(os.getppid()))
