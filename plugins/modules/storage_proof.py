@@ -205,7 +205,6 @@ reason:
 
 import os
 import secrets
-import socket
 import time
 from typing import Any
 
@@ -214,6 +213,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import (
     Interrupted,
@@ -336,7 +336,7 @@ def main() -> None:
             ansible.exit_json(changed=bool(dead), **told)
         others = take_away(client, found, say)
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
-        holder = f"{socket.gethostname()}/{os.getpid()}"
+        holder = holder_of(os.getpid())
         prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
         try:
             proofs = prover.run(decided.targets)

@@ -181,14 +181,14 @@ class Lease:
 
     def leave(self) -> None:
         """End of this process, not of the run, which renews it from here on."""
-        self._still()
+        self.stop()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
         self._renew()
 
     def end(self) -> None:
         """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
-        self._still()
+        self.stop()
         with contextlib.suppress(ClusterError):
             live = None if self._lost else self._look()
             if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
@@ -198,7 +198,8 @@ class Lease:
                     dry_run=False, policy="Background", version=metadata["resourceVersion"],
                 )  # fmt: skip
 
-    def _still(self) -> None:
+    def stop(self) -> None:
+        """Renew it no more. It is left as it is."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -260,6 +261,8 @@ class Lease:
     def _keep_on(self) -> None:
         while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
             self._keep()
+        if self._lost:
+            self._say(self._lost)
 
 
 def _stamp(when: datetime) -> str:

@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Cut
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import Cleaner, Left
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.streams import Executed
 from ansible_collections.kubewin.csi.plugins.module_utils.proof import explain, objects
@@ -33,8 +34,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses,
 _FIRST_LOOK, _LOOK = 0.1, 1.0
 # One command's time; a longer one is taken for lost and sent again.
 _COMMAND = 30.0
-# Seconds without a sign of life after which the next run takes this one for dead.
-_LEASE = 60
 
 
 class Stopped(Exception):
@@ -96,7 +95,9 @@ class Prover:
         say: Callable[[str], None], holder: str,
     ) -> None:  # fmt: skip
         self._client, self._room, self._wishes, self._limits = client, room, wishes, limits
-        self._token, self._say, self._holder = token, say, holder
+        self._token, self._say = token, say
+        about = About(room.namespace, room.lease_name, room.labels(), f"the proof in namespace {room.namespace}")
+        self._lease = Lease(client, about, holder, say)
         self._stop = threading.Event()
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
@@ -110,19 +111,17 @@ class Prover:
 
     def run(self, targets: Sequence[Target]) -> list[Proof]:
         """Prove every target; clean has to follow, whatever comes of this."""
-        beat = threading.Thread(target=self._keep_alive, daemon=True)
         try:
             if self._room.own:
                 self._client.apply(self._room.space(), dry_run=False)
-            self._renew()
-            beat.start()
+            # Without it another run takes this one for dead, and its things away.
+            self._lease.take()
             self._rehearse(targets[0])
             return self._all(targets)
         finally:
             # Interrupted or not: nobody writes any more from here on.
             self._stop.set()
-            if beat.ident is not None:
-                beat.join()
+            self._lease.stop()
 
     def clean(self) -> None:
         """Take everything away that was made."""
@@ -143,20 +142,6 @@ class Prover:
 
     def _node(self, targets: Sequence[Target]) -> list[Proof]:
         return [self._prove(target) for target in targets]
-
-    # The sign of life
-
-    def _renew(self) -> None:
-        lease = self._room.lease(self._holder, _LEASE, self._client.now())
-        self._client.apply(lease, dry_run=False)
-
-    def _keep_alive(self) -> None:
-        while not self._stop.wait(_LEASE / 4):
-            try:
-                self._renew()
-            except ClusterError as error:
-                # Without it another run may take this one for dead; what it then takes away shows in the proofs.
-                self._say(f"the lease could not be renewed: {error}")
 
     def _rehearse(self, target: Target) -> None:
         """Let the server check a claim and a pod without making them: quotas, pod security, policies."""

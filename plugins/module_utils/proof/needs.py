@@ -23,7 +23,7 @@ def needs(namespace: str, *, own: bool, attaches: bool) -> tuple[Need, ...]:
         ("", "pods/exec", where, ("get", "create")),
         ("", "events", where, ("list",)),
         ("", "persistentvolumeclaims", where, ("get", "list", "create", "patch", "delete")),
-        (*_LEASES, where, ("list", "create", "patch", "delete")),
+        (*_LEASES, where, ("get", "list", "create", "patch", "delete")),
         ("", "persistentvolumes", None, ("get",)),
     ]
     if own:

@@ -48,18 +48,10 @@ class Room:
         labels = {**self.labels(), **level}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
-    def lease(self, holder: str, seconds: int, now: datetime) -> dict[str, Any]:
-        """The sign that the run lives, renewed while it does."""
-        return {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": self._metadata(f"{PREFIX}-{self.run}"),
-            "spec": {
-                "holderIdentity": holder,
-                "leaseDurationSeconds": seconds,
-                "renewTime": now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            },
-        }
+    @property
+    def lease_name(self) -> str:
+        """Name of the Lease that says that the run lives."""
+        return f"{PREFIX}-{self.run}"
 
     def claim(self, target: Target) -> dict[str, Any]:
         """The claim that a target's pods share."""

@@ -17,7 +17,6 @@ NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
 def test_everything_carries_the_labels_by_which_it_is_found_again() -> None:
     made = [
         ROOM.space(),
-        ROOM.lease("me", 60, NOW),
         ROOM.claim(target()),
         ROOM.pod(target(), 1, "win-1", "image:1", ()),
     ]
@@ -41,10 +40,6 @@ def test_names_are_short_and_differ_by_node_and_driver() -> None:
     names = {Room.name(target(driver, name)) for driver in ("aws_ebs", "gce_pd") for name in (long, f"{long}2")}
     assert len(names) == 4
     assert all(len(name) < 40 and "_" not in name and "." not in name for name in names)
-
-
-def test_a_lease_says_when_it_was_renewed_in_the_apis_form() -> None:
-    assert ROOM.lease("me", 60, NOW)["spec"]["renewTime"] == "2026-11-21T08:00:00.000000Z"
 
 
 def test_the_file_is_written_by_cmd_without_anything_it_would_read_as_its_own() -> None:
