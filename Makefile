@@ -3,7 +3,7 @@ PYTHON ?= python3
 CI_TOOL := PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests $(PYTHON) -m ci
 
 .DEFAULT_GOAL := help
-.PHONY: help check test unit lab-tests torture bench demo down status lane links format clean
+.PHONY: help check test unit lab-tests torture bench demo down status lane links format order clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,5 +34,7 @@ links: ## the link tree by which a checkout works in place
 	@$(CI_TOOL) links
 format: ## lay out Python and Go files
 	@$(CI_TOOL) format
+order: ## keep what the lab's tests took in the last run: the next one begins with the longest
+	@$(CI_TOOL) order
 clean: ## remove what was made in this checkout (not the cache)
 	rm -rf .collections .work

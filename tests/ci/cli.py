@@ -30,6 +30,7 @@ TARGETS = (
     "links",
     "lane",
     "format",
+    "order",
 )
 # What needs Go, disk and packages of the machine, by what it is for.
 FOR_CHECKS = ("check", "test", "torture")
@@ -109,6 +110,16 @@ def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     return [part for part in chosen if part.name in wanted]
 
 
+def order() -> int:
+    """Keep what each file of the lab's tests took in the last run, so that the next run begins with the longest."""
+    report = parts.report("lab")
+    if not report.exists():
+        raise LaneError(f"{paths.short(report)} is missing; run `make test` or `make lab-tests` first")
+    stories.keep_seconds(report)
+    say(f"written: {paths.short(stories.SECONDS)}")
+    return 0
+
+
 def run_lane(core: str, command: Sequence[str], pythons: dict[str, Python]) -> int:
     """Runs a command in the lane of an ansible-core line, with the link tree."""
     name = core if core in LANES else f"core-{core}"
@@ -148,6 +159,8 @@ def benchmark(bench: Bench, words: Sequence[str]) -> int:
 
 def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> int:
     """Does what was asked for on a machine that has what it takes."""
+    if target == "order":
+        return order()
     if target == "lane":
         return run_lane(words[0] if words else "", words[1:], pythons)
     bench = bench_for(pythons, NEEDS.get(target, (MAIN,)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,8 @@ from pathlib import Path
 from . import paths
 
 SHOWN = 10
+# What the files of the lab's tests took in a run, by which tests/integration/conftest.py begins with the longest.
+SECONDS = paths.ROOT / "tests" / "integration" / "seconds.json"
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,11 @@ def dearest(reports: Iterable[Path], root: Path = paths.ROOT, shown: int = SHOWN
 
 def story(root: Path, seconds: float, module: str, name: str) -> Story:
     """A test case of a JUnit report with its file and its purpose."""
-    file = Path(*module.split(".")).with_suffix(".py")
-    return Story(seconds, str(file), name, purpose(root / file, name.partition("[")[0]))
+    words = module.split(".")
+    # Behind the module comes the class of a test that is in one.
+    last = next((place for place, word in enumerate(words) if word.startswith("test_")), len(words) - 1)
+    file = Path(*words[: last + 1]).with_suffix(".py")
+    return Story(seconds, str(file), ".".join([*words[last + 1 :], name]), purpose(root / file, name.partition("[")[0]))
 
 
 def purpose(file: Path, function: str) -> str:
@@ -59,3 +66,13 @@ def table(stories: Iterable[Story]) -> list[str]:
         if one.purpose:
             lines.append(f"            {one.purpose}")
     return lines
+
+
+def keep_seconds(report: Path, target: Path = SECONDS) -> None:
+    """Write the seconds of each file of a JUnit report, the longest first."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case in ET.parse(report).getroot().iter("testcase"):
+        found = story(paths.ROOT, float(case.get("time") or 0), case.get("classname") or "", case.get("name") or "")
+        seconds[Path(found.file).stem] += found.seconds
+    ordered = {name: round(seconds[name]) for name in sorted(seconds, key=lambda name: -seconds[name])}
+    target.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")

@@ -5,24 +5,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from lab import handle
 from lab.handle import Lab
 
-# Files whose tests run whole playbooks come first, so that no worker is left alone with one of them at the end.
-LONGEST = (
-    "enable_csi", "upgrade_nodes", "upgrade", "canary", "connections", "enable_judged", "enable_drivers", "rebind", "changes",
-    "build_csi_proxy", "cuts_on_wine", "verify", "handover", "csi_proxy_leaves", "cuts_in_playbooks",
-)  # fmt: skip
+# What each file took in a run that `make order` kept.
+SECONDS = Path(__file__).with_name("seconds.json")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order by file, the longest first; the order within a file stays."""
-    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    """Begin with the longest files, so that no worker is left alone with one of them at the end.
+
+    The order within a file stays. A file that is not known yet may be long.
+    """
+    seconds: dict[str, int] = json.loads(SECONDS.read_text(encoding="utf-8"))
+    unknown = max(seconds.values())
+    items.sort(key=lambda item: -seconds.get(item.path.stem, unknown))
 
 
 @pytest.fixture(scope="session")

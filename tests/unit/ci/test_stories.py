@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ci.stories import dearest, table
+from ci.stories import dearest, keep_seconds, table
 
 
 def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_file(tmp_path: Path) -> None:
@@ -22,7 +22,8 @@ def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_fi
         "@pytest.mark.parametrize('name', ['a'])\n"
         'def test_long(name):\n    """Why it is long.\n\n    Details.\n    """\n    assert not threading.Event().wait(0.3)\n'
         "@pytest.fixture\ndef dear():\n    threading.Event().wait(0.15)\n"
-        "def test_with_a_dear_fixture(dear):\n    assert True\n"
+        "class TestMore:\n"
+        "    def test_with_a_dear_fixture(self, dear):\n        assert True\n"
     )
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests"]
     done = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True)
@@ -30,8 +31,21 @@ def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_fi
     found = dearest([report, tmp_path / "none.xml"], tmp_path, shown=2)
     assert [(one.file, one.name, one.purpose) for one in found] == [
         ("tests/test_waits.py", "test_long[a]", "Why it is long."),
-        ("tests/test_waits.py", "test_with_a_dear_fixture", "What all of them are for."),
+        ("tests/test_waits.py", "TestMore.test_with_a_dear_fixture", "What all of them are for."),
     ]
     first, purpose, *_more = table(found)
     assert first.split() == [f"{found[0].seconds:.1f}", "s", "tests/test_waits.py::test_long[a]"]
     assert purpose.strip() == "Why it is long."
+
+
+def test_the_seconds_of_each_file_are_kept_with_the_longest_first(tmp_path: Path) -> None:
+    report, kept = tmp_path / "report.xml", tmp_path / "seconds.json"
+    cases = [
+        ("tests.integration.test_short", "test_a", 3),
+        ("tests.integration.test_long.TestOn219", "test_a", 40),
+        ("tests.integration.test_long.TestOn221", "test_a", 20),
+    ]
+    rows = "".join(f'<testcase classname="{module}" name="{name}" time="{time}.2"/>' for module, name, time in cases)
+    report.write_text(f"<testsuites><testsuite>{rows}</testsuite></testsuites>", encoding="utf-8")
+    keep_seconds(report, kept)
+    assert kept.read_text(encoding="utf-8") == '{\n  "test_long": 60,\n  "test_short": 3\n}\n'
