@@ -129,7 +129,12 @@ def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, en
     assert {pod["metadata"]["uid"] for pod in first.pods(PLUGIN)} == pods
 
 
-@pytest.mark.parametrize("tag", ["check", "proxy", "driver", "gate", "summary"])
+# Each of the others runs alone on another way: the gate here below, check in test_enable_judged, proxy in test_upgrade, driver in
+# test_new_driver.
+OTHERS = [pytest.param(tag, marks=pytest.mark.torture) for tag in ("check", "proxy", "driver", "gate")]
+
+
+@pytest.mark.parametrize("tag", ["summary", *OTHERS])
 def test_each_tag_runs_alone(first: Lab, enabled: Run, tag: str) -> None:
     run = enable(first, "--tags", tag)
     assert run.code == 0, run.screen
