@@ -110,14 +110,13 @@ _ELSEWHERE = {
     "CSI-G": "a driver whose node plugin does not work on a node mounts nothing there",
     "CSI-N": "volumes on this host trip over it, however well csi-proxy is",
 }
+# What keeps a csi-proxy that runs from serving after its node's next reboot.
+AFTER_REBOOT = ("CSI-N06", "CSI-N07", "CSI-N18")
 # Where that would say too much or too little.
 _BY_ID = {
     "CSI-G14": "it works with the template it was made from, and not yet with the one that is wanted",
     "CSI-G30": "the two take each other's registration away, so volumes are mounted at one time and not at another",
-    **dict.fromkeys(
-        ("CSI-N06", "CSI-N07", "CSI-N18"),
-        "after its next reboot the node serves no volumes, or something else serves them",
-    ),
+    **dict.fromkeys(AFTER_REBOOT, "after its next reboot the node serves no volumes, or something else serves them"),
     **dict.fromkeys(("CSI-N08", "CSI-N09", "CSI-N17"), "what was not read on the host cannot be called well"),
     **dict.fromkeys(
         ("CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"),

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import AttachmentSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import DOUBTS, found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import AFTER_REBOOT, DOUBTS, found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     SEVERITIES,
     Answer,
@@ -134,7 +134,8 @@ def judge(
     verdicts = []
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
-        own = tuple(_node(index, node, bool(needed), migrated))
+        piped = any(state.piped & index.bit[node.name] for state in states.values())
+        own = (*_node(index, node, bool(needed), migrated), *_host(index, node, bool(needed), piped))
         for one in own:
             once.setdefault((one.id, one.object, one.message), one)
         verdicts.append(_verdict(index, node, needed, own))
@@ -445,11 +446,25 @@ def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int
         remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
         yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
     yield from _operator(node)
+
+
+def _host(index: Index, node: NodeSeen, needed: bool, piped: bool) -> Iterator[Finding]:
+    """What was found on the node's host.
+
+    What its next reboot will break is told although no volume is there yet, and blocks where a driver talks to csi-proxy
+    (``piped``).
+    """
     host = index.hosts.get(node.name)
     for one in host.findings if host is not None else ():
+        lasting = one["id"] in AFTER_REBOOT
+        if not needed and not lasting:
+            continue
         severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
+        if lasting and not piped and severity == "blocker":
+            severity = "warning"
         told = (f"csi_proxy_info on host {node.name}: {one['object']}",)
-        yield passed_on(one["id"], severity, f"{about}, {one['object']}", one["message"], told, one["remedy"])
+        about = f"Node {node.name}, {one['object']}"
+        yield passed_on(one["id"], severity, about, one["message"], told, one["remedy"])
 
 
 def _system(node: NodeSeen) -> Iterator[Finding]:

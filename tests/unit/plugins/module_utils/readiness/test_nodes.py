@@ -117,6 +117,18 @@ def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
     assert (on(report).ok, report.verdict) == (ok, verdict)
 
 
+def test_what_a_reboot_breaks_is_told_where_no_volume_is_and_blocks_nothing() -> None:
+    world = healthy()
+    gone = ("Pod", "Deployment", "StatefulSet", "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")
+    world.objects = [one for one in world.objects if one["kind"] not in gone]
+    world.host("win-1")["findings"] = [
+        {"id": id_, "severity": "blocker", "object": "o", "message": "m", "remedy": "r"}
+        for id_ in ("CSI-N06", "CSI-N12")
+    ]
+    report = judge(world.snapshot())
+    assert [(one.id, one.severity) for one in report.findings if one.id.startswith("CSI-N")] == [("CSI-N06", "warning")]
+
+
 def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
     report = judge(planted("the_host_itself_lacks_wmic").snapshot())
     told = next(one for one in report.findings if one.id == "CSI-N14")
