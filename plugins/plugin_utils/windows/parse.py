@@ -137,14 +137,16 @@ def services_of_processes(text: str) -> tuple[str, ...]:
 
 
 def listed_services(text: str) -> tuple[str, ...]:
-    """Names in a list of ``sc``: of the two unindented lines before a service's rows the first."""
+    """Names in a list of ``sc``: each is on the first line of a block, unindented, before the service's rows."""
     found: list[str] = []
     before: list[str] = []
     for line in text.splitlines():
         if _ROW.fullmatch(line) and before:
-            found.append(before[-2 if len(before) > 1 else -1].partition(":")[2].strip())
+            found.append(before[0].partition(":")[2].strip())
             before = []
-        elif line.strip() and not line[0].isspace():
+        elif not line.strip():
+            before = []
+        elif not line[0].isspace():
             before.append(line)
     return tuple(found)
 

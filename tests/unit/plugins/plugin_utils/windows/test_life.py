@@ -358,3 +358,14 @@ def test_german_labels(german_host: Host, artifacts: Artifacts) -> None:
     assert not german_host.run(desired).changed
     assert state_of(german_host, desired)["serving"] is True
     assert german_host.run(wanted(None, state="absent")).changed
+
+
+def test_what_a_hundred_runs_left_is_removed_on_as_many_lines_as_that_takes(host: Host, artifacts: Artifacts) -> None:
+    old = wanted(artifacts.csi_proxy(OLD))
+    host.run(old)
+    left = [f"stage-{number:032x}" for number in range(100)]
+    host.plant(files={rf"{old.install_dir}\{name}": {"dir": True} for name in left})
+    new = wanted(artifacts.csi_proxy(NEW))
+    assert host.run(new).changed
+    assert not set(left) & set(host.look(new).install_dir_entries)
+    assert not host.run(new).changed

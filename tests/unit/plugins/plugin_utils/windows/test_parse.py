@@ -259,6 +259,66 @@ def test_access_entries_without_the_localised_names() -> None:
     assert parse.access_entries(listing) == ("(OI)(CI)(RX)", "(OI)(CI)(F)", "(I)(OI)(CI)(F)")
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        "End of search: 1 match(es) found.",
+        "Suche beendet: 1 Übereinstimmung(en) gefunden.",
+        # Made up, as are those that follow.
+        "Fin de la recherche : 1 correspondance(s) trouvée(s).",
+        "Конец поиска: найдено совпадений: 1.",
+        "搜索结束: 找到 1 匹配。",
+    ],
+)
+def test_a_search_that_came_to_its_end(last: str) -> None:
+    hit = (
+        "\r\nHKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\csi-proxy\r\n"
+        "    ImagePath    REG_EXPAND_SZ    C:\\csi-proxy.exe\r\n\r\n"
+    )
+    assert parse.search_ended(f"{hit}{last}\r\n")
+    assert parse.search_ended(f"{last}\r\n")
+    # A key that nobody may open ends it before; the sentence about that is on the other stream.
+    assert not parse.search_ended(hit)
+    assert not parse.search_ended("")
+
+
+@pytest.mark.parametrize("none", ["N/A", "Nicht zutreffend", "Non applicable", "N/D", "нет данных", "暂缺"])
+def test_services_of_processes(none: str) -> None:
+    listed = (
+        f'"csi-proxy.exe","77","csiproxy"\r\n"csi-proxy.exe","78","{none}"\r\n"svchost.exe","9","Dhcp,EventLog"\r\n'
+    )
+    assert parse.services_of_processes(listed) == ("csiproxy", "Dhcp", "EventLog")
+    assert parse.services_of_processes("ИНФОРМАЦИЯ: Задачи, отвечающие заданным критериям, отсутствуют.\r\n") == ()
+
+
+@pytest.mark.parametrize("status", [SC_QUERY_DE, SC_RU, SC_PT])
+def test_listed_services(status: str) -> None:
+    name = status.split(":", 1)[1].split("\n", 1)[0].strip()
+    listed = f"Enum: entriesRead  = 2\n{status}{status.replace(name, 'another')}".replace("\n", "\r\n")
+    assert parse.listed_services(listed) == (name, "another")
+    assert parse.listed_services(SC_MISSING_DE) == ()
+
+
+@pytest.mark.parametrize("kind", ["<JUNCTION>", "<VERBINDUNG>", "<СОЕДИНЕНИЕ>"])
+def test_links_whatever_their_kind_is_called(kind: str) -> None:
+    """The shape of Microsoft's own page about junctions; the translated words are made up."""
+    listing = (
+        "*C:\\csi\\driver\\1\r\n Volume in drive C is MainOS\r\n\r\n Directory of C:\\csi\\driver\\1\r\n\r\n"
+        f"10/26/2018  11:35 PM    {kind}     globalmount [\\??\\Volume{{AC55F613-7018-45c7-b1e9-7ddda60262fd}}\\]\r\n"
+        "               0 File(s)              0 bytes\r\n*C:\\csi\\driver\\2\r\n"
+    )
+    (found,) = parse.links(listing)
+    assert found[0] == "C:\\csi\\driver\\1\\globalmount"
+    assert parse.volumes(found[1]) == {"volume{ac55f613-7018-45c7-b1e9-7ddda60262fd}"}
+
+
+def test_a_time_of_wmi() -> None:
+    assert parse.wmi_time("\r\r\nLastBootUpTime=20261120070708.500000+060\r\r\n") == "2026-11-20T06:07:08Z"
+    assert parse.wmi_time("\r\r\nLastBootUpTime=20261119220708.500000-480\r\r\n") == "2026-11-20T06:07:08Z"
+    assert parse.wmi_time("") is None
+    assert parse.wmi_time("x=99999999999999.0+000") is None
+
+
 def test_boot_time() -> None:
     event = "<Event><System><TimeCreated SystemTime='2026-11-20T06:07:08.5000000Z'/></System></Event>"
     assert parse.system_time(event) == "2026-11-20T06:07:08Z"
