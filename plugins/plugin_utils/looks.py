@@ -55,7 +55,7 @@ def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> L
     """The latest look at a host. variables: the host's, as Ansible's hostvars."""
     return Look(
         name=name,
-        returned=next((variables[key] for key in REGISTERED if variables.get(key)), {}),
+        returned=next((found for found in map(variables.get, REGISTERED) if found and not found.get("skipped")), {}),
         node_name=str(variables.get("kubewin_node_name") or ""),
         skip_unreachable=str(variables.get("kubewin_skip_unreachable", "")).lower() in _TRUE,
         nodes=nodes,

@@ -73,6 +73,11 @@ def test_what_was_changed_is_looked_at_after_the_change() -> None:
     assert [one["changed"] for one in rows("rows", a=looked())] == [[]]
 
 
+def test_a_skipped_task_is_no_look() -> None:
+    own = {**looked(), "csi_proxy_result": {"changed": False, "skipped": True}}
+    assert [one["serving"] for one in rows("proofs", a=own)] == [True]
+
+
 def test_readiness_hears_of_a_node_whose_host_was_not_read_with_the_reason() -> None:
     found = rows("seen", a=looked(), b={"kubewin_look": LOST}, c={"kubewin_look": LOST})
     assert [(one["node"], one["reason"]) for one in found] == [("win-1", ""), ("b", "a: the connection was lost")]
