@@ -61,6 +61,9 @@ options:
       - Switch it off where the platform brings csi-proxy.
     type: bool
     default: true
+  csi_proxy_version:
+    description: Release of csi-proxy that this collection installs, for notes on older ones.
+    type: str
   images:
     description: Image references that replace the catalog's.
     type: dict
@@ -339,6 +342,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "create_cluster_objects": {"type": "bool", "default": False},
     "allow_version_skew": {"type": "bool", "default": False},
     "csi_proxy_managed": {"type": "bool", "default": True},
+    "csi_proxy_version": {"type": "str"},
     "images": {"type": "dict", "default": {}, "options": BY_ROLE},
     "image_mirror": {"type": "str"},
     "image_digests": {"type": "dict", "default": {}, "options": BY_ROLE},
@@ -382,6 +386,7 @@ def wanted_of(params: dict[str, Any]) -> Wanted:
         create_cluster_objects=params["create_cluster_objects"],
         allow_version_skew=params["allow_version_skew"],
         csi_proxy_managed=params["csi_proxy_managed"],
+        csi_proxy_version=params["csi_proxy_version"] or None,
         images={role: image for role, image in (params["images"] or {}).items() if image},
         image_mirror=params["image_mirror"] or None,
         image_digests={role: digest for role, digest in (params["image_digests"] or {}).items() if digest},

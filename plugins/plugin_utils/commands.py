@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Extra variables that a command repeats; others may hold a secret.
-_REPEATED = frozenset(
-    {"kubewin_cluster_only", "kubewin_context", "kubewin_hosts", "kubewin_kubeconfig", "kubewin_output_dir"}
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
+
+PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbooks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def command(run: Invocation, following: str) -> str:
     for inventory in run.inventories:
         words += ["-i", inventory]
     words += ["--limit", run.limit] if run.limit else []
-    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, arguments), *arguments])
+    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments])
 
 
 def _named(typed: str, name: str) -> str:
@@ -64,37 +63,37 @@ def _named(typed: str, name: str) -> str:
     return posixpath.join(folder, f"{name}.yml")
 
 
-def _repeated(extra: Sequence[str], arguments: Sequence[str]) -> Iterator[str]:
+def _repeated(extra: Sequence[str], name: str, arguments: Sequence[str]) -> Iterator[str]:
     given = {word.partition("=")[0] for word in arguments}
     for words in extra:
         if words.startswith("@"):
             yield from ("-e", words)
             continue
-        for word in shlex.split(words) if not words.lstrip().startswith(("{", "[")) else ():
-            key, equals, value = word.partition("=")
-            if equals and key in _REPEATED and key not in given and "{" not in value and "\n" not in value:
+        for word in _words(words):
+            key = word.partition("=")[0]
+            if _harmless(word) and name in INPUTS[key].playbooks and key not in given:
                 yield from ("-e", word)
 
 
 def left_out(extra: Sequence[str]) -> bool:
-    """Whether a command does not repeat all extra variables."""
+    """Whether a command may lack extra variables of this run."""
     return any(
-        words.lstrip().startswith(("{", "["))
-        or (not words.startswith("@") and any(word.partition("=")[0] not in _REPEATED for word in shlex.split(words)))
+        not words.startswith("@") and (words.lstrip().startswith(("{", "[")) or not all(map(_harmless, _words(words))))
         for words in extra
     )
 
 
-PLAYBOOKS = frozenset(
-    {
-        "enable_csi",
-        "preflight",
-        "verify",
-        "upgrade",
-        "status",
-        "remove",
-        "handover",
-        "rebind_volumes",
-        "build_csi_proxy",
-    }
-)
+def _words(words: str) -> list[str]:
+    """The assignments of one -e; JSON has none."""
+    if words.lstrip().startswith(("{", "[")):
+        return []
+    try:
+        return shlex.split(words)
+    except ValueError:
+        return [words]
+
+
+def _harmless(word: str) -> bool:
+    """Whether it sets an input of ours to plain text; other variables, and a kubeconfig with all that it holds, may be secret."""
+    key, equals, value = word.partition("=")
+    return bool(equals) and key in INPUTS and not set(value) & set("{\n")

@@ -131,7 +131,7 @@ _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
 _ANY = Input("", lambda value: True)
-_HOSTS = "enable_csi preflight remove verify"
+_HOSTS = "enable_csi preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover rebind_volumes upgrade"
 
 
@@ -147,13 +147,16 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(_CLUSTER, kubeconfig=_ANY, context=_ANY),
     **_of(_HOSTS, hosts=_ANY, node_name=_ANY, cluster_only=_SWITCH),
-    **_of("enable_csi handover remove upgrade verify", drivers=Input(f"{_KNOWN}: name one or more of them", _drivers)),
-    **_of("build_csi_proxy enable_csi preflight rebind_volumes upgrade", output_dir=_ANY),
+    **_of(
+        "enable_csi handover remove status upgrade verify",
+        drivers=Input(f"{_KNOWN}: name one or more of them", _drivers),
+    ),
+    **_of("build_csi_proxy enable_csi preflight rebind_volumes status upgrade", output_dir=_ANY),
     **_of(
         "enable_csi remove upgrade",
         batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
     ),
-    **_of("enable_csi remove verify", skip_unreachable=_SWITCH),
+    **_of("enable_csi remove status verify", skip_unreachable=_SWITCH),
     **_of("enable_csi handover upgrade", gate_timeout=_SECONDS, create_cluster_objects=_SWITCH),
     **_of("enable_csi handover", quiesce=_one_of("cordon", "none"), quiesce_timeout=_SOME_SECONDS),
     **_of("enable_csi preflight upgrade", cluster_name=_ANY, fail_on=_ANY, suppressions=_ANY),
@@ -163,11 +166,14 @@ INPUTS: dict[str, Input] = {
         node_timeout=_SECONDS,
         prepull=_SWITCH,
         prepull_timeout=_SECONDS,
+        readiness_gate=_SWITCH,
+    ),
+    **_of(
+        "enable_csi status",
         proven=Input(
             f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
             lambda value: _by_driver(value, (list, tuple)),
         ),
-        readiness_gate=_SWITCH,
     ),
     **_of(
         "preflight",

@@ -110,11 +110,12 @@ def seen(one: Look) -> dict[str, Any] | None:
 
 def row(one: Look) -> dict[str, Any]:
     """For O(hosts) of summary."""
+    unread = "" if one.state else str(one.returned.get("msg") or "it could not be looked at")
     return {
         "name": one.name,
         "node": one.node or None,
-        "left_out": "cannot be reached; left out because kubewin_skip_unreachable is set" if one.left_out else "",
-        "csi_proxy": None if one.left_out else one.returned.get("csi_proxy") or {"serving": False},
+        "left_out": "cannot be reached; left out because kubewin_skip_unreachable is set" if one.left_out else unread,
+        "csi_proxy": None if one.left_out else one.state or None,
         "changed": [step["description"] for step in one.done.get("plan") or ()] if one.done.get("changed") else [],
     }
 

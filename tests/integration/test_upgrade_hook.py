@@ -46,7 +46,7 @@ def test_a_secret_of_a_task_that_failed_does_not_come_into_the_journal(tmp_path:
     fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
     assert became_of(tmp_path, [fails], "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
         "win-1": "task Log in failed, and says no more because of no_log",
-        "win-2": f"{SECRET} is wrong",
+        "win-2": f"task Log in: {SECRET} is wrong",
     }
 
 

@@ -184,7 +184,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "Z win-1: a volume is proven on it" in kept["journal.txt"]
     assert "Proven and compared after the last node: 20" in kept["journal.txt"]
     assert "is not known" not in kept["journal.txt"]
-    said = "".join(done.results("Say how it ended")["localhost"]["msg"])
+    said = done.screen
     assert "Upgrade nine, begun" in said
     assert "3 of 3 volumes of Windows workloads are the same as before" in said
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen

@@ -108,6 +108,9 @@ def controller_findings(
     if controller.available < 1:
         message = f"{controller.available} of {controller.desired} replicas are available"
         remedy = f"kubectl -n {controller.namespace} describe deployment {controller.name}"
+        if controller.desired == 0:
+            message = "it is scaled to 0 replicas"
+            remedy = f"kubectl -n {controller.namespace} scale deployment {controller.name} --replicas=1"
         yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
     if from_image(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
@@ -285,7 +288,7 @@ def node_findings(
         return
     yield from _build_findings(driver, version, rule, snapshot)
     yield from _runtime_findings(driver, version, rule, snapshot)
-    if rule.mode == "csi_proxy" and driver.wmic_below is not None:
+    if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, wanted):
         message = (
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
             "longer brings"
@@ -297,6 +300,12 @@ def node_findings(
             message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
             remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
             yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+
+
+def _may_use_wmic(below: str, wanted: Wanted) -> bool:
+    """Whether csi-proxy may be older than a release; what a platform brings is unknown."""
+    given = wanted.csi_proxy_version
+    return not (wanted.csi_proxy_managed and given) or parse(given) < parse(below)
 
 
 def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:

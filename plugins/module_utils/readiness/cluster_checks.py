@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -26,6 +27,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import LINUX_FILE_SYSTEMS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+
+# One command for every rule that an account lacks; which rule it is stands in the evidence.
+_RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
+GRANT = f"kubectl apply -f {_RBAC} (once, then bind its ClusterRole kubewin-preflight to this account)"
 
 # Which sidecars make and attach volumes; distributions keep these words in their names.
 _SIDECARS = ("provisioner", "attacher")
@@ -81,8 +86,9 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tup
 
 def _unread(snapshot: Snapshot) -> Iterator[Finding]:
     for one in snapshot.unread:
-        remedy = f"add to a role of this account: {one.rule}" if one.rule else "run it again once it can be read"
-        yield found("CSI-C01", one.resource, f"{one.resource} could not be read: {one.why}", (one.why,), remedy)
+        remedy = GRANT if one.rule else "run it again once it can be read"
+        told = (one.why, f"missing rule: {one.rule}") if one.rule else (one.why,)
+        yield found("CSI-C01", one.resource, f"{one.resource} could not be read: {one.why}", told, remedy)
 
 
 # A driver's other half

@@ -108,7 +108,7 @@ def _comes_back(
         one = stops[0]
         good = well.get((one.volume, one.claim))
         places = f"; on {', '.join(good.nodes[:3])} it works" if good is not None else ""
-        return "unknown", f"{_named(one)} is {one.verdict} on {len(one.nodes)} nodes: {one.because}{places}"
+        return "unknown", f"{_named(one)} is {one.verdict}{_on(one)}: {one.because}{places}"
     if workload.system in ("mixed", "unknown"):
         return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"
     if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
@@ -122,6 +122,10 @@ def _comes_back(
         return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
     where = ", ".join(volumes[0].nodes[:3])
     return "yes", f"every volume works on {where}{' and more' if len(volumes[0].nodes) > 3 else ''}"
+
+
+def _on(one: VolumeVerdict) -> str:
+    return f" on {len(one.nodes)} {'node' if len(one.nodes) == 1 else 'nodes'}" if one.nodes else ""
 
 
 def _named(one: VolumeVerdict) -> str:
@@ -158,15 +162,15 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
             )
     else:
         resource = RESOURCES.get(workload.kind)
+        rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
         what = (
             f"{resource} could not be read"
             if resource in index.unread
             else f"{workload.kind} is not a kind that is read, or is gone"
         )
         told = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
-        yield found(
-            "CSI-W08", about, f"its template was not seen: {what}", told, "judge the pods that its next rollout makes"
-        )
+        remedy = f"add to a role of this account: {rule}" if rule else "judge the pods that its next rollout makes"
+        yield found("CSI-W08", about, f"its template was not seen: {what}", told, remedy)
 
 
 def _of_template(workload: Workload) -> Iterator[Finding]:

@@ -267,7 +267,7 @@ class SshChannel:
         except AnsibleConnectionFailure as error:
             text = str(error)
             if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
-                raise AccessDenied(f"The node refused the logon over ssh: {text}") from error
+                raise AccessDenied(f"The node refused the logon over ssh: {text}", logon=True) from error
             raise ConnectionLost(f"The ssh connection to the node failed: {text}") from error
         except AnsibleError as error:
             raise _misconfigured("ssh", str(error)) from error
@@ -311,7 +311,7 @@ def _winrm_error(error: Exception, line: str) -> ChannelError:
         name in ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")
         or "credentials were rejected" in text
     ):
-        return AccessDenied(f"WinRM refused the logon: {text}")
+        return AccessDenied(f"WinRM refused the logon: {text}", logon=True)
     if _FAULT_DENIED in codes:
         return AccessDenied(f"WinRM let the account log on, but denied the command: {text}")
     cannot_try = isinstance(error, AnsibleError) and not isinstance(error, AnsibleConnectionFailure)

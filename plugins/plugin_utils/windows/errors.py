@@ -56,12 +56,15 @@ class CommandTimeout(ChannelError):
 
 
 class AccessDenied(ChannelError):
-    def __init__(self, message: str) -> None:
+    """The node refused the account, or what it asked for. logon: whether the account could not even log on."""
+
+    def __init__(self, message: str, *, logon: bool = False) -> None:
+        first = "Check ansible_user and ansible_password first. If they are right, use" if logon else "Use"
         super().__init__(
             "access_denied",
             message,
-            remedy="Use an account that may log on remotely and is a member of the local Administrators group; for a local account other "
-            "than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
+            remedy=f"{first} an account that may log on remotely and is a member of the local Administrators group; for a local account "
+            "other than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
         )
 
 

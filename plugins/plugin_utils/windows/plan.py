@@ -286,8 +286,9 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
     if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
         return Refusal(
             "source_missing",
-            f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and source is not set.",
-            "Set source to a URL that the node can reach, or to a file on the controller.",
+            f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and csi_proxy_source (option source) is not "
+            "set.",
+            "Set csi_proxy_source to a URL that the node can reach, or to a file on the controller.",
         )
     return None
 
@@ -420,7 +421,7 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     # The process may run the damaged executable: it was loaded from the very path that is replaced.
     restart = commit or (damaged and running) or runs_old_process(snapshot) or _stopping_or_mute(desired, snapshot)
     if service is not None and (restart or _has_leftovers(snapshot)):
-        steps.append(Step("stop", f"stop the service {name} and wait until its process and pipes are gone", name))
+        steps.append(_stop(service))
     if restart or service is None or service.state != model.RUNNING:
         steps.append(Step("start", f"start the service {name} and wait for its pipes", name))
     if (
@@ -454,6 +455,16 @@ def _has_leftovers(snapshot: Snapshot) -> bool:
     return service is not None and service.state == model.STOPPED and bool(snapshot.processes)
 
 
+def _stop(service: model.Service) -> Step:
+    if service.state == model.STOPPED:
+        return Step(
+            "stop",
+            f"end what is left of the stopped service {service.name}, and wait until its pipes are gone",
+            service.name,
+        )
+    return Step("stop", f"stop the service {service.name} and wait until its process and pipes are gone", service.name)
+
+
 def _prune(desired: Desired, snapshot: Snapshot) -> list[Step]:
     keep = kept_releases(desired, snapshot)
     old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
@@ -471,13 +482,7 @@ def _absent(desired: Desired, snapshot: Snapshot) -> list[Step]:
     service = snapshot.service
     if service is not None:
         if service.state != model.STOPPED or snapshot.processes:
-            steps.append(
-                Step(
-                    "stop",
-                    f"stop the service {service.name} and wait until its process and pipes are gone",
-                    service.name,
-                )
-            )
+            steps.append(_stop(service))
         steps.append(Step("delete_service", f"delete the service {service.name}", service.name))
     if snapshot.own_install_dir:
         own = snapshot.own_install_dir

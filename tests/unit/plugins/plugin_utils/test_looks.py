@@ -73,6 +73,11 @@ def test_what_was_changed_is_looked_at_after_the_change() -> None:
     assert [one["changed"] for one in rows("rows", a=looked())] == [[]]
 
 
+def test_a_host_that_was_not_read_is_not_called_absent() -> None:
+    (row,) = rows("rows", b={"kubewin_look": LOST, "kubewin_nodes": NODES})
+    assert (row["node"], row["csi_proxy"], row["left_out"]) == ("b", None, "a: the connection was lost")
+
+
 def test_a_skipped_task_is_no_look() -> None:
     own = {**looked(), "csi_proxy_result": {"changed": False, "skipped": True}}
     assert [one["serving"] for one in rows("proofs", a=own)] == [True]

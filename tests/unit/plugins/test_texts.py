@@ -1,0 +1,113 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sentences that once sent people the wrong way say what is, and what to do first."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import channel, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
+from situations.cluster import healthy
+from unit.plugins.module_utils.deploy.worlds import VSPHERE, controller, snapshot
+from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, EMPTY, WANTED, with_service
+
+ROOT = Path(__file__).parents[3]
+
+
+def found(made: Plan, finding: str) -> Any:
+    return next((one for one in made.findings if one.id == finding), None)
+
+
+def unread(*resources: str) -> Report:
+    rules = tuple(Unread(one, "forbidden", f"apps {one}: list") for one in resources)
+    return judge(replace(healthy().snapshot(), unread=rules), Options())
+
+
+def test_a_refused_logon_has_user_and_password_checked_first() -> None:
+    remedy = "Check ansible_user and ansible_password first."
+    refused = channel._winrm_error(
+        AnsibleConnectionFailure("the specified credentials were rejected by the server"), ""
+    )
+    assert isinstance(refused, AccessDenied)
+    assert remedy in str(refused)
+    assert remedy not in str(AccessDenied("The node denied reading the service 'csi-proxy'."))
+
+
+def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
+    refusal = windows_plan.plan(replace(WANTED, source=None), EMPTY)
+    assert isinstance(refusal, windows_plan.Refusal)
+    assert "csi_proxy_source (option source) is not set" in refusal.message
+    assert refusal.remedy.startswith("Set csi_proxy_source to ")
+
+
+def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
+    left = replace(with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(model.Process("csi-proxy.exe", 7),))
+    planned = windows_plan.plan(replace(WANTED, state="absent"), left)
+    assert isinstance(planned, windows_plan.Plan)
+    (stop,) = [step.description for step in planned.steps if step.kind == "stop"]
+    assert stop.startswith("end what is left of the stopped service ")
+    running = windows_plan.plan(replace(WANTED, state="absent"), CONVERGED)
+    assert isinstance(running, windows_plan.Plan)
+    assert any(step.description.startswith("stop the service ") for step in running.steps)
+
+
+def test_a_controller_at_0_replicas_is_scaled_up() -> None:
+    stopped = replace(controller(available=0), desired=0)
+    finding = found(plan(VSPHERE, Wanted(), snapshot(controllers=(stopped,))), "CSI-D31")
+    assert finding.message == "it is scaled to 0 replicas"
+    assert finding.remedy == "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1"
+
+
+@pytest.mark.parametrize(("release", "said"), [("1.3.0", False), ("1.2.1", True), (None, True)])
+def test_wmic_is_spoken_of_only_where_csi_proxy_may_use_it(release: str | None, said: bool) -> None:
+    made = plan(VSPHERE, Wanted(csi_proxy_version=release), snapshot(controllers=(controller(),)))
+    assert (found(made, "CSI-D52") is not None) is said
+    platform = Wanted(csi_proxy_version="1.3.0", csi_proxy_managed=False)
+    assert found(plan(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
+
+
+def test_all_rules_that_an_account_lacks_are_one_command() -> None:
+    findings = [one for one in unread("deployments", "statefulsets", "jobs").findings if one.id == "CSI-C01"]
+    (remedy,) = {one.remedy for one in findings}
+    path = re.fullmatch(
+        r"kubectl apply -f (\S+) \(once, then bind its ClusterRole kubewin-preflight to this account\)", remedy
+    )
+    assert path is not None
+    assert yaml.safe_load(Path(path.group(1)).read_text(encoding="utf-8"))["metadata"]["name"] == "kubewin-preflight"
+    assert "missing rule: apps jobs: list" in [told for one in findings for told in one.evidence]
+
+
+def test_a_task_that_checks_is_not_called_after_what_it_refuses() -> None:
+    """It prints ok."""
+    for path in [*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml")]:
+        for name, task in _tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            if "ansible.builtin.assert" in task:
+                assert not re.match(r"(Refuse|Insist)\b", name), f"{path.relative_to(ROOT)}: {name}"
+
+
+def _tasks(node: Any) -> list[tuple[str, dict[str, Any]]]:
+    if isinstance(node, list):
+        return [task for one in node for task in _tasks(one)]
+    if not isinstance(node, dict):
+        return []
+    inner = [task for key in ("tasks", "block", "rescue", "always") for task in _tasks(node.get(key))]
+    return [(str(node.get("name", "")), node), *inner]
+
+
+def test_no_sentence_counts_zero_nodes() -> None:
+    assert " on 0 nodes" not in json.dumps(unread("deployments").as_dict())
