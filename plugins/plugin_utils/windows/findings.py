@@ -119,11 +119,11 @@ def _next_start(snapshot: Snapshot) -> list[Finding]:
         repair = "Repair it with the tool that installed csi-proxy."
     code = snapshot.executable_code
     if code in _GONE:
-        message = f"It runs, but its executable {service.executable} is gone: it does not start again."
+        message = f"csi-proxy runs, but its executable {service.executable} is gone: it does not start again."
         found.append(Finding("CSI-N06", "blocker", about, message, repair))
     elif snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
-        message = f"Its executable {service.executable} was not read ({why}), so whether it starts again is unknown."
+        message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it starts again is unknown."
         found.append(Finding("CSI-N09", "warning", about, message, f"Look at the file on the node. {repair}"))
     changed = _changed_since_proven(service, snapshot)
     if changed:
@@ -135,7 +135,7 @@ def _next_start(snapshot: Snapshot) -> list[Finding]:
                 "CSI-N18",
                 "warning" if service.start == _DEMAND and depends else "blocker",
                 about,
-                f"It runs, but its start mode is {service.start_mode}: "
+                f"csi-proxy runs, but its start mode is {service.start_mode}: "
                 + (
                     f"it starts with {depends} only."
                     if service.start == _DEMAND and depends
@@ -151,15 +151,15 @@ def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
     """What differs from the release that was proven; '' when nothing does, or none was."""
     record = service.record
     if record.previous:
-        return "An earlier run set another release and ended before it was proven."
+        return "An earlier run set another release of csi-proxy and ended before it was proven."
     if record.command_line and record.command_line != service.command_line:
         return (
-            f"Its command line is {service.command_line!r}, and {record.command_line!r} was proven: "
+            f"The command line of csi-proxy is {service.command_line!r}, and {record.command_line!r} was proven: "
             "the next start runs something else."
         )
     if record.sha256 and snapshot.executable_sha256 and record.sha256 != snapshot.executable_sha256:
         return (
-            f"Its executable {service.executable} was replaced: SHA-256 {snapshot.executable_sha256}, and {record.sha256} "
+            f"The executable of csi-proxy, {service.executable}, was replaced: SHA-256 {snapshot.executable_sha256}, and {record.sha256} "
             "was proven. The next start runs something else."
         )
     return ""
