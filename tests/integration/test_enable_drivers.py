@@ -22,7 +22,18 @@ from lab.cluster.api import STRATEGIC
 from lab.handle import Lab
 
 NODES = ("win-1", "win-2")
-ROLES = ("cluster-objects", "remove", "proof", "aws-ebs", "azure-disk", "azure-file", "gce-pd", "smb")
+ROLES = (
+    "cluster-objects",
+    "remove",
+    "proof",
+    "proof-pods",
+    "proof-namespace",
+    "aws-ebs",
+    "azure-disk",
+    "azure-file",
+    "gce-pd",
+    "smb",
+)
 CONTROLLER = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/deployments/vsphere-csi-controller"
 HOST_PROCESS = "3.8.0"  # of vSphere: a release has one mode
 # The lab has only vSphere's own installation; of the others this collection makes what belongs to the cluster.

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
@@ -26,7 +29,7 @@ from lab.handle import Lab, eventually
 from unit.roles.rendering import render
 
 DAEMON_SET = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
-CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kubewin-csi"
+CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
 @pytest.fixture
@@ -98,6 +101,22 @@ def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab,
 def test_a_namespace_of_our_own_is_planned_unseen_and_then_made(clean: Lab) -> None:
     wanted = Wanted(namespace="kubewin-fresh", create_cluster_objects=True)
     client = connect(kubewin(clean))
+    # Rules that write name their objects, so that another name is refused before anything is tried.
+    assert (
+        'resources: ["namespaces"], resourceNames: ["kubewin-fresh"], verbs: ["create"]'
+        in planned(client, wanted).refusal
+    )
+    fresh = {
+        "apiGroups": [""],
+        "resources": ["namespaces"],
+        "resourceNames": ["kubewin-fresh"],
+        "verbs": ["create", "patch"],
+    }
+    with changed(clean, "kubewin-csi-vsphere", lambda rules: [*rules, fresh]):
+        _planned_unseen_and_then_made(clean, client, wanted)
+
+
+def _planned_unseen_and_then_made(clean: Lab, client: Client, wanted: Wanted) -> None:
     foreseen = applied(client, wanted, check=True)
     assert clean.api.ok("/api/v1/namespaces/kubewin-fresh") is False
     unseen = {change.kind for change in foreseen.changes if not change.validated}
@@ -134,23 +153,40 @@ def test_what_somebody_removed_comes_back(clean: Lab) -> None:
     assert [(one.kind, one.action) for one in outcome.changes if one.action != "none"] == [("ClusterRole", "create")]
 
 
-def test_missing_permissions_are_all_named_before_anything_is_tried(clean: Lab) -> None:
-    before = clean.api.get(CLUSTER_ROLE)
-    rules = [
-        {**rule, "verbs": [verb for verb in rule["verbs"] if verb != "create" or "daemonsets" not in rule["resources"]]}
-        for rule in before["rules"]
-        if "storageclasses" not in rule["resources"]
-    ]
-    rules.append({"apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "verbs": ["get"]})
-    clean.api.patch(CLUSTER_ROLE, {"rules": rules})
+@contextlib.contextmanager
+def changed(lab: Lab, role: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Iterator[None]:
+    """One of the shipped roles has other rules."""
+    path = f"{CLUSTER_ROLES}/{role}"
+    before = lab.api.get(path)["rules"]
+    lab.api.patch(path, {"rules": change(before)})
     try:
+        yield
+    finally:
+        lab.api.patch(path, {"rules": before})
+
+
+def without(verb: str, resource: str) -> Callable[[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Rules that no longer allow something."""
+    return lambda rules: [
+        {**rule, "verbs": [one for one in rule["verbs"] if one != verb or resource not in rule["resources"]]}
+        for rule in rules
+    ]
+
+
+def test_missing_permissions_are_all_named_before_anything_is_tried(clean: Lab) -> None:
+    with (
+        changed(clean, "kubewin-csi-deploy", without("create", "daemonsets")),
+        changed(
+            clean, "kubewin-csi-vsphere", lambda rules: [one for one in rules if one["resources"] != ["storageclasses"]]
+        ),
+    ):
         made = planned(connect(kubewin(clean)))
         assert not made.deployable
         for resource, verb in (("daemonsets", "create"), ("storageclasses", "create"), ("storageclasses", "patch")):
-            assert re.search(rf'resources: \["{resource}"\], verbs: \["{verb}"\]', made.refusal)
+            assert re.search(
+                rf'resources: \["{resource}"\], resourceNames: \["[^"]*"\], verbs: \["{verb}"\]', made.refusal
+            )
         assert made.refusal.count("apiGroups") == 3
-    finally:
-        clean.api.patch(CLUSTER_ROLE, {"rules": before["rules"]})
 
 
 def test_the_shipped_rules_are_enough_and_name_no_more_than_is_needed(lab: Lab) -> None:

@@ -19,6 +19,7 @@ import pytest
 from integration.kube import also_holds
 from integration.playbooks import ROOT, play
 from lab import handle
+from lab.cluster import access
 from lab.handle import Lab
 
 GUIDE = Path("docs/docsite/rst/guide_new_driver.rst")
@@ -91,6 +92,22 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def one() -> Iterator[Lab]:
     made = handle.start(f"newcomer-{os.getpid()}", nodes=1)
+    # The roles of a driver name its objects, so that a new one has its own.
+    rbac = "rbac.authorization.k8s.io"
+    written = {"verbs": ["get", "create", "patch"]}
+    account, role = f"kubewin-{KEY.replace('_', '-')}-csi-node", f"kubewin-csi-{KEY.replace('_', '-')}"
+    rules = [
+        {**written, "apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": [account]},
+        {**written, "apiGroups": [rbac], "resources": ["clusterroles", "clusterrolebindings"], "resourceNames": [account]},
+        {"verbs": ["bind"], "apiGroups": [rbac], "resources": ["clusterroles"], "resourceNames": [account]},
+        {**written, "apiGroups": ["storage.k8s.io"], "resources": ["storageclasses"], "resourceNames": ["example-disk-csi-windows"]},
+        {**written, "apiGroups": ["storage.k8s.io"], "resources": ["csidrivers"], "resourceNames": ["disk.csi.example.com"]},
+        {**written, "apiGroups": ["apps"], "resources": ["daemonsets"], "resourceNames": ["csi-example-disk-node-win"]},
+    ]  # fmt: skip
+    made.api.ensure(f"{access.RBAC}/clusterroles", {
+        "apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": role}, "rules": rules,
+    })  # fmt: skip
+    access.bind(made.api, role, access.ACCOUNT)
     with also_holds(made, "kubewin-csi-cluster-objects"):
         yield made
     made.stop()

@@ -29,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import W
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
+from integration import storage
 from integration.kube import applied, connect, install_csi_proxy, label
 from integration.playbooks import ROOT, play
 from integration.rebind import (
@@ -108,17 +109,12 @@ def _has_pods(lab: Lab, path: str) -> bool:
 def account(lab: Lab) -> None:
     accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    rbac, records = "rbac.authorization.k8s.io", "kubewin-records"
-    lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": records}})
-    for role in ("kubewin-csi-rebind", "kubewin-csi-records"):
-        body = {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": f"{ACCOUNT}-{role}"},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
-        }
-        lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+    records = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubewin-records"}}
+    lab.api.ensure("/api/v1/namespaces", records)
+    access.bind(lab.api, "kubewin-csi-rebind", ACCOUNT)
+    access.bind(lab.api, "kubewin-csi-rebind-workloads", ACCOUNT, storage.NAMESPACE)
+    for records in (access.NAMESPACE, "kubewin-records"):
+        access.bind(lab.api, "kubewin-csi-records", ACCOUNT, records)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
     content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})

@@ -66,14 +66,8 @@ def deploy(lab: Lab, *keys: str) -> None:
 def _account(lab: Lab) -> None:
     accounts = f"{NAMESPACES}/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    body = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": ACCOUNT},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kubewin-csi-proof"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
-    }
-    lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+    for role in ("kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace"):
+        access.bind(lab.api, role, ACCOUNT)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
     content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})

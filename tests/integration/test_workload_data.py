@@ -86,16 +86,9 @@ class Shop:
         self.kubeconfig.write_text(yaml.safe_dump(content), encoding="utf-8")
 
     def bind(self) -> None:
-        rbac = "rbac.authorization.k8s.io"
-        for role in ("kubewin-csi-data", "kubewin-csi-records"):
-            body = {
-                "apiVersion": f"{rbac}/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": f"{ACCOUNT}-{role}"},
-                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": access.NAMESPACE}],
-            }
-            self.lab.api.ensure(f"{access.RBAC}/clusterrolebindings", body)
+        access.bind(self.lab.api, "kubewin-csi-data", ACCOUNT)
+        access.bind(self.lab.api, "kubewin-csi-data-pods", ACCOUNT, storage.NAMESPACE)
+        access.bind(self.lab.api, "kubewin-csi-records", ACCOUNT, access.NAMESPACE)
 
     def disk(self, name: str) -> Path:
         volume = self.lab.api.get(f"{storage.CLAIMS}/{name}")["spec"]["volumeName"]

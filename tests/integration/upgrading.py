@@ -32,7 +32,10 @@ SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 JOURNALS = "/api/v1/namespaces/kubewin/configmaps"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 PREFLIGHT = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
-ROLES = ("kubewin-csi-proof", "kubewin-csi-data", "kubewin-csi-upgrade", "kubewin-csi-records", "kubewin-preflight")
+ROLES = (
+    "kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace", "kubewin-csi-data", "kubewin-csi-data-pods",
+    "kubewin-csi-upgrade", "kubewin-csi-records", "kubewin-preflight",
+)  # fmt: skip
 TIMES = "times.txt"
 # A program writes twice a second, and this machine has other things to do.
 _GAP = timedelta(seconds=4)

@@ -60,24 +60,32 @@ def missing(wanted: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[st
 
 
 def _applied(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
-    """A server-side apply looks, and needs create besides patch when it creates."""
-    kinds: list[tuple[str, str, str | None]] = [
-        ("", "serviceaccounts", namespace),
-        (_RBAC, "clusterroles", None),
-        (_RBAC, "clusterrolebindings", None),
-        ("apps", "daemonsets", namespace),
+    """A server-side apply looks, and needs create besides patch when it creates; for each it is authorized by name.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
+    """
+    account = wanted.service_account or driver.service_account
+    kinds: list[tuple[str, str, str | None, str]] = [
+        ("", "serviceaccounts", namespace, account),
+        (_RBAC, "clusterroles", None, account),
+        (_RBAC, "clusterrolebindings", None, account),
+        ("apps", "daemonsets", namespace, driver.daemonset),
     ]
     if driver.namespace_rules:
-        kinds += [(_RBAC, "roles", namespace), (_RBAC, "rolebindings", namespace)]
+        kinds += [(_RBAC, "roles", namespace, account), (_RBAC, "rolebindings", namespace, account)]
     if absent_or_ours(live):
-        kinds.append(("", "namespaces", None))
+        kinds.append(("", "namespaces", None, namespace))
     if wanted.storage_class.get("create", True):
-        kinds.append((_STORAGE, "storageclasses", None))
+        kinds.append(
+            (_STORAGE, "storageclasses", None, str(wanted.storage_class.get("name") or driver.storage_class.name))
+        )
     if wanted.create_cluster_objects:
-        kinds += [(_STORAGE, "csidrivers", None), ("", "configmaps", namespace)]
-    for group, resource, where in kinds:
+        kinds.append((_STORAGE, "csidrivers", None, driver.name))
+        if driver.feature_states is not None:
+            kinds.append(("", "configmaps", namespace, driver.feature_states.name))
+    for group, resource, where, name in kinds:
         for verb in ("get", "create", "patch"):
-            yield Need(verb, group, resource, where)
+            yield Need(verb, group, resource, where, name)
 
 
 def _granted(driver: Driver, wanted: Wanted, namespace: str) -> Iterator[Need]:

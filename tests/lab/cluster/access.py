@@ -14,7 +14,8 @@ from lab.state import REPOSITORY
 
 NAMESPACE = "kubewin"
 ACCOUNT = "kubewin"
-ROLE = "kubewin-csi"
+# What deploying vSphere's node plugin needs. The namespace is made by some tests, so the rights in it are bound everywhere.
+ROLES = ("kubewin-csi", "kubewin-csi-vsphere", "kubewin-csi-deploy")
 TOKEN_SECONDS = 7 * 86400
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 # What the collection ships comes first, so that its own documentation is what the lab proves.
@@ -30,22 +31,29 @@ def cluster_roles() -> list[Object]:
 
 
 def access(api: Api) -> None:
-    """Create the account and bind the collection's role to it; a role for more than that stays unbound."""
+    """Create the account and bind the collection's roles for a deployment to it; a role for more than that stays unbound."""
     api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
     api.ensure(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
     for role in cluster_roles():
         api.ensure(f"{RBAC}/clusterroles", role)
-    api.ensure(
-        f"{RBAC}/clusterrolebindings",
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": ROLE},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ROLE},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
-        },
-    )
+    for name in ROLES:
+        bind(api, name, ACCOUNT)
+
+
+def bind(api: Api, role: str, account: str, namespace: str = "") -> None:
+    """Bind one of the shipped roles to an account, in a namespace or everywhere."""
+    group = "rbac.authorization.k8s.io"
+    made = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": role if account == ACCOUNT else f"{account}-{role}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }
+    if namespace:
+        api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    api.ensure(f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings", made)
 
 
 def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:

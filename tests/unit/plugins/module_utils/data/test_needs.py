@@ -9,12 +9,13 @@ from pathlib import Path
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
 
+NAMES = ("kubewin-csi-data", "kubewin-csi-data-pods", "kubewin-csi-records")
 RULES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
 
 
-def test_the_shipped_role_holds_exactly_what_a_look_needs() -> None:
+def test_the_shipped_roles_hold_exactly_what_a_look_needs() -> None:
     items = yaml.safe_load(RULES.read_text(encoding="utf-8"))["items"]
-    roles = [item for item in items if item["metadata"]["name"] in ("kubewin-csi-data", "kubewin-csi-records")]
+    roles = [item for item in items if item["metadata"]["name"] in NAMES]
     held = {
         (verb, group, resource)
         for role in roles

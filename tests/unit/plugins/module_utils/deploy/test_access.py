@@ -17,6 +17,7 @@ from unit.plugins.module_utils.deploy.worlds import HOME, VSPHERE
 
 ROLES = Path(__file__).parents[5] / "roles" / "csi_driver" / "files" / "kubewin-rbac.yaml"
 THEIRS = {"metadata": {"name": HOME, "labels": {}}}
+DEPLOYING = ("kubewin-csi", "kubewin-csi-vsphere", "kubewin-csi-deploy")
 OURS = {"metadata": {"name": HOME, "labels": {"app.kubernetes.io/managed-by": "kubewin.csi"}}}
 
 
@@ -55,6 +56,16 @@ def shipped(*names: str) -> Account:
     return Account(rule for role in roles if role["metadata"]["name"] in names for rule in role["rules"])
 
 
+def named(account: str) -> Account:
+    """The same for a service account of another name; binding is not among it."""
+    renamed = []
+    for rule in shipped(*DEPLOYING).rules:
+        names = [account if one == VSPHERE.service_account else one for one in rule.get("resourceNames", ())]
+        if "bind" not in rule["verbs"]:
+            renamed.append({**rule, **({"resourceNames": names} if names else {})})
+    return Account(renamed)
+
+
 @pytest.mark.parametrize(
     "need",
     [
@@ -75,7 +86,7 @@ def test_what_the_play_does_around_csi_proxy_is_asked_for_when_the_play_does_it(
 
 def test_nothing_is_ever_deleted() -> None:
     assert not [need for need in asked(Wanted(create_cluster_objects=True)) if need[0].startswith("delete")]
-    every = shipped("kubewin-csi", "kubewin-csi-cluster-objects")
+    every = shipped(*DEPLOYING, "kubewin-csi-cluster-objects")
     assert not [rule for rule in every.rules if "delete" in rule["verbs"]]
 
 
@@ -91,15 +102,15 @@ def test_binding_is_asked_for_by_the_name_of_the_role() -> None:
     assert ("bind", "roles", HOME, "mine") in asked(Wanted(service_account="mine"))
 
 
-def test_the_shipped_role_is_enough() -> None:
-    assert shipped("kubewin-csi").lacks() == ()
-
-
-@pytest.mark.parametrize("driver", [one for one in DRIVERS.values() if one is not VSPHERE], ids=lambda one: one.key)
-def test_every_other_driver_has_a_role_of_its_own(driver: Driver) -> None:
-    wanted = needs(driver, Wanted(), driver.namespace, None)
+@pytest.mark.parametrize("driver", DRIVERS.values(), ids=lambda one: one.key)
+def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
+    live = {"metadata": {"name": driver.namespace}} if driver.namespace == "kube-system" else None
+    wanted = needs(driver, Wanted(), driver.namespace, live)
     name = f"kubewin-csi-{driver.key.replace('_', '-')}"
-    assert missing(wanted, shipped("kubewin-csi", name).may) == ()
+    assert missing(wanted, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
+    # What is bound in one namespace is all that is needed there, and nothing of it is needed elsewhere.
+    everywhere = [need for need in wanted if need.namespace is None]
+    assert missing(everywhere, shipped("kubewin-csi", name).may) == ()
     # Also where the account holds all that it grants: the API server does not see a role made a moment ago yet, and answers
     # 404 to whoever binds it without the verb `bind`.
     binds = [rule for rule in shipped(name).rules if "bind" in rule["verbs"]]
@@ -108,8 +119,8 @@ def test_every_other_driver_has_a_role_of_its_own(driver: Driver) -> None:
 
 def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
     wanted = Wanted(create_cluster_objects=True)
-    assert shipped("kubewin-csi").lacks(wanted) != ()
-    assert shipped("kubewin-csi", "kubewin-csi-cluster-objects").lacks(wanted) == ()
+    assert shipped(*DEPLOYING).lacks(wanted) != ()
+    assert shipped(*DEPLOYING, "kubewin-csi-cluster-objects").lacks(wanted) == ()
 
 
 @pytest.mark.parametrize(
@@ -117,13 +128,13 @@ def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
     [("patch", "nodes"), ("list", "pods"), ("get", "persistentvolumeclaims"), ("create", "daemonsets")],
 )
 def test_a_missing_rule_is_named(verb: str, resource: str) -> None:
-    lacking = shipped("kubewin-csi").without(verb, resource).lacks()
-    assert [rule for rule in lacking if f'resources: ["{resource}"], verbs: ["{verb}"]' in rule]
+    lacking = shipped(*DEPLOYING).without(verb, resource).lacks()
+    assert [rule for rule in lacking if f'resources: ["{resource}"]' in rule and f'verbs: ["{verb}"]' in rule]
 
 
 def test_whoever_holds_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
     wanted = Wanted(service_account="mine")
-    account = shipped("kubewin-csi")
+    account = named("mine")
     assert account.lacks(wanted) == ()
     lacking = account.without("watch", "csinodetopologies").lacks(wanted)
     bind = (
@@ -135,7 +146,7 @@ def test_whoever_holds_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
 
 
 def test_whoever_may_escalate_and_bind_needs_no_rules_of_the_roles() -> None:
-    account = shipped("kubewin-csi").without("watch", "csinodetopologies")
+    account = shipped(*DEPLOYING).without("watch", "csinodetopologies")
     assert account.lacks() != ()
     account.rules.append(
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["escalate"]}

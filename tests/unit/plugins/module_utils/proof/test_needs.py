@@ -17,11 +17,13 @@ LOOKS = {
 }  # fmt: skip
 
 
-def test_the_shipped_role_holds_exactly_what_a_run_needs() -> None:
+def test_the_shipped_roles_hold_exactly_what_a_run_needs() -> None:
     items = yaml.safe_load(RULES.read_text(encoding="utf-8"))["items"]
-    (role,) = [item for item in items if item["metadata"]["name"] == "kubewin-csi-proof"]
+    names = ("kubewin-csi-proof", "kubewin-csi-proof-pods", "kubewin-csi-proof-namespace")
     held = {
         (verb, group, resource)
+        for role in items
+        if role["metadata"]["name"] in names
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]

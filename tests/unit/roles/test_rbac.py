@@ -1,0 +1,106 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The shipped ClusterRoles: what each task asks for is in its roles, and what is dangerous is named or bound in a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.rebind import needs as rebind
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import needs as upgrade
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
+
+FILES = Path(__file__).parents[3] / "roles" / "csi_driver" / "files"
+ROLES: dict[str, dict[str, Any]] = {
+    role["metadata"]["name"]: role
+    for role in yaml.safe_load((FILES / "kubewin-rbac.yaml").read_text(encoding="utf-8"))["items"]
+}
+# Bound in namespaces, as the file says.
+IN_NAMESPACES = {
+    f"kubewin-csi-{name}"
+    for name in ("deploy", "roll", "prepull", "handover", "records", "proof-pods", "data-pods", "rebind-workloads")
+}
+# Which of the rest may write what without naming it; each says so beside it.
+UNNAMED = {
+    "kubewin-csi": {("patch", "nodes")},
+    "kubewin-csi-vsphere": {("create", "csinodetopologies"), ("patch", "csinodetopologies")},
+    "kubewin-csi-openshift": {("create", "subjectaccessreviews")},
+    "kubewin-csi-upgrade": {("patch", "nodes"), ("create", "pods/eviction")},
+    "kubewin-csi-proof-namespace": {(verb, "namespaces") for verb in ("create", "patch", "delete")},
+    "kubewin-csi-rebind": {(verb, "persistentvolumes") for verb in ("create", "patch", "delete")},
+}
+READS = {"get", "list", "watch"}
+
+
+def pairs(rules: Iterable[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
+        (verb, group, one)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for one in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def asked(needs: Iterable[Need]) -> set[tuple[str, str, str]]:
+    return {(need.verb, need.group, need.resource) for need in needs}
+
+
+@pytest.mark.parametrize("name", sorted(set(ROLES) - IN_NAMESPACES))
+def test_what_is_bound_everywhere_writes_only_what_it_names(name: str) -> None:
+    unnamed = {
+        (verb, resource)
+        for rule in ROLES[name]["rules"]
+        if not rule.get("resourceNames")
+        for resource in rule["resources"]
+        for verb in set(rule["verbs"]) - READS
+    }
+    assert unnamed == UNNAMED.get(name, set())
+
+
+@pytest.mark.parametrize("name", sorted(ROLES))
+def test_no_role_has_wildcards_or_grants_beyond_itself(name: str) -> None:
+    assert "*" not in str(ROLES[name]["rules"])
+    for rule in ROLES[name]["rules"]:
+        assert not {"escalate", "impersonate", "deletecollection", "update"} & set(rule["verbs"])
+        assert "bind" not in rule["verbs"] or rule["resourceNames"]
+
+
+def test_every_role_says_how_it_is_bound_and_what_an_attacker_can_do() -> None:
+    text = (FILES / "kubewin-rbac.yaml").read_text(encoding="utf-8")
+    before: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("  #"):
+            before.append(line.strip("# "))
+        elif line.startswith("      name: "):
+            told = " ".join(before)
+            name = line.split()[-1]
+            # The drivers' roles have one introduction, before the first of them.
+            if not name.startswith(("kubewin-csi-aws", "kubewin-csi-gce")):
+                assert "An attacker" in told, name
+                assert "Bind it" in told or "reads every Secret" in told, name
+            before = []
+    assert "An attacker" in (FILES / "kubewin-preflight-rbac.yaml").read_text(encoding="utf-8")
+
+
+def test_the_roles_of_an_upgrade_hold_what_it_asks_for() -> None:
+    wanted = asked(upgrade.needs("kubewin", "operator", "wmco", Target(openshift="4.14")))
+    wanted |= asked(upgrade.needs("kubewin", "operator", "none", Target()))
+    held = pairs(rule for name in ("kubewin-csi-upgrade", "kubewin-csi-records") for rule in ROLES[name]["rules"])
+    assert wanted <= held
+    # Nothing is held for it that it does not ask for.
+    assert pairs(ROLES["kubewin-csi-upgrade"]["rules"]) <= wanted
+
+
+def test_the_roles_of_a_conversion_hold_what_it_asks_for_where_it_asks() -> None:
+    for variant in ("in_place", "re_claim"):
+        wanted = list(rebind.needs(["shop"], ["kubewin"], variant))
+        for where, names in (
+            ("shop", ("rebind", "rebind-workloads")), ("kubewin", ("rebind", "records")), (None, ("rebind",)),
+        ):  # fmt: skip
+            held = pairs(rule for name in names for rule in ROLES[f"kubewin-csi-{name}"]["rules"])
+            assert asked(need for need in wanted if need.namespace == where) <= held
