@@ -27,6 +27,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "readiness": {"type": "dict"},
     "applied": {"type": "list", "elements": "dict", "default": []},
     "failure": {"type": "str", "default": ""},
+    "warnings": {"type": "list", "elements": "dict", "default": []},
     "next": {"type": "list", "elements": "str", "default": []},
     "lines": {"type": "list", "elements": "str"},
     "output_dir": {"type": "path"},
@@ -59,6 +60,7 @@ class ActionModule(ActionBase):
             options["readiness"],
             options["applied"],
             options["failure"],
+            options["warnings"],
         )
         display.display("")
         display.display(render_summary(summary, check=self._task.check_mode, following=following))

@@ -307,7 +307,7 @@ definition:
 planned:
   description:
     - O(planned) and this driver, each with C(driver), C(definition), and C(counter) where a change of mode is safe only without volumes
-      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to).
+      that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); and C(warnings), the findings that warn.
   returned: success
   type: list
   elements: dict

@@ -46,6 +46,11 @@ options:
     description: Why the run failed. Empty when it did not.
     type: str
     default: ''
+  warnings:
+    description: Findings of the drivers' plans, as C(warnings) of each RV(kubewin.csi.driver_info#module:planned).
+    type: list
+    elements: dict
+    default: []
   next:
     description:
       - Playbooks of this collection to run next, each with its arguments, such as C(verify).

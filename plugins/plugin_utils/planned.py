@@ -16,8 +16,12 @@ def lines(plan: Mapping[str, Any], *, every: bool) -> list[str]:
     count = len(plan["nodes"])
     told = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
     told += f"{count} Windows {'node' if count == 1 else 'nodes'}"
-    warned = [one for one in plan["findings"] if one["severity"] == "warning"]
-    return [told, *(f"  {one['severity']} {one['id']} {one['object']}: {one['message']}" for one in warned)]
+    return [told, *(f"  {one['severity']} {one['id']} {one['object']}: {one['message']}" for one in warnings(plan))]
+
+
+def warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a plan warns of. It is told again when the run ends: what begins with a warning does not end without it."""
+    return [one for one in plan["findings"] if one["severity"] == "warning"]
 
 
 def entry(plan: Mapping[str, Any], definition: str) -> dict[str, Any]:
@@ -30,4 +34,9 @@ def entry(plan: Mapping[str, Any], definition: str) -> dict[str, Any]:
         "to": change.get("to"),
     }
     needed = change.get("drain") and change.get("counters")
-    return {"driver": plan["driver"], "definition": definition, "counter": counter if needed else None}
+    return {
+        "driver": plan["driver"],
+        "definition": definition,
+        "counter": counter if needed else None,
+        "warnings": warnings(plan),
+    }

@@ -25,12 +25,13 @@ def summarize(
     readiness: Mapping[str, Any] | None = None,
     applied: Sequence[Mapping[str, Any]] = (),
     failure: str = "",
+    warnings: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Bring together what was seen on the hosts, what the gate said and what was changed.
 
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
-    applied: results of driver_apply, each with its item. failure: why the run failed.
+    applied: results of driver_apply, each with its item. failure: why the run failed. warnings: findings of the drivers' plans.
     Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure};
     the verdict is green only when every node is.
     """
@@ -59,6 +60,7 @@ def summarize(
         if host.get("csi_proxy")
         for finding in host["csi_proxy"].get("findings", [])
     ]
+    findings += [{**finding, "host": None} for finding in warnings]
     judged = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
     verdict = _worst(row["verdict"] for row in rows)
     return {
@@ -105,7 +107,9 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
     found = _same_findings(summary["findings"])
     lines += [""] if found else []
     for finding, hosts in found:
-        lines.append(f"{finding['severity']} {finding['id']} on {', '.join(hosts)}: {finding['message']}")
+        # A plan's finding is about an object of the cluster.
+        about = f"on {', '.join(hosts)}" if hosts else finding["object"]
+        lines.append(f"{finding['severity']} {finding['id']} {about}: {finding['message']}")
         # A note asks for nothing; its remedy is on the page of findings, and in the result.
         if finding["severity"] != "note":
             lines.append(f"  remedy: {finding['remedy']}")
@@ -149,10 +153,11 @@ def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
 
 def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
     """Each finding once, with every host that has it."""
-    found: dict[tuple[str, str, str], tuple[Mapping[str, Any], list[str]]] = {}
+    found: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
     for finding in findings:
-        key = (finding["id"], finding["message"], finding["remedy"])
-        found.setdefault(key, (finding, []))[1].append(finding["host"])
+        key = (finding["id"], finding["message"], finding["remedy"], "" if finding["host"] else finding["object"])
+        hosts = found.setdefault(key, (finding, []))[1]
+        hosts += [finding["host"]] if finding["host"] else []
     return list(found.values())
 
 

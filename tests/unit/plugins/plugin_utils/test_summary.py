@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
 
 SERVING: dict[str, Any] = {
@@ -119,3 +121,31 @@ def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own
     assert lines[-2:] == ["Next:", f"  {command}"]
     assert "The run failed:" in lines
     assert "  win-2: csi-proxy is stopped" in lines
+
+
+@pytest.mark.parametrize("ended", [{"failure": ""}, {"failure": "the gate found win-1 red"}])
+@pytest.mark.parametrize("hosts", [[host("win-1")], []], ids=["hosts", "cluster only"])
+def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, Any]], ended: dict[str, str]) -> None:
+    remedy = "install the driver first"
+    missing = {
+        "severity": "warning",
+        "id": "CSI-D30",
+        "object": "SMB controller",
+        "message": "no Deployment",
+        "remedy": remedy,
+    }
+    note = {**missing, "severity": "note", "id": "CSI-D53"}
+    plan = {
+        "driver": "smb",
+        "title": "SMB",
+        "switch": None,
+        "findings": [missing, note, {**missing, "object": "Other"}],
+    }
+    planned = entry(plan, "")
+    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], warnings=planned["warnings"], **ended)
+    assert [one["id"] for one in summary["findings"]] == ["CSI-D30", "CSI-D30"]
+    for check in (True, False):
+        text = render_summary(summary, check=check)
+        assert f"warning CSI-D30 SMB controller: no Deployment\n  remedy: {remedy}" in text
+        assert "warning CSI-D30 Other: no Deployment" in text
+        assert "CSI-D53" not in text
