@@ -113,8 +113,8 @@ def account(lab: Lab) -> None:
     lab.api.ensure("/api/v1/namespaces", records)
     access.bind(lab.api, "kubewin-csi-rebind", ACCOUNT)
     access.bind(lab.api, "kubewin-csi-rebind-workloads", ACCOUNT, storage.NAMESPACE)
-    for records in (access.NAMESPACE, "kubewin-records"):
-        access.bind(lab.api, "kubewin-csi-records", ACCOUNT, records)
+    for place in (access.NAMESPACE, "kubewin-records"):
+        access.bind(lab.api, "kubewin-csi-records", ACCOUNT, place)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
     content = kubeconfig(lab.state.server, Path(lab.state.ca), ACCOUNT, {"token": token})

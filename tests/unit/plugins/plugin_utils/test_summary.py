@@ -123,9 +123,9 @@ def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own
     assert "  win-2: csi-proxy is stopped" in lines
 
 
-@pytest.mark.parametrize("ended", [{"failure": ""}, {"failure": "the gate found win-1 red"}])
+@pytest.mark.parametrize("failure", ["", "the gate found win-1 red"])
 @pytest.mark.parametrize("hosts", [[host("win-1")], []], ids=["hosts", "cluster only"])
-def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, Any]], ended: dict[str, str]) -> None:
+def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, Any]], failure: str) -> None:
     remedy = "install the driver first"
     missing = {
         "severity": "warning",
@@ -142,7 +142,7 @@ def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, 
         "findings": [missing, note, {**missing, "object": "Other"}],
     }
     planned = entry(plan, "")
-    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], warnings=planned["warnings"], **ended)
+    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=planned["warnings"])
     assert [one["id"] for one in summary["findings"]] == ["CSI-D30", "CSI-D30"]
     for check in (True, False):
         text = render_summary(summary, check=check)
