@@ -129,7 +129,7 @@ def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, en
     assert {pod["metadata"]["uid"] for pod in first.pods(PLUGIN)} == pods
 
 
-# Each of the others runs alone on another way: the gate here below, check in test_enable_judged, proxy in test_upgrade, driver in
+# The other tags run alone elsewhere: gate below, check in test_enable_judged, proxy in test_upgrade, driver in
 # test_new_driver.
 OTHERS = [pytest.param(tag, marks=pytest.mark.torture) for tag in ("check", "proxy", "driver", "gate")]
 
