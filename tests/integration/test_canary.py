@@ -31,14 +31,20 @@ def changing(lab: Lab, host: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("cut", "untouched"),
+    ("cut", "untouched", "cores"),
     [
-        pytest.param("win-1", ("win-2", "win-3"), id="the canary"),
-        pytest.param("win-2", ("win-3",), id="a host of the second batch"),
+        # What Ansible itself thinks of a lost host differs from line to line.
+        pytest.param("win-1", ("win-2", "win-3"), lines(), id="the canary"),
+        pytest.param("win-2", ("win-3",), lines()[:1], id="a host of the second batch"),
+        pytest.param(
+            "win-2", ("win-3",), lines()[1:], id="a host of the second batch, older lines", marks=pytest.mark.torture
+        ),
     ],
 )
-def test_a_host_cut_off_in_the_middle_stops_the_run(fleet: Lab, cut: str, untouched: tuple[str, ...]) -> None:
-    for core in lines():
+def test_a_host_cut_off_in_the_middle_stops_the_run(
+    fleet: Lab, cut: str, untouched: tuple[str, ...], cores: list[str]
+) -> None:
+    for core in cores:
         for host in fleet.state.hosts:
             agent = fleet.agent(host.name)
             agent.control("journal", clear=True)
