@@ -274,7 +274,7 @@ finding:
 reason:
   description:
     - Why the task failed, as a word that does not change. One of V(stopped), V(volumes_changed), V(refused), V(locked), V(taken_over),
-      V(journal_unreadable), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(journal_unreadable), V(too_large), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(conflict), V(invalid), V(api_error).
   returned: failure
   type: str
@@ -282,6 +282,7 @@ reason:
 """
 
 import threading
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -565,9 +566,16 @@ def rules(params: dict[str, Any]) -> Rules:
 def keep() -> None:
     """Renew the lease of a run while its tasks work; in a process that the action starts beside the run."""
     params = (ansible := module(ARGUMENT_SPEC)).params
-    # Whether the run has ended is looked at again soon, also while the API server does not answer.
-    lease = upgrade_lease(connect(ansible, retry_for=5.0), params["namespace"], params["holder"])
-    lease.keep(lambda: is_dead(params["holder"]))
+    holder = params["holder"]
+    while not is_dead(holder):
+        try:
+            # Short, so that the end of the run is seen soon while the API server does not answer.
+            client = connect(ansible, retry_for=5.0)
+        except ClusterError:
+            time.sleep(1.0)
+            continue
+        upgrade_lease(client, params["namespace"], holder).keep(lambda: is_dead(holder))
+        return
 
 
 def main() -> None:

@@ -211,7 +211,7 @@ reason:
     - Why the task failed, as a word that does not change. One of V(refused), V(claim_gone), V(claim_changed),
       V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs),
       V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
-      V(record_unwritable), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
+      V(record_unwritable), V(too_large), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(interrupted), V(conflict), V(invalid), V(exec_failed), V(api_error).
   returned: failure
   type: str
