@@ -774,6 +774,26 @@ def _finished(story: Story) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{story.name}-job"}, "spec": spec}
 
 
+@contextmanager
+def renewed(lab: Lab, path: str, holder: str) -> Iterator[None]:
+    """A lease that its holder renews, as long as a block lasts."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(0.5):
+            fresh = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            lab.api.patch(path, {"spec": {"holderIdentity": holder, "renewTime": fresh}})
+
+    renewer = threading.Thread(target=renew, daemon=True)
+    renewer.start()
+    eventually(lambda: lab.api.get(path)["spec"]["holderIdentity"] == holder, "it is renewed")
+    try:
+        yield
+    finally:
+        over.set()
+        renewer.join()
+
+
 def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     """By the first's sign of life; and one that keeps its records elsewhere, and looked before the first began, by the lock."""
     story, elsewhere = Story("second"), folder / "elsewhere"
@@ -801,9 +821,8 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     name = next((folder / "here").iterdir()).stem
     path = f"/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/{name}"
     # As if the one who holds it were on another machine, where nobody can look whether it lives.
-    fresh = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    lab.api.patch(path, {"spec": {"holderIdentity": "elsewhere/1-1/1-1", "renewTime": fresh}})
-    result = refused(lab, story, folder / "here")
+    with renewed(lab, path, "elsewhere/1-1/1-1"):
+        result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
     assert f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
