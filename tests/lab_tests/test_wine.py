@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 from lab import builds
+from lab.handle import eventually
 from lab.state import LabError
 from lab.windows import wine
-from lab.windows.agent import Agent
+from lab.windows.agent import Agent, Request
 from lab.windows.wine import TOOLS, WineHost, base_prefix, find_wine
 from lab.windows.wine_registry import Identity, machine_values, render
 
@@ -208,3 +209,17 @@ def test_identity_is_in_the_registry() -> None:
     assert '"CurrentBuildNumber"="17763"' in text
     assert '"UBR"=dword:00001984' in text
     assert '"BootId"=dword:00000003' in text
+
+
+class TestOpenFiles:
+    def test_what_somebody_holds_open_cannot_be_moved_until_it_is_let_go(self, wine_hosts: list[WineHost]) -> None:
+        """A scanner of new files does this; the simulated hosts' fault `scan` says the same. Windows refuses to rename its
+        directory too, and Wine does not.
+        """
+        agent = wine_hosts[0].agent
+        assert agent.run(r"md C:\held & echo x>C:\held\new.exe").rc == 0
+        holder = Request(r"C:\Windows\System32\ping.exe -n 3 127.0.0.1 >>C:\held\new.exe")
+        with agent.start(holder, 60.0) as held:
+            eventually(lambda: agent.run(r"move /y C:\held\new.exe C:\moved.exe").rc == 1, "the file is held")
+            assert held.wait().rc == 0
+        assert agent.run(r"move /y C:\held\new.exe C:\moved.exe").rc == 0

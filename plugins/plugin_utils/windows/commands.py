@@ -169,7 +169,7 @@ def wait_for(name: str, check: Command, seconds: float, *, gone: bool = False) -
     pause = rf"({SYSTEM32}\ping.exe -n 2 127.0.0.1 >nul & ver >nul)"
     done = f"set KUBEWIN_{name}=1"
     ask = f"({check.text}) >nul 2>nul && {pause if gone else done} || {done if gone else pause}"
-    loop = f"(for /l %i in (1,1,{max(1, round(seconds)) + 1}) do if not defined KUBEWIN_{name} ({ask}))"
+    loop = f"(for /l %i in (1,1,{max(1, round(seconds)) + 1}) do @if not defined KUBEWIN_{name} ({ask}))"
     return Command(f"({loop} & set KUBEWIN_{name} >nul 2>nul)", builtin=True, quiet=True)
 
 
