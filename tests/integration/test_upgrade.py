@@ -102,11 +102,13 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
 def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it_is(old: Lab, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
-    eventually(
-        lambda: any(event["event"] == "start" and "Bring csi-proxy" in event["task"] for event in read(record)),
-        "the swap on the canary begins",
-        PATIENCE,
-    )
+
+    def swaps() -> bool:
+        """The same task has staged the release before, while the node served."""
+        begun = [event for event in read(record) if event["event"] == "start" and "Bring csi-proxy" in event["task"]]
+        return len(begun) > 1
+
+    eventually(swaps, "the swap on the canary begins", PATIENCE)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert cordoned(old) == ["win-1"]

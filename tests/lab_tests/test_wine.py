@@ -212,7 +212,7 @@ def test_identity_is_in_the_registry() -> None:
 
 
 class TestOpenFiles:
-    def test_what_somebody_holds_open_cannot_be_moved_until_it_is_let_go(self, wine_hosts: list[WineHost]) -> None:
+    def test_an_open_file_cannot_be_moved_until_it_is_closed(self, wine_hosts: list[WineHost]) -> None:
         """A scanner of new files does this; the simulated hosts' fault `scan` says the same. Windows refuses to rename its
         directory too, and Wine does not.
         """

@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    SHARING_VIOLATION,
     ChannelError,
     NodeError,
     Surprise,
@@ -30,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Failure, Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import (
     IMAGE,
     is_listed,
@@ -113,8 +114,7 @@ class Applier:
                 push_lease = self.limits.line + stage.fetch_seconds(source)
                 steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self._run)]
                 answers, failure = self.node.chain(steps, stdin=archive, timeout=push_lease)
-            self._check_staging(failure)
-            stage.check_digest(desired, answers.text("hash"))
+            self._verify(answers, failure)
 
     def acquire(self, snapshot: Snapshot, steps: LabelledSteps, lease: float, stdin: BinaryIO | None = None) -> None:
         """Take the node lock and run the first steps on the same line."""
@@ -138,9 +138,37 @@ class Applier:
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
             raise Surprise("another run took the node lock") from self._lock_error(failure)
-        self._check_staging(failure)
         if any(label == "hash" for label, dummy in steps):
-            stage.check_digest(self.desired, answers.text("hash"))
+            self._verify(answers, failure)
+        else:
+            self._check_staging(failure)
+
+    def _verify(self, answers: Answers, failure: Failure | None) -> None:
+        """See that what was staged is what was wanted, once a scanner lets it be read."""
+
+        def again() -> Failure | None:
+            nonlocal answers
+            steps = [*self.lock.renew_steps(self.limits.line), *stage.hash_steps(self.desired, self._run)]
+            answers, found = self.node.chain(steps, timeout=self.limits.line)
+            return found
+
+        if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
+            failure = self._patiently("hash", again)
+        self._check_staging(failure)
+        stage.check_digest(self.desired, answers.text("hash"))
+
+    def _patiently(self, label: str, attempt: Callable[[], Failure | None]) -> Failure | None:
+        """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open."""
+        failure = attempt()
+        for pause in self.limits.scans:
+            if failure is None or failure.label != label:
+                break
+            self.report(
+                f"another process holds the new executable open, as a virus scan does; trying again in {pause:g} s"
+            )
+            self.node.clock.sleep(pause)
+            failure = attempt()
+        return failure
 
     @staticmethod
     def _lock_error(failure: Failure) -> NodeError:
@@ -215,15 +243,7 @@ class Applier:
 
         self._touched = to_do.has("commit", "create_service", "stop", "start")
         self._committed = to_do.has("commit")
-        failure = attempt()
-        for pause in self.limits.rename:
-            if failure is None or failure.label != "promote":
-                break
-            self.report(
-                f"something holds the new executable open, as a virus scan does; moving it again in {pause:g} s"
-            )
-            self.node.clock.sleep(pause)
-            failure = attempt()
+        failure = self._patiently("promote", attempt)
         self._check_commit(failure, name)
         if not starts:
             return
@@ -322,10 +342,10 @@ class Applier:
         self._await_deletion(failure, name)
         if failure.label == "promote":
             self._touched = False
-            waited = sum(self.limits.rename)
+            waited = sum(self.limits.scans)
             raise NodeError(
                 "file_in_use",
-                f"The verified executable cannot be moved to {self.desired.executable}: for {waited:.0f} s something held it open, as a "
+                f"The verified executable cannot be moved to {self.desired.executable}: another process held it open for {waited:.0f} s, as a "
                 "virus scan of a new file does.",
                 remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
                 detail=failure.words,

@@ -47,8 +47,8 @@ class Limits:
     lock: float = 60.0
     scan: float = 15.0
     """pause before a service is started once more after 1053"""
-    rename: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
-    """pauses before the staged executable is put into place once more, while a scanner holds it"""
+    scans: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+    """pauses before what a scanner holds, the staged executable, is read or moved once more"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,6 +217,10 @@ CURL: dict[int, Meaning] = {
 }
 
 
+SHARING_VIOLATION = 0x80070020
+"""what certutil ends with when another process has the file open for itself"""
+
+
 def meaning_of(code: int) -> Meaning:
     """The meaning of a Win32 code, or of a HRESULT that wraps one (0x8007xxxx); unknown codes keep their number."""
     known = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)

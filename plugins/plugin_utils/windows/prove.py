@@ -67,7 +67,7 @@ def converge(
     cause: BaseException | None = None
     applier: Applier | None = None
     try:
-        for _round in range(_ROUNDS):
+        for tried in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, look)
             to_do = _planned(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
@@ -79,6 +79,7 @@ def converge(
                 except Surprise as surprise:
                     report(f"looking again: {surprise}")
                     cause = surprise.__cause__
+                    node.clock.sleep(limits.poll * 2**tried)
                 snapshot = look()
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
                 to_do = _planned(desired, snapshot, lock)

@@ -54,8 +54,13 @@ def fetch_steps(desired: model.Desired, source: model.Source, identity: str) -> 
     return [
         *_enter(target),
         ("fetch", program("curl", *arguments, "--output", _EXECUTABLE)),
-        ("hash", program("certutil", "-hashfile", rf"{target}\{_EXECUTABLE}", "SHA256")),
+        *hash_steps(desired, identity),
     ]
+
+
+def hash_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
+    staged = rf"{stage_dir(desired, identity)}\{_EXECUTABLE}"
+    return [("hash", program("certutil", "-hashfile", staged, "SHA256"))]
 
 
 def _enter(target: str) -> list[tuple[str, Command]]:
@@ -99,7 +104,7 @@ def push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command
     return [
         *_enter(target),
         ("unpack", program("tar", "-xzf", "-")),
-        ("hash", program("certutil", "-hashfile", rf"{target}\{_EXECUTABLE}", "SHA256")),
+        *hash_steps(desired, identity),
     ]
 
 

@@ -520,6 +520,18 @@ def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_down
     assert not [name for name in host.look(desired).install_dir_entries if name.startswith(("stage-", "aside-"))]
 
 
+@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
+def test_a_scan_that_keeps_the_new_executable_for_itself_is_waited_for(
+    host: Host, artifacts: Artifacts, push: bool
+) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    host.fault(match=r"certutil.*stage-", rc=0x80070020, times=3)
+    host.forget()
+    assert host.run(wanted(artifact, **({"source": str(artifact.path)} if push else {}))).changed
+    assert commands_like(host, r"curl\.exe|tar\.exe") == 1
+    assert commands_like(host, r"certutil.*stage-") == 4
+
+
 def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(host: Host, artifacts: Artifacts) -> None:
     old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
@@ -648,7 +660,7 @@ def test_a_damaged_executable_is_replaced_in_advance_and_its_process_when_the_se
 
 
 def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Artifacts) -> None:
-    """Whoever asks first, as the playbooks do before they touch the node, finds out then."""
+    """The playbooks ask before they touch the node."""
     old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
     owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
