@@ -104,9 +104,10 @@ def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it
     process = start(PLAYBOOK, old.state.inventories["ntlm-http"], record=record, variables=wanted(old, NEW))
 
     def swaps() -> bool:
-        """The same task has staged the release before, while the node served."""
-        begun = [event for event in read(record) if event["event"] == "start" and "Bring csi-proxy" in event["task"]]
-        return len(begun) > 1
+        """Whether csi-proxy is brought to its state behind the cordon; before it, the same task only stages."""
+        begun = [event["task"] for event in read(record) if event["event"] == "start"]
+        cordon = next((at for at, task in enumerate(begun) if "Cordon the node" in task), len(begun))
+        return any("Bring csi-proxy" in task for task in begun[cordon:])
 
     eventually(swaps, "the swap on the canary begins", PATIENCE)
     os.killpg(process.pid, signal.SIGKILL)
