@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import driver_handover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
+from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 
 class ActionModule(ControllerAction):
@@ -24,5 +22,5 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.args.get("step", "look") == "look":
             for line in (result.get("handover") or {}).get("summary") or ():
-                display.display(f"  {line}")
+                show(f"  {line}")
         return result

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import node_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
+from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 
 class ActionModule(ControllerAction):
@@ -23,5 +21,5 @@ class ActionModule(ControllerAction):
         """Return what the module returns."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         for error in (result.get("errors") or {}).values():
-            display.display(f"  {error}")
+            show(f"  {error}")
         return result

@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import readiness_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-
-display = Display()
-
-# What goes to a job's statistics where nothing was written: short enough for any job.
-_STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
+from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 
 class ActionModule(ControllerAction):
@@ -33,15 +28,11 @@ class ActionModule(ControllerAction):
         # What is asked on the way of a run is told at its end.
         if self._task.args.get("run"):
             return result
-        display.display("")
+        show("")
         for line in result["table"]:
-            display.display(line)
+            show(line)
         for path in result["paths"].values():
-            display.display(f"written to {path}")
+            show(f"written to {path}")
         if result.get("failed"):
-            del result["table"], result["unread"]
-        elif not result["paths"]:
-            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
-            summary = {key: result[key] for key in _STATISTIC}
-            result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
+            del result["table"]
         return result

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import storage_proof
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
-
-display = Display()
+from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 
 class ActionModule(ControllerAction):
@@ -24,11 +22,11 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             for line in result.get("plan") or ():
-                display.display(f"  {line}")
+                show(f"  {line}")
         if result.get("proofs"):
             result["report"] = report(result)
-            display.display("")
-            display.display(result["report"])
+            show("")
+            show(result["report"])
         if result.get("failed"):
             # The callback prints all that a failed task returns, and the report is on the screen already.
             result.update(failed_part(result))

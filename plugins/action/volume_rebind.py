@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import volume_rebind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rebinding import failed_part, lines
-
-display = Display()
+from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 
 class ActionModule(ControllerAction):
@@ -25,7 +23,7 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         results = result.get("results") or []
         if results:
-            display.display("\n".join(["", *lines(results, check=bool(self._task.check_mode))]))
+            show("\n".join(["", *lines(results, check=bool(self._task.check_mode))]))
         if result.get("failed") and results:
             result["results"] = failed_part(results)
         return result

@@ -28,9 +28,7 @@ from ansible.module_utils import basic
 from ansible.module_utils.common import json as ansible_json
 from ansible.module_utils.common import warnings
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
-
-display = Display()
+from ansible_collections.kubewin.csi.plugins.plugin_utils import screen
 
 # What Ansible calls the form of arguments and results of modules that name none; from ansible-core 2.19 on.
 _PROFILE = "legacy"
@@ -66,7 +64,7 @@ class ControllerAction(ActionBase):
 
             def show() -> None:
                 for line in lines:
-                    display.display(f"  {line.rstrip()}")
+                    screen.show(f"  {line.rstrip()}")
 
             return self._run_silently({**options, "progress_file": lines.name}, task_vars, show)
 
