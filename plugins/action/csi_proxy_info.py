@@ -7,13 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
+# Ansible's name for the play of an ad hoc command.
+_AD_HOC = "Ansible Ad-Hoc"
+
 
 class ActionModule(WindowsAction):
     argument_spec = options.INFO
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what is on the node; an ad hoc command, whose result is printed and never registered, gets a few lines."""
+        result = super().run(tmp, task_vars)
+        ad_hoc = (task_vars or {}).get("ansible_play_name") == _AD_HOC
+        if ad_hoc and not boolean(self._task.args.get("details", False), strict=False) and "csi_proxy" in result:
+            result["summary"] = brief(result.pop("csi_proxy"))
+        return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         return desired.for_info(options)

@@ -9,11 +9,13 @@ import time
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
 from ansible_collections.kubewin.csi.plugins.modules import driver_apply
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
+
+display = Display()
 
 
 class ActionModule(WindowedAction):
@@ -52,7 +54,7 @@ class ActionModule(WindowedAction):
             following = seen["progress"]
             if "unreachable_api" in seen:
                 silent_since = silent_since or time.monotonic()
-                show(f"  {spell(waited)}: {seen['unreachable_api']}")
+                display.display(f"  {spell(waited)}: {seen['unreachable_api']}")
                 if time.monotonic() - silent_since > self._patience():
                     return {"changed": changed, "failed": True, "reason": "unreachable", "msg": seen["unreachable_api"]}
                 continue
@@ -61,10 +63,10 @@ class ActionModule(WindowedAction):
             changed = changed or seen["changed"]
             replaced += roll["replaced"]
             for line in progress(roll, known, waited, self._patience()):
-                show(line)
+                display.display(line)
             known = {one["node"]: one["state"] for one in roll["states"]}
             if roll["step"] == "back":
-                show(f"    {roll['nodes'][0]}: {roll['message']}; bringing the former plugin back")
+                display.display(f"    {roll['nodes'][0]}: {roll['message']}; bringing the former plugin back")
             elif roll["step"] != "wait":
                 roll["replaced"] = replaced
                 return {

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import driver_handover
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
+
+display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -22,5 +24,5 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.args.get("step", "look") == "look":
             for line in (result.get("handover") or {}).get("summary") or ():
-                show(f"  {line}")
+                display.display(f"  {line}")
         return result

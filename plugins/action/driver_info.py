@@ -13,7 +13,6 @@ from ansible_collections.kubewin.csi.plugins.modules import driver_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.manifests import render
 from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry, lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 
 display = Display()
 
@@ -33,5 +32,5 @@ class ActionModule(ControllerAction):
             result["planned"] = [*others, entry(plan, result["definition"])]
             if boolean(self._task.args.get("show", False), strict=False):
                 for line in lines(plan, every=bool(self._task.check_mode) or display.verbosity > 0):
-                    show(line)
+                    display.display(line)
         return result

@@ -9,10 +9,12 @@ import time
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import image_pull
 from ansible_collections.kubewin.csi.plugins.plugin_utils.pulling import ended, progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
+
+display = Display()
 
 
 class ActionModule(WindowedAction):
@@ -37,7 +39,7 @@ class ActionModule(WindowedAction):
                 following = seen.pop("progress")
                 result["pulled"] = seen["pulled"]
                 for line in progress(seen, time.monotonic() - started, float(self._task.args.get("timeout", 1800))):
-                    show(line)
+                    display.display(line)
                 result.update(ended(seen, following["left"]))
                 if not seen["waiting"]:
                     break

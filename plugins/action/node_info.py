@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import node_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
+
+display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -21,5 +23,5 @@ class ActionModule(ControllerAction):
         """Return what the module returns."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         for error in (result.get("errors") or {}).values():
-            show(f"  {error}")
+            display.display(f"  {error}")
         return result

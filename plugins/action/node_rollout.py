@@ -9,11 +9,13 @@ import time
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import accepts_unproven, ended, progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
+
+display = Display()
 
 
 class ActionModule(WindowedAction):
@@ -39,17 +41,17 @@ class ActionModule(WindowedAction):
             if "rollout" in seen:
                 last = seen["rollout"]
                 for line in progress(last, known, int(waited), int(timeout), accepts=accepts_unproven(arguments)):
-                    show(line)
+                    display.display(line)
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:
-                show(f"  {so_far(waited, timeout)}: {seen['unreachable_api']}")
+                display.display(f"  {so_far(waited, timeout)}: {seen['unreachable_api']}")
             settled = last is not None and "rollout" in seen and last["settled"]
             if settled or waited >= timeout or self._task.check_mode:
                 break
         unreachable = seen.get("unreachable_api", "")
         result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
         if "table" in result:
-            show(f"\n{result.pop('table')}\n")
+            display.display(f"\n{result.pop('table')}\n")
         return result
 
     @staticmethod

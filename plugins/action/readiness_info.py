@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import readiness_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
+
+display = Display()
+
+# What goes to a job's statistics where nothing was written: short enough for any job.
+_STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
 class ActionModule(ControllerAction):
@@ -28,11 +33,15 @@ class ActionModule(ControllerAction):
         # What is asked on the way of a run is told at its end.
         if self._task.args.get("run"):
             return result
-        show("")
+        display.display("")
         for line in result["table"]:
-            show(line)
+            display.display(line)
         for path in result["paths"].values():
-            show(f"written to {path}")
+            display.display(f"written to {path}")
         if result.get("failed"):
-            del result["table"]
+            del result["table"], result["unread"]
+        elif not result["paths"]:
+            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
+            summary = {key: result[key] for key in _STATISTIC}
+            result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
         return result

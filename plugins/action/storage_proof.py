@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import storage_proof
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import failed_part, report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
+
+display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -22,11 +24,11 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             for line in result.get("plan") or ():
-                show(f"  {line}")
+                display.display(f"  {line}")
         if result.get("proofs"):
             result["report"] = report(result)
-            show("")
-            show(result["report"])
+            display.display("")
+            display.display(result["report"])
         if result.get("failed"):
             # The callback prints all that a failed task returns, and the report is on the screen already.
             result.update(failed_part(result))

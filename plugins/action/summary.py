@@ -11,10 +11,12 @@ from typing import Any
 from ansible import context
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.commands import Invocation, command, left_out
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import ending, render_summary, summarize
+
+display = Display()
 
 NAME = "enable-csi.json"
 
@@ -47,7 +49,7 @@ class ActionModule(ActionBase):
         if following and not run.awx and left_out(run.extra):
             following.append("(with the other -e options of this run)")
         if options["lines"] is not None:
-            show("\n".join(["", *options["lines"], *ending(options["failure"], following)]))
+            display.display("\n".join(["", *options["lines"], *ending(options["failure"], following)]))
             result.update(changed=False, failed=bool(options["failure"]))
             result.update({"msg": options["failure"]} if options["failure"] else {})
             return dict(result)
@@ -60,14 +62,15 @@ class ActionModule(ActionBase):
             options["failure"],
             options["warnings"],
         )
-        show("")
-        show(render_summary(summary, check=self._task.check_mode, following=following))
+        display.display("")
+        display.display(render_summary(summary, check=self._task.check_mode, following=following))
         result.update(changed=False, summary=summary, path=None)
         if options["output_dir"] and not self._task.check_mode:
             result["path"] = _write(options["output_dir"], summary)
-            show(f"written to {result['path']}")
-        # The calling job's statistics carry it too (AWX shows them as artifacts): files may be gone with the job.
-        result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
+            display.display(f"written to {result['path']}")
+        else:
+            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
+            result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
         return dict(result)
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import volume_rebind
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.rebinding import failed_part, lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.screen import show
+
+display = Display()
 
 
 class ActionModule(ControllerAction):
@@ -23,7 +25,7 @@ class ActionModule(ControllerAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         results = result.get("results") or []
         if results:
-            show("\n".join(["", *lines(results, check=bool(self._task.check_mode))]))
+            display.display("\n".join(["", *lines(results, check=bool(self._task.check_mode))]))
         if result.get("failed") and results:
             result["results"] = failed_part(results)
         return result

@@ -25,6 +25,12 @@ options:
       - Directory in which a driver keeps a file for each volume in use on this host, such as C(C:\csi\smbmounts) of the SMB driver in
         its HostProcess form. The files are then returned.
     type: str
+  details:
+    description:
+      - Return everything in an ad hoc command as well. Without it C(ansible -m kubewin.csi.csi_proxy_info) returns RV(summary) alone,
+        because nobody can register its result and all of it is printed.
+    type: bool
+    default: false
 seealso:
   - module: kubewin.csi.csi_proxy
 """
@@ -38,6 +44,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+summary:
+  description: What is on the node in a few lines, with what volumes there would trip over.
+  returned: in an ad hoc command, without O(details)
+  type: list
+  elements: str
+  sample: ["csi-proxy 1.3.0 running, serving, managed by kubewin"]
 csi_proxy:
   description: What is on the node, the same as M(kubewin.csi.csi_proxy) returns.
   returned: when the node could be observed

@@ -28,7 +28,9 @@ from ansible.module_utils import basic
 from ansible.module_utils.common import json as ansible_json
 from ansible.module_utils.common import warnings
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils import screen
+from ansible.utils.display import Display
+
+display = Display()
 
 # What Ansible calls the form of arguments and results of modules that name none; from ansible-core 2.19 on.
 _PROFILE = "legacy"
@@ -64,7 +66,7 @@ class ControllerAction(ActionBase):
 
             def show() -> None:
                 for line in lines:
-                    screen.show(f"  {line.rstrip()}")
+                    display.display(f"  {line.rstrip()}")
 
             return self._run_silently({**options, "progress_file": lines.name}, task_vars, show)
 

@@ -184,6 +184,17 @@ def _proxy(seen: Mapping[str, Any] | None) -> str:
     return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
 
 
+def brief(seen: Mapping[str, Any]) -> list[str]:
+    """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
+    lines = [f"csi-proxy {_proxy(seen)}"]
+    lines += [f"missing pipes: {', '.join(seen['missing_pipes'])}"] if seen.get("missing_pipes") else []
+    lines += [f"{one['item']}: found {one['found']}, expected {one['expected']}" for one in seen.get("drift") or ()]
+    for finding in seen.get("findings") or ():
+        told = f"{finding['severity']} {finding['id']}: {finding['message']}"
+        lines.append(told if finding["severity"] == "note" else f"{told} -> {finding['remedy']}")
+    return lines
+
+
 def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     verdicts: dict[str, list[tuple[str, str]]] = {}
     for driver, rollout in rollouts.items():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import ROOT, Run, lines, play
+from integration.playbooks import Run, lines, play
 
 NOBODY = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
@@ -82,14 +82,6 @@ def test_an_inventory_that_cannot_be_read_is_no_word_for_the_cluster_alone(playb
     assert "kubewin_cluster_only=true" in said
     assert len(run.plays()) == 1
     assert "2.16" in lines()
-
-
-def test_a_path_starts_where_the_run_was_started_and_blank_means_not_given() -> None:
-    """As of kubewin_output_dir and the others (test_preflight). The file is looked for before the host is contacted."""
-    given = {**HOSTS, "csi_proxy_version": "", "csi_proxy_checksum": "0" * 64, "kubewin_readiness_gate": ""}
-    for source, path in (("nosuch.exe", ROOT / "nosuch.exe"), ("~/nosuch.exe", Path.home() / "nosuch.exe")):
-        said, _run = refused("enable_csi", NOBODY, "--tags", "check", **given, csi_proxy_source=source)
-        assert f"source: '{path}' is neither a URL nor a file on the controller" in said
 
 
 def test_what_goes_from_the_whole_cluster_at_once_cannot_be_limited() -> None:

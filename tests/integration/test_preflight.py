@@ -198,8 +198,7 @@ def test_in_check_mode_it_judges_the_same_and_writes_nothing(lab: Lab, config: s
     assert run.code == 0, run.screen
     assert result(run)["verdict"] == "blocked"
     assert not (tmp_path / "none").exists()
-    (stats,) = [event["custom"] for event in run.events if event["event"] == "stats"]
-    assert stats["_run"]["kubewin_preflight"]["verdict"] == "blocked"
+    assert result(run)["ansible_stats"]["data"]["kubewin_preflight"]["verdict"] == "blocked"
     # Under pseudonyms nobody's names are on the screen.
     assert lost not in run.screen
     assert NAMESPACE not in "".join(result(run)["table"])

@@ -7,7 +7,22 @@ from __future__ import annotations
 
 import sys
 
-from lab.cli import main
+
+def start() -> int:
+    """Run the command line, or say how to when this Python lacks what the lab needs."""
+    try:
+        from lab.cli import main
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] in ("lab", "ansible_collections"):
+            raise
+        print(
+            f"lab: the Python package {error.name} is missing in {sys.executable}, expected the environment that make builds. "
+            'Run:\n  make lane CORE=2.19 CMD="python -m lab --help"',
+            file=sys.stderr,
+        )
+        return 1
+    return main()
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

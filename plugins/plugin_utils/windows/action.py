@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell, telling
-from ansible_collections.kubewin.csi.plugins.plugin_utils import screen
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -44,7 +43,7 @@ class WindowsAction(ActionBase):
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
                 with telling(
-                    screen.show,
+                    self._display.display,
                     lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
                     self.seldom,
                 ):

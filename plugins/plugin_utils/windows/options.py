@@ -17,7 +17,7 @@ LOOK: ArgumentSpec = {
     "service_name": {"type": "str"},
 }
 
-INFO: ArgumentSpec = {**LOOK, "reference_counters": {"type": "str"}}
+INFO: ArgumentSpec = {**LOOK, "details": {"type": "bool", "default": False}, "reference_counters": {"type": "str"}}
 
 CSI_PROXY: ArgumentSpec = {
     **LOOK,

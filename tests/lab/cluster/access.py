@@ -56,6 +56,13 @@ def bind(api: Api, role: str, account: str, namespace: str = "") -> None:
     api.ensure(f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings", made)
 
 
+def reading(api: Api) -> None:
+    """Give the account the role that the collection ships for preflight, as README's steps do."""
+    role = yaml.safe_load(RULES[0].with_name("kubewin-preflight-rbac.yaml").read_text(encoding="utf-8"))
+    api.ensure(f"{RBAC}/clusterroles", role)
+    bind(api, role["metadata"]["name"], ACCOUNT)
+
+
 def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:
     request = {
         "apiVersion": "authentication.k8s.io/v1",

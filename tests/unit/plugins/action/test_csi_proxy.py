@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
-from ansible_collections.kubewin.csi.plugins.plugin_utils import screen
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
@@ -98,7 +97,7 @@ def test_bad_options_are_told_before_the_node_is_asked() -> None:
         assert "csi_proxy" not in result
 
 
-def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there() -> None:
     said: list[str] = []
     told = threading.Event()
 
@@ -128,7 +127,6 @@ def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there(m
         transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")
     )
     plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None)
-    monkeypatch.setattr(screen, "show", display)
-    plugin._display = SimpleNamespace(vv=lambda *_line, **_host: None)
+    plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
     assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
     assert re.fullmatch(r"  win-1: stopping service csi-proxy \(\d+ s so far\)", said[0])

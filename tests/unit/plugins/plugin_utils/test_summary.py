@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.planned import entry
-from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import render_summary, summarize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief, render_summary, summarize
 
 SERVING: dict[str, Any] = {
     "managed_by": "kubewin",
@@ -149,3 +149,28 @@ def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, 
         assert f"warning CSI-D30 SMB controller: no Deployment\n  remedy: {remedy}" in text
         assert "warning CSI-D30 Other: no Deployment" in text
         assert "CSI-D53" not in text
+
+
+def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
+    warning = {
+        "id": "CSI-N04",
+        "severity": "warning",
+        "message": "defragsvc is disabled",
+        "remedy": "sc.exe config defragsvc start= demand",
+    }
+    note = {**warning, "id": "CSI-N20", "severity": "note", "message": "real-time protection is on"}
+    drift = [{"item": "start_mode", "found": "manual", "expected": "auto"}]
+    seen = {
+        **SERVING,
+        "serving": False,
+        "missing_pipes": ["csi-proxy-disk-v1"],
+        "drift": drift,
+        "findings": [warning, note],
+    }
+    assert brief(seen) == [
+        "csi-proxy 1.3.0 running, 1 pipes missing",
+        "missing pipes: csi-proxy-disk-v1",
+        "start_mode: found manual, expected auto",
+        "warning CSI-N04: defragsvc is disabled -> sc.exe config defragsvc start= demand",
+        "note CSI-N20: real-time protection is on",
+    ]
