@@ -79,7 +79,6 @@ EXAMPLES = r"""
       - name: "{{ inventory_hostname }}"
         names: ["{{ observed.csi_proxy.host.name }}"]
         addresses: "{{ observed.csi_proxy.host.addresses }}"
-  delegate_to: localhost
   register: nodes
 """
 

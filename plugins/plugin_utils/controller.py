@@ -245,3 +245,8 @@ def _result(name: str, status: int, stdout: str, stderr: str) -> dict[str, Any]:
         "msg": f"{name}: the process of the module {said}, expected a result. {remedy}",
         **({"exception": stderr} if stderr.strip() else {}),
     }
+
+
+# Ansible forks a process for each task on each host. What is loaded by now stays for good: a garbage collection in those would
+# only look through it, and copy its memory by doing so.
+gc.freeze()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -97,3 +98,7 @@ class WindowsAction(ActionBase):
                 "bad_option", "; ".join(validated.error_messages) + ".", remedy="See ansible-doc for the options."
             )
         return dict(validated.validated_parameters)
+
+
+# As in plugin_utils/controller.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.
+gc.freeze()
