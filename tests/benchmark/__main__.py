@@ -25,6 +25,10 @@ def _numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
+def _counts(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when everything was measured, whether or not budgets are met; 1 when something could not be."""
     parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
@@ -37,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[0, 0.2, 1],
         help="PowerShell start times of `many` in seconds (default 0,0.2,1)",
     )
+    parser.add_argument("--enabled", type=_counts, default=[20, 200], help="hosts of `enable` (default 20,200)")
     options = parser.parse_args(arguments)
     begin = time.monotonic()
 
@@ -56,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_programs(artifacts)
         try:
             with Rig(folder, artifacts) as rig:
-                plan = Plan(rig, artifacts, tell, options.hosts, [int(n) for n in options.forks], options.starts)
+                forks = [int(number) for number in options.forks]
+                plan = Plan(rig, artifacts, tell, options.hosts, forks, options.starts, options.enabled)
                 for comparison in options.names or COMPARISONS:
                     for title, rows in COMPARISONS[comparison](plan).items():
                         print(table(title, rows) + "\n", flush=True)

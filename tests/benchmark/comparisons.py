@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmark import gate, readiness
+from benchmark import enable, gate, readiness
 from benchmark.report import Row
 from benchmark.rig import BenchmarkError, Figures, Rig
 
@@ -29,7 +29,10 @@ Progress = Callable[[str], None]
 
 @dataclass(slots=True)
 class Plan:
-    """What to measure with: how many hosts, forks and PowerShell start times (seconds) to compare at."""
+    """What to measure with: how many hosts, forks and PowerShell start times (seconds) to compare at.
+
+    enabled: numbers of hosts of a whole converged enable_csi.
+    """
 
     rig: Rig
     artifacts: Path
@@ -37,6 +40,7 @@ class Plan:
     hosts: int = 100
     forks: Sequence[int] = (DEFAULT_FORKS, 50)
     starts: Sequence[float] = (0.0, 0.2, 1.0)
+    enabled: Sequence[int] = (20, 200)
     _next: Iterator[int] = field(default_factory=lambda: iter(range(1, 100000)))
 
     def number(self, count: int = 1) -> int:
@@ -175,6 +179,11 @@ def waiting(plan: Plan) -> dict[str, Sequence[Row]]:
     return gate.measure(plan.rig.folder, plan.tell)
 
 
+def enabling(plan: Plan) -> dict[str, Sequence[Row]]:
+    """A whole converged run of enable_csi."""
+    return enable.measure(plan.rig.folder, plan.tell, plan.enabled, DEFAULT_FORKS)
+
+
 def judging(plan: Plan) -> dict[str, Sequence[Row]]:
     """A large cluster read and judged."""
     return readiness.measure(plan.rig.folder, plan.tell)
@@ -186,6 +195,7 @@ COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {
     "many": many,
     "gate": waiting,
     "readiness": judging,
+    "enable": enabling,
 }
 
 

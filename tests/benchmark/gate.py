@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How soon a gate notices that the last node is there: by watch, and by polling every 5 s.
 
-In a lab of its own a node is added whose plugin pod takes some seconds to start. Both gates wait for the same pod at the
-same time; what counts is how long after the pod is Ready and registered each of them reports its task done.
+In a lab of its own a node is added whose plugin pod does not start yet. Once both gates say that they wait for it the pod is let
+start; what counts is how long after the pod is Ready and registered each of them reports its task done.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from lab.cluster.vsphere import DRIVER, NAMESPACE
 from benchmark.report import Row
 from benchmark.rig import PLAYBOOKS, BenchmarkError, environment
 
-# Seconds the last pod takes to start, one trial each: with them the polling gate is met at different moments of its wait.
-START_DELAYS = (8.0, 9.7, 11.3)
+# Seconds after both gates wait, one trial each: with them the polling gate is met at different moments of its wait.
+PHASES = (0.5, 2.2, 3.8)
+_HELD = 3600.0
 PIPES = ("csi-proxy-disk-v1", "csi-proxy-filesystem-v1", "csi-proxy-system-v1alpha1", "csi-proxy-volume-v1")
-_LONGEST = 120.0
+_LONGEST = 600.0
 # Our gate's progress, and the line that Ansible prints for a task with `until`.
-_WAITING = re.compile(r"^\s+\d+ s of \d+: |^FAILED - RETRYING: ")
+_WAITING = re.compile(r"^\s+\d[\w ]* of \d[\w ]*: |^FAILED - RETRYING: ")
 
 
 def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row]]:
@@ -47,9 +48,9 @@ def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row
             _mark(lab, name)
         _until("the first plugin pods to be Ready", lambda: names <= _ready(lab))
         seen: list[tuple[float, float]] = []
-        for delay in START_DELAYS:
-            tell(f"gate, the last pod is Ready after {delay:g} s")
-            seen.append(_trial(folder, lab, delay))
+        for phase in PHASES:
+            tell(f"gate, the last pod may start {phase:g} s after both gates wait for it")
+            seen.append(_trial(folder, lab, phase))
     finally:
         lab.stop()
     ours, peer = zip(*seen, strict=True)
@@ -61,44 +62,32 @@ def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row
     }
 
 
-def _trial(folder: Path, lab: handle.Lab, delay: float) -> tuple[float, float]:
-    """Seconds after the event at which our gate and the polling one were done.
-
-    Both must be seen waiting before it happens; a busy machine gets more time for that.
-    """
-    for factor in (1, 2, 4):
-        found = _attempt(folder, lab, delay * factor)
-        if found is not None:
-            return found
-    raise BenchmarkError("the machine is too busy: the last pod was Ready before the gates waited for it")
-
-
-def _attempt(folder: Path, lab: handle.Lab, delay: float) -> tuple[float, float] | None:
-    """One try; None when the pod was Ready before both gates were waiting."""
+def _trial(folder: Path, lab: handle.Lab, phase: float) -> tuple[float, float]:
+    """Seconds after the event at which our gate and the polling one were done. The event is made to come after both wait."""
     added = lab.call("node-add")
     names = sorted(_windows(lab))
     try:
-        with lab.settings(start_delay=delay):
+        with lab.settings(start_delay=_HELD):
             _mark(lab, added)
             hosts = {"gate_hosts": [_host(name) for name in names]}
             nodes = {"gate_nodes": names, "gate_driver": DRIVER, "gate_namespace": NAMESPACE}
             ours, peer = _Play(folder, lab, "gate_ours.yml", hosts), _Play(folder, lab, "gate_peer.yml", nodes)
-            happened = _until("the added node to be ready", lambda: set(names) <= _ready(lab))
-        waiting = max(ours.waiting or happened, peer.waiting or happened)
-        after = ours.wait() - happened, peer.wait() - happened
-        return after if waiting < happened else None
+            _until("both gates to wait for the added node", lambda: ours.waits and peer.waits)
+            time.sleep(phase)
+        happened = _until("the added node to be ready", lambda: set(names) <= _ready(lab))
+        return ours.wait() - happened, peer.wait() - happened
     finally:
         lab.call("node-remove", name=added)
 
 
 class _Play:
-    """A playbook that runs. ``waiting``: when it first said that it waits."""
+    """A playbook that runs."""
 
     def __init__(self, folder: Path, lab: handle.Lab, playbook: str, variables: Mapping[str, Any]) -> None:
         self.playbook = playbook
         self._text = ""
         self._done = 0.0
-        self.waiting: float | None = None
+        self._waiting = False
         pinned = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         self._process = subprocess.Popen(
             [
@@ -126,9 +115,16 @@ class _Play:
             now = time.monotonic()
             if line.startswith(("ok: [localhost]", "changed: [localhost]")):
                 self._done = now
-            elif _WAITING.search(line) and self.waiting is None:
-                self.waiting = now
+            elif _WAITING.search(line):
+                self._waiting = True
             self._text += line
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has said that it waits. BenchmarkError when it ended before."""
+        if self._process.poll() is not None and not self._waiting:
+            raise BenchmarkError(f"{self.playbook} ended before it waited:\n{self._text[-4000:]}")
+        return self._waiting
 
     def wait(self) -> float:
         """Wait for its end; answers the moment at which its last task was reported done."""

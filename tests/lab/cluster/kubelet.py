@@ -17,6 +17,7 @@ import contextlib
 import json
 import ssl
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ class Worker:
             self.registered = bool(self.plugin.driver_name)
             await self._until_restart()
         else:
-            await asyncio.sleep(self._settings.delay(self.plugin.node))
+            await self._start()
             await self._pull()
             if self.plugin.once:
                 await self._show(Phase.ENDED)
@@ -147,6 +148,12 @@ class Worker:
             self._reboots += 1
         else:
             self._restarts += 1
+
+    async def _start(self) -> None:
+        """The delay that is in force decides, also when it becomes another one meanwhile."""
+        began = time.monotonic()
+        while (left := self._settings.delay(self.plugin.node) - (time.monotonic() - began)) > 0:
+            await asyncio.sleep(min(left, 0.1))
 
     async def _pull(self) -> None:
         await self._pull_bad()
