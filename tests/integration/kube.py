@@ -119,13 +119,13 @@ def writes(lab: Lab, since: int) -> list[str]:
 
 
 @contextmanager
-def also_holds(lab: Lab, name: str) -> Iterator[None]:
-    """The account also holds another one of the shipped cluster roles."""
+def also_holds(lab: Lab, name: str, binding_name: str = "") -> Iterator[None]:
+    """The account also holds another ClusterRole for the length of a block, through a binding of the same or another name."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
+        "metadata": {"name": binding_name or name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "kubewin", "namespace": "kubewin"}],
     }
@@ -133,7 +133,7 @@ def also_holds(lab: Lab, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        lab.api.gone(f"{path}/{name}")
+        lab.api.gone(f"{path}/{binding_name or name}")
 
 
 def cluster_objects(lab: Lab) -> AbstractContextManager[None]:

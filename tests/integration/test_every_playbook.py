@@ -1,0 +1,197 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every playbook on every ansible-core line, with --check and for real, on an empty cluster and on one with workloads.
+
+A test is one cell of that matrix, and its name says which. The cells of a line follow one another on a lab of their own; other
+tests look at what the playbooks do, here they have to come to their end, and change nothing with --check. Their account may do
+everything: which rights each one needs is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration import foreign, rebind
+from integration.kube import also_holds, writes
+from integration.playbooks import ROOT, lines, play
+from integration.rebind import Story
+from integration.test_connections import mixed
+from lab import builds, handle
+from lab.cluster import vsphere
+from lab.handle import Lab, eventually, ready
+
+EMPTY, USED = "empty", "with workloads"
+NODES = ("win-1", "win-2")
+# How each host is reached; the inventory has what breaks tasks on localhost besides. test_connections has all of them.
+TRANSPORTS = ("ntlm-https", "ssh")
+SHOP = Story("web")
+OPERATORS = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
+UPSTREAMS = foreign.upstream()
+# A playbook that is none of users' own: enable-csi.yml is enable_csi.yml.
+ALIASES = ("enable-csi",)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One playbook on one cluster. refused: the words of the refusal in which it has to end."""
+
+    cluster: str
+    playbook: str
+    variables: dict[str, Any] = field(default_factory=dict)
+    refused: str = ""
+
+
+def upgrade(cluster: str, kubelet: str) -> Cell:
+    """The owner's own tasks change one node. The target is a text, as on a command line."""
+    variables = {
+        "kubewin_upgrade_name": f"to-{kubelet}",
+        "kubewin_upgrade_target": f"kubelet={kubelet}",
+        "kubewin_upgrade_hook": "tasks",
+        "kubewin_verify_step_timeout": 300,
+    }
+    return Cell(cluster, "upgrade", variables)
+
+
+VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_step_timeout": 300, "kubewin_verify_parallel": 2}
+# In this order: each cell begins with what the one before it left.
+CELLS = (
+    Cell(EMPTY, "enable_csi", {"kubewin_batches": "100%"}),
+    Cell(EMPTY, "preflight"),
+    Cell(EMPTY, "verify", VERIFY),
+    upgrade(EMPTY, "1.35"),
+    Cell(EMPTY, "rebind_volumes", {"kubewin_rebind_claims": "shop/none"}, refused="shop/none"),
+    Cell(EMPTY, "handover", {"kubewin_handover": "to_platform", "kubewin_handover_stable_for": 1}),
+    Cell(EMPTY, "remove"),
+    Cell(
+        USED,
+        "handover",
+        {
+            "kubewin_handover": "to_kubewin",
+            "kubewin_handover_stable_for": 1,
+            "kubewin_replace": f"{UPSTREAMS['metadata']['namespace']}/{UPSTREAMS['metadata']['name']}",
+        },
+    ),
+    Cell(USED, "enable_csi", {"kubewin_batches": "100%"}),
+    Cell(USED, "preflight"),
+    Cell(USED, "verify", VERIFY),
+    upgrade(USED, "1.36"),
+    Cell(USED, "rebind_volumes", {"kubewin_rebind_claims": f"{rebind.NAMESPACE}/{SHOP.claim}"}),
+    Cell(USED, "remove", refused=f"pod {rebind.NAMESPACE}/{SHOP.name}-0"),
+    # It asks no cluster.
+    Cell(EMPTY, "build_csi_proxy", {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]}),
+)
+
+
+def playbooks() -> set[str]:
+    return {path.stem for path in (ROOT / "playbooks").glob("*.yml")} - set(ALIASES)
+
+
+def test_no_playbook_is_forgotten() -> None:
+    on = {cluster: {cell.playbook for cell in CELLS if cell.cluster == cluster} for cluster in (EMPTY, USED)}
+    assert on[EMPTY] == playbooks()
+    assert on[USED] == playbooks() - {"build_csi_proxy"}
+
+
+class Matrix:
+    """The cells of one line."""
+
+    core: str
+
+    @pytest.fixture(scope="class")
+    def cluster(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+        name = f"matrix-{self.core.replace('.', '')}-{os.getpid()}"
+        lab = handle.start(name, nodes=len(NODES), kubelets=dict.fromkeys(NODES, "v1.34.0"))
+        records = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubewin-records"}}
+        lab.api.ensure("/api/v1/namespaces", records)
+        with also_holds(lab, "cluster-admin", "the-matrix"):
+            yield Cluster(lab, tmp_path_factory.mktemp("matrix"))
+        lab.stop()
+
+    @pytest.mark.parametrize("mode", ["check", "real"])
+    @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.playbook} {cell.cluster}")
+    def test_cell(self, cluster: Cluster, cell: Cell, mode: str) -> None:
+        cluster.prepare(cell)
+        before = cluster.lab.audit_size()
+        run = play(
+            f"playbooks/{cell.playbook}.yml",
+            cluster.inventory,
+            *(["--check"] if mode == "check" else []),
+            core=self.core,
+            variables=cluster.given(cell),
+        )
+        title = f"{cell.playbook}, {mode}, {cell.cluster} cluster, ansible-core {self.core}"
+        if cell.refused:
+            assert run.code != 0, f"{title} was not refused:\n{run.screen}"
+            assert any(cell.refused in json.dumps(one["result"]) for one in run.failures), f"{title}:\n{run.screen}"
+        else:
+            assert run.code == 0, f"{title}:\n{run.screen}"
+        assert mode == "real" or writes(cluster.lab, before) == [], title
+
+
+class Cluster:
+    """A lab, and what cells begin with."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.lab, self.folder = lab, folder
+        self.inventory = mixed(lab, folder, TRANSPORTS)
+        self.tasks = folder / "upgrade-one-node.yml"
+        words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", "v{{ wanted }}.0"]
+        task = {
+            "name": "Change the machine",
+            "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},
+            "environment": {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / '.collections'}"},
+            "vars": {"wanted": "{{ kubewin_upgrade_target | split('=') | last }}"},
+            "changed_when": True,
+        }
+        self.tasks.write_text(json.dumps([task]), encoding="utf-8")
+
+    def given(self, cell: Cell) -> dict[str, Any]:
+        """The variables of a run."""
+        output = str(self.folder / cell.cluster.replace(" ", "-"))
+        given = {"kubewin_output_dir": output, **cell.variables}
+        if cell.playbook != "build_csi_proxy":
+            given["kubewin_drivers"] = "vsphere"
+        if cell.playbook == "upgrade":
+            node = next((pod["spec"]["nodeName"] for pod in self.shop()), NODES[0])
+            given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": node}
+        return given
+
+    def prepare(self, cell: Cell) -> None:
+        """Plant what a cell needs and does not find."""
+        api = self.lab.api
+        if cell == Cell(EMPTY, "handover", cell.variables) and not api.ok(foreign.path(OPERATORS)):
+            self.serves(foreign.plant(api, OPERATORS, "vmware-vsphere-csi-driver-operator"))
+        if cell.cluster == USED and not api.ok(SHOP.workload):
+            api.gone(foreign.path(OPERATORS))
+            self.serves(foreign.plant(api, UPSTREAMS, "helm"))
+            rebind.prepare(self.lab)
+            rebind.plant(self.lab, SHOP)
+
+    def serves(self, daemon_set: dict[str, Any]) -> None:
+        """Wait until a plugin that somebody else brought is Ready on every node."""
+        namespace, uid = daemon_set["metadata"]["namespace"], daemon_set["metadata"]["uid"]
+
+        def pods() -> list[str]:
+            found = self.lab.api.items(f"/api/v1/namespaces/{namespace}/pods")
+            ours = [one for one in found if uid in [own["uid"] for own in one["metadata"].get("ownerReferences") or []]]
+            return sorted(one["spec"]["nodeName"] for one in ours if ready(one))
+
+        eventually(lambda: pods() == list(NODES), "somebody else's plugin on every node")
+        eventually(lambda: all(self.lab.registered(node) for node in NODES), "its driver on every node")
+
+    def shop(self) -> list[dict[str, Any]]:
+        """The workload's pods."""
+        return self.lab.pods(f"app={SHOP.name}", rebind.NAMESPACE)
+
+
+for _core in lines():
+    _name = f"TestOn{_core.replace('.', '')}"
+    globals()[_name] = type(_name, (Matrix,), {"core": _core, "__doc__": f"Every playbook under ansible-core {_core}."})
