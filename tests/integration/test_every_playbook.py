@@ -65,6 +65,7 @@ VERIFY = {"kubewin_verify_namespace": "kubewin", "kubewin_verify_step_timeout": 
 CELLS = (
     Cell(EMPTY, "enable_csi", {"kubewin_batches": "100%"}),
     Cell(EMPTY, "preflight"),
+    Cell(EMPTY, "status"),
     Cell(EMPTY, "verify", VERIFY),
     upgrade(EMPTY, "1.35"),
     Cell(EMPTY, "rebind_volumes", {"kubewin_rebind_claims": "shop/none"}, refused="shop/none"),
@@ -81,6 +82,7 @@ CELLS = (
     ),
     Cell(USED, "enable_csi", {"kubewin_batches": "100%"}),
     Cell(USED, "preflight"),
+    Cell(USED, "status"),
     Cell(USED, "verify", VERIFY),
     upgrade(USED, "1.36"),
     Cell(USED, "rebind_volumes", {"kubewin_rebind_claims": f"{rebind.NAMESPACE}/{SHOP.claim}"}),

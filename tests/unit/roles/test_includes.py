@@ -13,7 +13,7 @@ import pytest
 from jinja2 import Environment, StrictUndefined, UndefinedError
 
 ROOT = Path(__file__).resolve().parents[3]
-INCLUDE = re.compile(r'include_tasks: *"\{\{ (?P<name>.*) \}\}"')
+INCLUDE = re.compile(r'include_tasks: *"(?P<folder>[\w/]*)\{\{ (?P<name>.*) \}\}"')
 # What 2.16 knows when it loads a file: variables of roles and the command line, no facts and no results.
 KNOWN: dict[str, object] = {"_kubewin_inventory_hosts": []}
 
@@ -25,7 +25,8 @@ def included_by_results() -> Iterator[Path]:
             try:
                 Environment(undefined=StrictUndefined).from_string(f"{{{{ {found['name']} }}}}").render(KNOWN)
             except UndefinedError:
-                yield from (file.parent / name for name in re.findall(r"'(\w+\.yml)'", found["name"]))
+                for name in re.findall(r"'(\w+\.yml)'", found["name"]):
+                    yield file.parent / found["folder"] / name
 
 
 @pytest.mark.parametrize("file", sorted(set(included_by_results())), ids=lambda file: file.name)
