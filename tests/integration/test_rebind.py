@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import W
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
-from integration import storage
 from integration.kube import applied, connect, install_csi_proxy, label
 from integration.playbooks import ROOT, play
 from integration.rebind import (
@@ -109,11 +108,10 @@ def _has_pods(lab: Lab, path: str) -> bool:
 def account(lab: Lab) -> None:
     accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    records = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kubewin-records"}}
-    lab.api.ensure("/api/v1/namespaces", records)
     access.bind(lab.api, "kubewin-csi-rebind", ACCOUNT)
-    access.bind(lab.api, "kubewin-csi-rebind-workloads", ACCOUNT, storage.NAMESPACE)
-    for place in (access.NAMESPACE, "kubewin-records"):
+    access.bind(lab.api, "kubewin-csi-rebind-workloads", ACCOUNT, NAMESPACE)
+    # Those that single stories keep their records in as well.
+    for place in (access.NAMESPACE, "kubewin-records", "other", "copies"):
         access.bind(lab.api, "kubewin-csi-records", ACCOUNT, place)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     token = lab.api.post(f"{accounts}/{ACCOUNT}/token", request)["status"]["token"]
@@ -827,7 +825,10 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     assert f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
-    assert f"its clock jumped. When you know that it is dead: kubectl -n kubewin delete lease {name}" in result["msg"]
+    assert (
+        f"which is in the future; its clock, or the API server's, jumped. When you know that this run is dead: kubectl -n kubewin delete lease {name}"
+        in result["msg"]
+    )
     lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
     until_converted(lab, story, folder / "here")
     remove(lab, story)

@@ -56,6 +56,8 @@ class _Other:
     left: float
 
     def __str__(self) -> str:
+        if self.left > _JUMPED:
+            return f"{self.holder} renewed its lease at {self.renewed:%Y-%m-%d %H:%M:%SZ}, which is in the future"
         return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
 
 

@@ -114,7 +114,10 @@ def test_a_lease_from_the_future_is_not_waited_for() -> None:
     elsewhere(store).take()
     store.things[LEASE]["spec"]["renewTime"] = "2126-01-01T00:00:00.000000Z"
     mine = Waiting(store)
-    with pytest.raises(ClusterError, match=r"jumped.*is dead: kubectl -n kubewin delete lease kubewin-upgrade"):
+    with pytest.raises(
+        ClusterError,
+        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*is dead: kubectl -n kubewin delete lease kubewin-upgrade",
+    ):
         mine.lease.take()
     assert mine.waited == 0
     store.things[LEASE]["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z"
