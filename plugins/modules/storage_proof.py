@@ -306,7 +306,7 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
 
     attaches = any(target.attaches for target in decided.targets)
     wants = needs(room.namespace, own=room.own, attaches=attaches)
-    require(client, wants, "a proof", "kubewin-csi-proof")
+    require(client, wants, "a proof", "kubewin-csi-proof and kubewin-csi-proof-pods")
     if refusals:
         raise Refused("\n".join(refusals))
 

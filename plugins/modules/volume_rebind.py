@@ -330,7 +330,7 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
 
     of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
     wants = needs(of_claims, namespaces, asked.wishes[0].variant)
-    require(client, wants, "a conversion", "kubewin-csi-rebind and kubewin-csi-records")
+    require(client, wants, "a conversion", "kubewin-csi-rebind, kubewin-csi-rebind-workloads and kubewin-csi-records")
     for name in namespaces:
         if why := unusable(client, name, "records are"):
             raise Unusable(why)

@@ -334,7 +334,12 @@ class Looks:
         """What would go wrong half way."""
         params = self._params
         wanted = needs(list(self._lookers), params["record_namespace"])
-        require(self._client, wanted, "looking at volumes", "kubewin-csi-data and kubewin-csi-records")
+        require(
+            self._client,
+            wanted,
+            "looking at volumes",
+            "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
+        )
         if params["record_namespace"] and (why := unusable(self._client, params["record_namespace"], "baselines are")):
             raise Refused(why)
         if params["compare"] and not params["keep_going"]:

@@ -181,8 +181,8 @@ def _access(snapshot: Snapshot) -> list[Finding]:
         return []
     rules = "; ".join(snapshot.missing_access)
     remedy = (
-        f"add to the ClusterRole of this account: {rules} (all that is needed: kubewin-csi and the driver's own ClusterRole in "
-        "roles/csi_driver/files/kubewin-rbac.yaml)"
+        f"add to the ClusterRole of this account: {rules} (all that is needed: kubewin-csi, kubewin-csi-deploy and the "
+        "driver's own ClusterRole in roles/csi_driver/files/kubewin-rbac.yaml)"
     )
     return [Finding("CSI-D60", "blocker", "this account", "it is not allowed everything that is needed", remedy)]
 
