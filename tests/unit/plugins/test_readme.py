@@ -38,7 +38,13 @@ def test_the_end_of_a_run_is_shown_as_it_is_printed() -> None:
     hosts: list[dict[str, Any]] = [{"name": name, "node": name, "csi_proxy": state} for name in NODES]
     nodes = [{"node": name, "verdict": "green", "lacks": [], "notes": [], "fingerprint": name} for name in NODES]
     rollout = {"nodes": nodes, "others": []}
-    judged = {"verdict": "ready", "counts": {}, "taken_at": "", "unread": [], "table": ["no volume is used on Windows"]}
+    judged = {
+        "verdict": "ready",
+        "counts": {},
+        "taken_at": "",
+        "unread": [],
+        "table": ["no workload with volumes may run on Windows"],
+    }
     run = Invocation(playbook="kubewin.csi.enable_csi", inventories=("inventory.yml",))
     summary = summarize(hosts, {"vsphere": rollout}, [], judged)
     shown = screen()
