@@ -21,7 +21,8 @@ description:
     applied again and the canary brought back to it; the task fails and says so. When a later node does not, everything
     stays as it is, the remaining nodes with their former pods, until a run with another wish or after a repair goes on.
   - Where the change stands is an annotation of the DaemonSet (C(kubewin.io/rolling)), so that a run that was cut off at any point is
-    finished by the next one. Two runs at the same time do not get in each other's way; the one that came later goes on.
+    finished by the next one. Runs over different nodes may work at the same time: each replaces its own pods, together they leave no
+    more nodes without a plugin than C(maxUnavailable), and the last one restores the strategy. A run with another template takes over.
   - Deleting plugin pods needs the role C(kubewin-csi-roll) in the driver's namespace; each pod is deleted by its uid.
 extends_documentation_fragment:
   - kubewin.csi.cluster
@@ -124,7 +125,6 @@ reason:
   sample: canary_failed
 """
 
-import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -182,7 +182,6 @@ class Job:
         self.force = params["force_conflicts"]
         self.definitions = documents(params["definition"])
         self.plugin = daemon_set(self.definitions)
-        self.run = str(params["progress"].get("run") or uuid.uuid4())
         self.waited = {str(name): float(spent) for name, spent in (params["progress"].get("waited") or {}).items()}
         self.seconds = float(params["window"])
         self.hosts = [HostFacts.from_option(host) for host in params["hosts"]]
@@ -195,7 +194,7 @@ class Job:
 
     def roller(self) -> Roller:
         """The hands for its DaemonSet."""
-        return Roller(self.client, self.plugin, self.run, force=self.force)
+        return Roller(self.client, self.plugin, force=self.force)
 
     def view(self) -> View:
         """The eyes for its DaemonSet."""
@@ -240,7 +239,7 @@ class Job:
         if check:
             report["replaced"] = [name for name in stands.order if name in stands.old]
             return {**written, "changed": True, "roll": report}
-        return {**written, "roll": report, "progress": {"run": self.run, "waited": {}}}
+        return {**written, "roll": report, "progress": {"waited": {}}}
 
     def swapped(self, plugin: dict[str, Any]) -> list[dict[str, Any]]:
         """The definitions with another form of the DaemonSet."""
@@ -294,7 +293,7 @@ class Job:
             changed = roller.finish() or changed
         if state is not None and state.goes_back:
             result["failed_canary"] = {"node": state.failed, "because": state.because}
-        return {"changed": changed, "roll": result, "progress": {"run": self.run, "waited": result["waited"]}}
+        return {"changed": changed, "roll": result, "progress": {"waited": result["waited"]}}
 
 
 def main() -> None:

@@ -75,6 +75,7 @@ def left_over(roll: Mapping[str, Any], daemon_set: str) -> str:
     if roll["step"] != "rest":
         return ""
     return (
-        f"{', '.join(roll['left'])} still have the former plugin, as they are not of this run. DaemonSet {daemon_set} stays under "
-        "OnDelete until a run has taken them."
+        f"{', '.join(roll['left'])} still have the former plugin, since their hosts are not in this run. DaemonSet {daemon_set} stays "
+        "under OnDelete until a run with these hosts has changed them. Nodes that have no host in any inventory: run with "
+        "kubewin_cluster_only=true and an inventory without Windows hosts."
     )

@@ -13,8 +13,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.hold import Rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import permitted, still_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     PodFacts,
     hash_of,
@@ -23,14 +25,17 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     revision_of,
 )
 
+# Somebody else may write the DaemonSet between two requests, its controller above all.
+_ATTEMPTS = 8
+
 
 class Roller:
-    """One DaemonSet while it changes. definition: as it is to be in the end. run: who we are, see Rolling."""
+    """One DaemonSet while it changes. definition: as it is to be in the end."""
 
-    def __init__(self, client: Client, definition: Mapping[str, Any], run: str, *, force: bool) -> None:
+    def __init__(self, client: Client, definition: Mapping[str, Any], *, force: bool) -> None:
         self._client = client
         self._definition = definition
-        self._run = run
+        self._run = hold.run_of(definition)
         self._force = force
         self.name = str(definition["metadata"]["name"])
         self.namespace = str(definition["metadata"]["namespace"])
@@ -49,8 +54,42 @@ class Roller:
         revisions = self._revisions(live)
         return hold.held(self._definition, hold.begun(live, revision_of(live, revisions), self._run))
 
-    def replace(self, pods: Sequence[PodFacts]) -> None:
-        """Delete these pods and no others: one that was made anew under the same name meanwhile stays."""
+    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+        """Delete these pods and no others: one that was made anew under the same name meanwhile stays.
+
+        Runs over other nodes make the same change at the same time. Each announces its pods in the DaemonSet first, as it was when
+        the pods were counted, so that all of them together leave no more nodes without a plugin than may be.
+        """
+        for attempt in range(_ATTEMPTS):
+            live = self.live()
+            state = None if live is None else hold.rolling(live)
+            if live is None or state is None or state.run != self._run:
+                return ()
+            now = [PodFacts.from_object(pod) for pod in self._listed(kinds.POD, live)]
+            chosen = permitted(pods, now, state.taken, allowed)
+            if not chosen:
+                return ()
+            ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
+            taken = {**still_away(ready, state.taken), **{pod.node: pod.uid for pod in chosen}}
+            if self._announced(live, replace(state, taken=taken), last=attempt == _ATTEMPTS - 1):
+                self._delete(chosen)
+                return chosen
+        return ()
+
+    def _announced(self, live: Mapping[str, Any], state: Rolling, *, last: bool) -> bool:
+        found = self._former(live, state) if state.goes_back else None
+        body = self._definition if found is None else hold.former(self._definition, state, found)
+        held = hold.held(body, state)
+        held["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        try:
+            self._client.apply(held, dry_run=False, force=self._force or found is not None)
+        except ClusterError as error:
+            if error.status == 409 and not last:
+                return False
+            raise
+        return True
+
+    def _delete(self, pods: Sequence[PodFacts]) -> None:
         for pod in pods:
             try:
                 self._client.delete(kinds.POD, pod.name, self.namespace, pod.uid, dry_run=False, policy="Background")
@@ -64,8 +103,8 @@ class Roller:
         if state is not None and state.run == self._run:
             return ""
         return (
-            f"another run has taken over the change of DaemonSet {self.namespace}/{self.name}; this one leaves it to that. "
-            "Let one run at a time change a driver"
+            f"another run changes DaemonSet {self.namespace}/{self.name} to something else; this one leaves it to that. Give both the same "
+            "variables, or run one after the other"
         )
 
     def back(self, node: str, because: str) -> str:
@@ -98,6 +137,10 @@ class Roller:
         return next((kept_template(one) for one in own_revisions(live, kept)), None)
 
     def _revisions(self, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        return self._listed(kinds.CONTROLLER_REVISION, live)
+
+    def _listed(self, kind: Kind, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Objects with the labels that the DaemonSet selects its pods by."""
         labels = live["spec"]["selector"].get("matchLabels") or {}
         selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        return self._client.list(kinds.CONTROLLER_REVISION, self.namespace, label_selector=selector).items
+        return self._client.list(kind, self.namespace, label_selector=selector).items

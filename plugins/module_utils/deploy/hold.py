@@ -10,6 +10,7 @@ the DaemonSet, written together with the template, so that a run that was killed
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -29,9 +30,10 @@ _OURS = (MODE, "kubewin.io/driver-version")
 class Rolling:
     """Where a change of a running DaemonSet stands.
 
-    run: who is at it; whoever writes another one takes over. former: hash of the template that all pods had before.
-    annotations: what the DaemonSet said of that template. failed: the canary on which the new one did not work, for as long as
-    the former one is being brought back; because: what was seen there.
+    run: of which template the change is, see run_of; a run with another template takes over. former: hash of the template that all
+    pods had before. annotations: what the DaemonSet said of that template. failed: the canary on which the new one did not work,
+    for as long as the former one is being brought back; because: what was seen there. taken: uids by node of the pods that a run
+    is deleting or has deleted, until their nodes are back.
     """
 
     run: str = ""
@@ -39,6 +41,7 @@ class Rolling:
     annotations: Mapping[str, str] = field(default_factory=dict)
     failed: str = ""
     because: str = ""
+    taken: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def goes_back(self) -> bool:
@@ -58,10 +61,19 @@ def rolling(daemon_set: Mapping[str, Any]) -> Rolling | None:
     try:
         given = json.loads(text)
         words = {key: str(given.get(key) or "") for key in ("run", "former", "failed", "because")}
-        notes = {str(key): str(value) for key, value in (given.get("annotations") or {}).items()}
+        notes, taken = (
+            {str(key): str(value) for key, value in (given.get(part) or {}).items()}
+            for part in ("annotations", "taken")
+        )
     except (ValueError, AttributeError):
         return Rolling()
-    return Rolling(annotations=notes, **words)
+    return Rolling(annotations=notes, taken=taken, **words)
+
+
+def run_of(definition: Mapping[str, Any]) -> str:
+    """The name of a change: runs with the same template, over different nodes, make one change together."""
+    text = json.dumps(definition["spec"]["template"], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def must_hold(live: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -89,7 +101,7 @@ def begun(live: Mapping[str, Any], former: str, run: str) -> Rolling:
     """A change that starts, or goes on after one that was cut off: what came before its first step stays the former."""
     seen = rolling(live)
     if seen is not None and seen.former:
-        return replace(seen, run=run, failed="", because="")
+        return replace(seen, run=run, failed="", because="", taken={})
     annotations = live["metadata"].get("annotations") or {}
     return Rolling(run=run, former=former, annotations={key: annotations[key] for key in _OURS if key in annotations})
 

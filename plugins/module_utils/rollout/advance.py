@@ -44,7 +44,8 @@ class Standing:
 
     order: nodes of this run that the DaemonSet goes to. old: nodes whose pod is of another template, with that pod. moving:
     nodes that are getting their new one. done: nodes that work with it. away: nodes without a Ready plugin, of this run or not.
-    left: nodes of no concern to this run with a pod of another template. expected: how many nodes the DaemonSet goes to.
+    left: nodes of no concern to this run with a pod of another template. expected: how many nodes the DaemonSet goes to. proven:
+    whether the template works on any node, of this run or not.
     """
 
     expected: int
@@ -54,6 +55,7 @@ class Standing:
     done: frozenset[str]
     away: frozenset[str]
     left: tuple[str, ...]
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,28 @@ def standing(picture: Picture, judgement: Judgement, goal: Goal, deleted: frozen
         done=frozenset(name for name in order if name not in old and name not in moving),
         away=frozenset(name for name in expected if name not in pods or not pods[name].ready),
         left=tuple(name for name in old if name not in order),
+        proven=any(name in works and name in pods and name not in old for name in expected),
     )
+
+
+def permitted(
+    pods: Sequence[PodFacts], now: Sequence[PodFacts], taken: Mapping[str, str], allowed: int
+) -> tuple[PodFacts, ...]:
+    """Those of the pods that may be deleted beside what other runs delete.
+
+    now: all pods of the DaemonSet. taken: uids by node of pods that were announced for deletion. allowed: how many nodes may be
+    without a Ready plugin.
+    """
+    ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
+    away = {pod.node for pod in now if pod.node not in ready} | set(still_away(ready, taken))
+    free = allowed - len(away)
+    serving = [pod for pod in pods if pod.node not in away][: max(0, free)]
+    return tuple(pod for pod in pods if pod in serving or pod.node in away)
+
+
+def still_away(ready: Mapping[str, str], taken: Mapping[str, str]) -> dict[str, str]:
+    """What was announced for deletion and has no Ready successor. ready: uids by node of the pods that are Ready."""
+    return {node: uid for node, uid in taken.items() if ready.get(node, uid) == uid}
 
 
 def decide(
@@ -155,7 +178,7 @@ def _doubt(now: Standing, verdicts: Mapping[str, NodeVerdict], goal: Goal, waite
         why = "; ".join(lacks) or "it does not work"
         if late and not red:
             why += f" (after {goal.node_timeout:.0f} s)"
-        kind: Literal["back", "stop"] = "stop" if now.done or goal.goes_back else "back"
+        kind: Literal["back", "stop"] = "stop" if now.proven or goal.goes_back else "back"
         return Step(kind, nodes=(name,), message=why)
     return None
 

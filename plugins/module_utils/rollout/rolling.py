@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import COALESCE, Watched
 
@@ -32,8 +33,11 @@ _LOOK_AGAIN = 1.0
 class Hands(Protocol):
     """What may be done."""
 
-    def replace(self, pods: Sequence[PodFacts]) -> None:
-        """Delete these pods, so that the DaemonSet makes new ones there."""
+    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+        """Delete these pods, so that the DaemonSet makes new ones there; those that may go beside what other runs do.
+
+        allowed: how many nodes may be without a Ready plugin.
+        """
 
     def taken_over(self) -> str:
         """Who else is at this change now; empty when nobody is."""
@@ -88,6 +92,7 @@ def run(
     deleted: set[str] = set()
     replaced: list[str] = []
     first: Standing | None = None
+    before: tuple[frozenset[str], tuple[str, ...]] | None = None
     ends = started + seconds
     changed_at: float | None = None
     while True:
@@ -97,6 +102,11 @@ def run(
         gone = frozenset(deleted)
         stands = standing(picture, judgement, goal, gone)
         first = first or stands
+        # Nobody waits in vain while another run gets on with its nodes.
+        others = (stands.away, stands.left)
+        if before not in (None, others):
+            since.pop(NOBODY, None)
+        before = others
         still = stands.moving or (frozenset() if stands.done.issuperset(stands.order) else frozenset({NOBODY}))
         since = {name: since.get(name, now) for name in still}
         spent = {name: now - then for name, then in since.items()}
@@ -111,11 +121,17 @@ def run(
             step = decide(picture, judgement, goal, spent, gone)
         if step.kind not in ("wait", "replace"):
             return Report(step, stands, judgement, spent, tuple(replaced))
+        gone_now: Sequence[PodFacts] = ()
         if step.kind == "replace":
-            hands.replace(step.pods)
-            deleted.update(pod.uid for pod in step.pods)
-            replaced += step.nodes
-        if changed_at is None and (stands.done != first.done or step.kind == "replace"):
+            gone_now = hands.replace(step.pods, allowed_away(goal.max_unavailable, stands.expected))
+            deleted.update(pod.uid for pod in gone_now)
+            replaced += [pod.node for pod in gone_now]
+            if not gone_now and spent.get(NOBODY, 0.0) > goal.node_timeout:
+                message = f"other runs keep as many nodes without a Ready plugin as may be ({goal.max_unavailable}, max_unavailable)"
+                return Report(
+                    Step("stop", nodes=step.nodes, message=message), stands, judgement, spent, tuple(replaced)
+                )
+        if changed_at is None and (stands.done != first.done or gone_now):
             changed_at = now
         until = ends if changed_at is None else min(ends, changed_at + COALESCE)
         if now >= until:

@@ -31,7 +31,7 @@ def under_way(state: Rolling, image: str = "driver:2") -> dict[str, Any]:
 
 
 def test_what_is_remembered_is_read_again() -> None:
-    state = Rolling("run", "hash", {MODE: "csi_proxy"}, failed="win-1", because="ErrImagePull")
+    state = Rolling("run", "hash", {MODE: "csi_proxy"}, failed="win-1", because="ErrImagePull", taken={"win-2": "uid"})
     assert hold.rolling(under_way(state)) == state
     assert state.goes_back
     assert hold.rolling(daemon_set()) is None
@@ -76,6 +76,17 @@ def test_what_was_before_the_first_of_several_runs_stays_the_former() -> None:
     assert first == Rolling("run-1", "hash-1", {MODE: "csi_proxy"})
     failed = under_way(Rolling("run-1", "hash-1", {MODE: "csi_proxy"}, failed="win-1", because="x"))
     assert hold.begun(failed, "hash-2", "run-2") == Rolling("run-2", "hash-1", {MODE: "csi_proxy"})
+
+
+def test_runs_with_the_same_template_make_one_change_together() -> None:
+    first = hold.run_of(daemon_set("driver:2"))
+    assert first == hold.run_of(daemon_set("driver:2", strategy="OnDelete", other="x"))
+    assert first != hold.run_of(daemon_set("driver:3"))
+
+
+def test_what_a_run_that_died_announced_is_forgotten_by_the_next() -> None:
+    seen = under_way(Rolling("run-1", "hash-1", taken={"win-1": "uid"}))
+    assert hold.begun(seen, "hash-2", "run-1") == Rolling("run-1", "hash-1")
 
 
 def test_the_mode_before_a_change_that_is_under_way_is_that_of_its_first_pods() -> None:

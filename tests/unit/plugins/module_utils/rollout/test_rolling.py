@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, permitted, still_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import Report, run
@@ -30,6 +30,8 @@ from unit.plugins.module_utils.rollout.pictures import (
 )
 
 GOES, COMES, LATE = 2.0, 3.0, 1.5
+# Between two turns of runs that go side by side.
+PAUSE = 0.5
 
 
 class Killed(Exception):
@@ -59,6 +61,7 @@ class Fleet:
         self.away = 0
         self.explained = 0
         self.owner = ""
+        self.taken: dict[str, str] = {}
         self.unseen: dict[str, float] = {}
         self.killed_after: int | None = None
 
@@ -83,13 +86,21 @@ class Fleet:
     def taken_over(self) -> str:
         return self.owner
 
-    def replace(self, pods: Sequence[PodFacts]) -> None:
-        for one in pods:
+    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+        """As Roller does: what other runs announced counts, and the pods are those of this moment."""
+        unseen, self.unseen = self.unseen, {}
+        now = [self._pod(name) for name in self.names]
+        self.unseen = unseen
+        chosen = permitted(pods, now, self.taken, allowed)
+        ready = {one.node: one.uid for one in now if one.ready and not one.deleting}
+        self.taken = {**still_away(ready, self.taken), **{one.node: one.uid for one in chosen}}
+        for one in chosen:
             self._count()
             self.replaced.append(one.node)
             self.pods[one.node].ends = self.now + GOES
             self.unseen[one.node] = self.now + LATE
             self.away = max(self.away, sum(not self.ready(name) for name in self.names))
+        return chosen
 
     def ready(self, name: str) -> bool:
         there = self.pods[name]
@@ -208,6 +219,113 @@ def test_nodes_that_are_not_of_the_run_keep_their_pods() -> None:
     report = gone_through(fleet, Goal(nodes=("win-003", "win-001")))
     assert (report.step.kind, report.standing.left) == ("rest", ("win-002", "win-004"))
     assert fleet.replaced == ["win-003", "win-001"]
+
+
+class Side:
+    """One of several runs over a fleet: what the others do shows to it a moment later."""
+
+    def __init__(self, fleet: Fleet, goal: Goal) -> None:
+        self.fleet, self.goal = fleet, goal
+        self.waited: dict[str, float] = {}
+        self.report: Report | None = None
+
+    def turn(self) -> None:
+        """One look, and the step that follows from it."""
+        if self.report is None:
+            report = run(self, self.fleet, self.goal, Rules(), self.waited, 0.0, self.fleet.clock)
+            # Until its next turn.
+            self.waited = {name: spent + PAUSE for name, spent in report.waited.items()}
+            self.report = None if report.step.kind == "wait" else report
+
+    def load(self) -> None:
+        pass
+
+    def watch(self, seconds: float) -> None:
+        pass
+
+    def explain(self) -> None:
+        pass
+
+    def wait(self, seconds: float) -> None:
+        raise AssertionError("one look takes no time")
+
+    def picture(self) -> Picture:
+        everything = self.fleet.unseen
+        self.fleet.unseen = {name: until for name, until in everything.items() if name not in self.goal.nodes}
+        found = self.fleet.picture()
+        self.fleet.unseen = everything
+        return found
+
+
+def side_by_side(fleet: Fleet, *goals: Goal) -> list[Report]:
+    """Runs that make the same change over other nodes at the same time, as far as the last one's end."""
+    sides = [Side(fleet, goal) for goal in goals]
+    for dummy in range(1000):
+        for side in sides:
+            side.turn()
+        ended = [side.report for side in sides if side.report is not None]
+        if len(ended) == len(sides):
+            return ended
+        fleet.wait(PAUSE)
+    raise AssertionError("they do not end")
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_two_runs_over_other_nodes_end_as_one_would_and_leave_no_more_away_than_may_be(allowed: int) -> None:
+    fleet = Fleet(9)
+    halves = (tuple(fleet.names[::2]), tuple(fleet.names[1::2]))
+    reports = side_by_side(fleet, *(Goal(nodes=half, max_unavailable=allowed) for half in halves))
+    # Whoever ends first leaves the rest to the other, who finishes the change.
+    assert sorted(report.step.kind for report in reports) == ["finish", "rest"]
+    assert sorted(fleet.replaced) == fleet.names
+    assert {there.template for there in fleet.pods.values()} == {"2"}
+    assert fleet.away <= allowed
+    # Each has its own canary, alone among its nodes.
+    for half in halves:
+        assert next(name for name in fleet.replaced if name in half) == half[0]
+
+
+def test_a_canary_of_one_run_that_fails_beside_nodes_that_work_stops_that_run_alone() -> None:
+    fleet = Fleet(4, broken={"win-002": "2"})
+    goals = [
+        Goal(nodes=("win-001", "win-003"), max_unavailable=2),
+        Goal(nodes=("win-002", "win-004"), max_unavailable=2, node_timeout=60),
+    ]
+    first, second = side_by_side(fleet, *goals)
+    assert first.step.kind == "rest"
+    assert (second.step.kind, second.step.nodes) == ("stop", ("win-002",))
+    assert fleet.pods["win-004"].template == "1"
+
+
+class Busy(Fleet):
+    """Another run gets on with other nodes all the time, as long as until."""
+
+    until = 0.0
+
+    def _step(self) -> None:
+        turn = int(min(self.now, self.until)) % 2
+        self.broken = {("win-002", "win-003")[turn]: "1"}
+        super()._step()
+
+
+def test_a_run_waits_as_long_as_another_gets_on_and_not_for_ever() -> None:
+    fleet = Busy(3)
+    fleet.until = fleet.now + 100
+    report = gone_through(fleet, Goal(nodes=("win-001",), node_timeout=20))
+    assert report.step.kind == "stop"
+    assert "without a Ready plugin, and 1 may be" in report.step.message
+    assert fleet.now > fleet.until
+    assert fleet.replaced == []
+
+
+def test_a_pod_that_was_announced_and_not_deleted_is_deleted_by_the_next_look() -> None:
+    pods = [pod("win-1", uid="a"), pod("win-2", uid="b")]
+    assert permitted(pods, pods, {}, 1) == (pods[0],)
+    assert permitted([pods[1]], pods, {"win-1": "a"}, 1) == ()
+    assert permitted([pods[0]], pods, {"win-1": "a"}, 1) == (pods[0],)
+    # Its successor is Ready: it is back.
+    assert permitted([pods[1]], pods, {"win-1": "before"}, 1) == (pods[1],)
+    assert still_away({"win-1": "a"}, {"win-1": "before", "win-3": "c"}) == {"win-3": "c"}
 
 
 def test_a_run_that_another_one_has_taken_over_touches_nothing_more() -> None:
