@@ -21,7 +21,7 @@ description:
     applied again and the canary brought back to it; the task fails and says so. When a later node does not, everything
     stays as it is, the remaining nodes with their former pods, until a run with another wish or after a repair goes on.
   - Where the change stands is an annotation of the DaemonSet (C(kubewin.io/rolling)), so that a run that was cut off at any point is
-    finished by the next one. Runs over different nodes may work at the same time: each replaces its own pods, together they leave no
+    finished by the next one. Runs over different nodes may work at the same time. Each replaces its own pods, together they leave no
     more nodes without a plugin than C(maxUnavailable), and the last one restores the strategy. A run with another template takes over.
   - Deleting plugin pods needs the role C(kubewin-csi-roll) in the driver's namespace; each pod is deleted by its uid.
 extends_documentation_fragment:

@@ -23,8 +23,10 @@ HOSTS = {
         "ansible_connection": "winrm", "ansible_shell_type": "powershell", "ansible_user": "a", "ansible_password": "b",
         "ansible_remote_tmp": "C:\\none",
     },
-    "ssh": {"ansible_connection": "ssh", "ansible_shell_type": "cmd", "ansible_become": True, "ansible_become_method": "runas",
-        "ansible_become_user": "SYSTEM"},
+    "ssh": {
+        "ansible_connection": "ssh", "ansible_shell_type": "cmd", "ansible_become": True, "ansible_become_method": "runas",
+        "ansible_become_user": "SYSTEM",
+    },
 }  # fmt: skip
 
 ACTION = """\

@@ -55,18 +55,18 @@ def at_least(version: str, wanted: str) -> bool:
         return False
 
 
-def above(version: str, wanted: str) -> bool:
-    """Whether a release is later than the wanted one, as far as the shorter of the two is told; False for what is no release."""
+def above(release: str, other: str) -> bool:
+    """Whether a release is later than the other one, as far as the shorter of the two is given; False for what is no release."""
     try:
-        return _shown(version, wanted) > _shown(wanted, version)
+        return _shown(release, other) > _shown(other, release)
     except ValueError:
         return False
 
 
-def _shown(version: str, wanted: str) -> Version:
-    found = parse(version)
+def _shown(text: str, like: str) -> Version:
+    found = parse(text)
     # Distributors append their own text to the release that it is.
-    numbers = found.release if wanted.count(".") > 1 else (*found.minor, 0)
+    numbers = found.release if like.count(".") > 1 else (*found.minor, 0)
     return Version(numbers, True, "")
 
 
