@@ -371,7 +371,9 @@ class Looks:
 
     def writes(self) -> bool:
         """Whether a baseline would be written."""
-        return not self._params["compare"] and any(self._before(claim) is None for claim in self._claims)
+        return not self._params["compare"] and any(
+            not isinstance(self._before(claim), Manifest) for claim in self._claims
+        )
 
     def _planned(self, claim: str, found: Found, before: Manifest | NotNoted | None) -> str:
         through = (

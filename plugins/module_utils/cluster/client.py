@@ -459,7 +459,7 @@ class Client:
                     if self._is_ready():
                         continue
                 elif now - started < _HEARSAY and (
-                    status == unheard or (params.get("content_type") == _APPLY and MODIFIED in body_of(error))
+                    status == unheard or (_names_no_version(params) and MODIFIED in body_of(error))
                 ):
                     pass
                 elif refused is not None and status in (429, 500) and (why := refused(body_of(error))):
@@ -509,6 +509,11 @@ def _by_budget(body: str) -> str:
         if cause.get("reason") == "DisruptionBudget":
             return str(cause.get("message") or message)
     return message if "more than one PodDisruptionBudget" in message else ""
+
+
+def _names_no_version(params: Mapping[str, Any]) -> bool:
+    """Whether a request is an apply that is bound to no version of its object."""
+    return params.get("content_type") == _APPLY and "resourceVersion" not in json.loads(params["body"])["metadata"]
 
 
 def _warnings(headers: Any) -> tuple[str, ...]:

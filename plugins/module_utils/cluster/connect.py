@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,9 @@ except ImportError:
     # kubernetes.core's module class says so in its words.
     HAS_YAML = False
 
-# The keys of a kubeconfig whose texts are no secrets (client-go's tools/clientcmd/api/v1/types.go). Every other text is hidden: an
-# exec plugin has its secrets in args and in the values of env, an auth-provider under names of its own.
-_PLAIN = frozenset(
-    {"apiVersion", "kind", "current-context", "name", "server", "tls-server-name", "cluster", "user", "namespace"}
-    | {"certificate-authority", "certificate-authority-data", "client-certificate", "client-certificate-data"}
-    | {"client-key", "tokenFile", "command", "interactiveMode", "installHint"}
-)
+# What the names of secrets hold: keys of a user and of its auth-provider, variables and flags of an exec plugin. The texts of all
+# other keys stay readable, since a region or a release that were hidden would be hidden in the names of nodes too.
+_SECRET = re.compile(r"token$|secret|pass|credential|assertion|private|key-data$|(?<!client-)key$", re.IGNORECASE)
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
@@ -50,21 +47,42 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     made = AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
     given = made.params["kubeconfig"]
     hidden: set[str] = made._module.no_log_values
-    hidden.difference_update(text for _key, text in _texts(given))
-    hidden.update(text for key, text in _texts(given) if key and key not in _PLAIN)
+    hidden.difference_update(_texts(given))
+    hidden.update(_secrets(given))
     return made
 
 
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in it, with the key that it stands under."""
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in it."""
     if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
+    elif value is not None and not isinstance(value, bool) and str(value):
+        yield str(value)
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    """The texts in a kubeconfig that are secrets (client-go, tools/clientcmd/api/v1/types.go)."""
+    if isinstance(value, Mapping):
+        # An entry of an exec plugin's environment.
+        if set(value) == {"name", "value"} and _SECRET.search(str(value["name"])):
+            yield from _texts(value["value"])
         for name, one in value.items():
-            yield from _texts(one, str(name))
+            yield from _texts(one) if _SECRET.search(str(name)) else _secrets(one)
+        if isinstance(value.get("args"), (list, tuple)):
+            yield from _of_flags([str(one) for one in value["args"]])
     elif isinstance(value, (list, tuple)):
         for one in value:
-            yield from _texts(one, key)
-    elif value is not None and not isinstance(value, bool) and str(value):
-        yield key, str(value)
+            yield from _secrets(one)
+
+
+def _of_flags(words: Sequence[str]) -> Iterator[str]:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag, equals, text = word.partition("=")
+        if flag.startswith("-") and _SECRET.search(flag) and (text or following):
+            yield text if equals else following
 
 
 def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
@@ -99,8 +117,8 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
                 raise ClusterError(
                     f"cannot make a client for Kubernetes{named}: {type(error).__name__}: {error}", "configuration"
                 ) from error
-            if isinstance(error, FileNotFoundError):
-                raise ClusterError(f"cannot make a client for Kubernetes: {error}", "configuration") from error
+            if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
+                raise ClusterError(f"cannot make a client for Kubernetes{named}: {error}", "configuration") from error
             if status is not None and status < 500 and status != 429:
                 message = status_message(body_of(error))[0]
                 raise ClusterError(
@@ -126,7 +144,7 @@ def _named(for_module: AnsibleK8SModule) -> str:
     if not isinstance(given, str):
         return f" by the kubeconfig given as a dictionary{_contexts(given)}"
     try:
-        text = Path(given).read_text(encoding="utf-8")
+        text = Path(given).expanduser().read_text(encoding="utf-8")
     except FileNotFoundError:
         return f" by kubeconfig {given}, which does not exist"
     except (OSError, UnicodeDecodeError) as error:

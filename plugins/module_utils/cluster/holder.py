@@ -13,14 +13,17 @@ from pathlib import Path
 
 def holder_of(process: int) -> str:
     """Machine, its boot and process table, process and its start; no other process is ever called so."""
-    return f"{socket.gethostname()}/{_table()}/{process}-{_began(process)}"
+    return f"{socket.gethostname()}/{_table()}/{process}-{_began(process) or ''}"
 
 
 def is_dead(holder: str) -> bool:
     """Whether a holder of this machine is known to have ended; of others nothing is known."""
     dummy, table, process = ([*holder.split("/"), "", ""])[:3]
     number, dummy, began = process.partition("-")
-    return table == _table() and number.isdigit() and _began(int(number)) != began
+    if table != _table() or not number.isdigit():
+        return False
+    found = _began(int(number))
+    return _is_gone(int(number)) if found is None else found != began
 
 
 def _table() -> str:
@@ -32,12 +35,23 @@ def _table() -> str:
         return "unknown-" + secrets.token_hex(4)
 
 
-def _began(process: int) -> str:
-    """When a process began, in ticks since the boot; empty when it is not there, or only its exit code is."""
+def _is_gone(process: int) -> bool:
+    """Whether there is no such process. One of another user may be hidden in /proc (hidepid), and is there all the same."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _began(process: int) -> str | None:
+    """When a process began, in ticks since the boot; empty when only its exit code is left, None when it cannot be read."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
+        return None
     # The name in parentheses may hold anything; what follows is its state, and numbers.
     state, *numbers = stat.rpartition(")")[2].split()
     return "" if state in ("Z", "X") else numbers[18]

@@ -17,12 +17,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _be_a_module, _encode, in_child
 
 TOKEN, KEY = "eyJhbGciOi.secret", "LS0tLS1CRUdJTiBSU0E="
-# Those of an exec plugin and of an auth-provider, whose keys nobody can list.
-PLUGIN = ("--password=hunter2", "AKIA0SECRET", "refresh-0-secret")
+# Those of an exec plugin and of an auth-provider.
+PLUGIN = ("hunter2-0", "AKIA0SECRET", "refresh-0-secret", "wJalr-0")
 CONFIG = {
     "apiVersion": "v1",
     "kind": "Config",
     "current-context": "lab",
+    "extensions": [{"name": "minikube", "extension": {"version": "v1.34.0"}}],
     "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1"}}],
     "contexts": [{"name": "lab", "context": {"cluster": "c", "user": "u"}}],
     "users": [
@@ -30,8 +31,21 @@ CONFIG = {
         {
             "name": "plugin",
             "user": {
-                "exec": {"command": "aws", "args": [PLUGIN[0]], "env": [{"name": "AWS_KEY", "value": PLUGIN[1]}]},
-                "auth-provider": {"name": "oidc", "config": {"some-new-field": PLUGIN[2]}},
+                "exec": {
+                    "command": "aws",
+                    "args": [
+                        "--region",
+                        "eu-west-1",
+                        "get-token",
+                        "--output",
+                        "json",
+                        f"--password={PLUGIN[0]}",
+                        "--token",
+                        PLUGIN[3],
+                    ],
+                    "env": [{"name": "AWS_KEY", "value": PLUGIN[1]}, {"name": "AWS_PROFILE", "value": "prod"}],
+                },
+                "auth-provider": {"name": "oidc", "config": {"refresh-token": PLUGIN[2], "client-id": "kubernetes"}},
             },
         },
     ],
@@ -55,7 +69,10 @@ def ran(options: dict[str, Any], does: Callable[[Any], None]) -> dict[str, Any]:
 def test_what_is_applied_later_stays_as_it_is(form: str, tmp_path: Path) -> None:
     path = tmp_path / "v1"
     path.write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
-    plan = {"image": "node-driver-registrar:v1.20.3", "apiVersion": "v1", "name": "lab", "at": str(path)}
+    plan = {
+        "image": "node-driver-registrar:v1.20.3", "apiVersion": "v1", "name": "lab", "at": str(path), "claim": "prod/data-db-0",
+        "node": "ip-10-0-1-2.eu-west-1.compute.internal", "kubelet": "v1.34.0", "kind": "kubernetes.io/json",
+    }  # fmt: skip
     found = ran({"kubeconfig": CONFIG if form == "dictionary" else str(path)}, lambda made: made.exit_json(plan=plan))
     assert found["plan"] == plan
 
