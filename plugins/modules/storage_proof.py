@@ -306,7 +306,8 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
 
     attaches = any(target.attaches for target in decided.targets)
     wants = needs(room.namespace, own=room.own, attaches=attaches)
-    require(client, wants, "a proof", "kubewin-csi-proof and kubewin-csi-proof-pods")
+    names = ", kubewin-csi-proof-pods and kubewin-csi-proof-namespace" if room.own else " and kubewin-csi-proof-pods"
+    require(client, wants, "a proof", f"kubewin-csi-proof{names}")
     if refusals:
         raise Refused("\n".join(refusals))
 

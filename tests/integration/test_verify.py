@@ -37,7 +37,7 @@ SMB = DRIVERS["smb"]
 
 @pytest.fixture(scope="module")
 def ready() -> Iterator[Lab]:
-    """Three nodes with vSphere's and SMB's plugins, and an account that holds kubewin-csi-proof and nothing else."""
+    """Three nodes with vSphere's and SMB's plugins, and an account that holds the ClusterRoles of a proof and nothing else."""
     lab = handle.start(f"verify-{os.getpid()}")
     for host in lab.state.hosts:
         install_csi_proxy(lab, host.name)
@@ -210,7 +210,7 @@ def test_a_node_without_csi_proxy_and_one_whose_volumes_come_back_older_fail_and
 
 
 def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
-    path = f"{access.RBAC}/clusterroles/kubewin-csi-proof"
+    path = f"{access.RBAC}/clusterroles/kubewin-csi-proof-pods"
     rules = ready.api.get(path)["rules"]
     ready.api.patch(path, {"rules": [rule for rule in rules if "pods/exec" not in rule["resources"]]})
     size = ready.audit_size()
@@ -223,7 +223,7 @@ def test_a_missing_right_is_named_before_the_first_write(ready: Lab) -> None:
     assert refused["reason"] == "forbidden"
     for verb in ("get", "create"):
         assert f'{{apiGroups: [""], resources: ["pods/exec"], verbs: ["{verb}"]}}' in refused["msg"]
-    assert "kubewin-csi-proof" in refused["msg"]
+    assert "bind kubewin-csi-proof, kubewin-csi-proof-pods and kubewin-csi-proof-namespace of roles/" in refused["msg"]
     assert sent(ready, size) == []
 
 
