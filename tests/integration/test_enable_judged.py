@@ -119,7 +119,7 @@ def test_a_run_that_takes_a_volume_its_driver_away_is_refused_before_its_first_c
     assert failure["result"]["reason"] == "not_ready"
     assert [(one["id"], one["object"]) for one in failure["result"]["blockers"]] == [("CSI-G03", LOST)]
     assert "label pool is missing, expected gold" in failure["result"]["msg"]
-    assert run.plays() == ["Check inputs and access, change nothing"]
+    assert run.plays() == ["Check the inputs", "Look at hosts, Nodes and drivers, and change nothing"]
     assert writes(judged, size) == []
     # Not even csi-proxy, which it would have repaired first.
     assert machines(judged) == stopped != before
