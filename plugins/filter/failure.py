@@ -43,7 +43,8 @@ def failure(result: Mapping[str, Any], task: str = "the task") -> str:
     """Each message once. result: of one task, or of a loop with its results."""
     if result.get("_ansible_no_log") or result.get("censored"):
         return f"{task} failed; no_log hides why"
-    items = [one for one in result.get("results") or [result] if one.get("failed")]
+    # A module may return results of its own, which are no items of a loop.
+    items = [one for one in result.get("results") or [] if isinstance(one, Mapping) and one.get("failed")] or [result]
     told = [str(one["msg"]) for one in items if one.get("msg")]
     return "\n".join(dict.fromkeys(told)) or f"{task} failed without a message"
 

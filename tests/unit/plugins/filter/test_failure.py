@@ -24,6 +24,16 @@ def test_a_loop_says_why_for_each_item_that_failed_once() -> None:
     )
 
 
+def test_results_of_the_module_itself_do_not_hide_its_message() -> None:
+    rebind = {
+        "failed": True,
+        "msg": "shop/data: the claim is in use",
+        "results": [{"claim": "shop/data", "status": "unchanged"}],
+    }
+    assert failure(rebind) == "shop/data: the claim is in use"
+    assert failure({"failed": True, "msg": "no such file", "results": ["win-1"]}) == "no such file"
+
+
 def test_a_task_without_a_message_and_one_that_hides_it_are_named() -> None:
     assert failure({"failed": True}, "Copy the exe") == "Copy the exe failed without a message"
     hidden = {"failed": True, "msg": "password is hunter2", "_ansible_no_log": True}
