@@ -37,20 +37,9 @@ _value:
   elements: str
 """
 
-import re
 from collections.abc import Callable
 
-
-def as_list(value: object, separator: str = ",") -> list[str]:
-    """The entries of a list or of text, as text; none of nothing."""
-    if isinstance(value, (list, tuple)):
-        parts = [str(part) for part in value]
-    else:
-        text = "" if value is None else str(value).strip()
-        written = len(text) > 1 and text[0] == "[" and text[-1] == "]"
-        parts = re.split(f"[{re.escape(separator)}\n]", text[1:-1] if written else text)
-        parts = [part.strip().strip("'\"") if written else part for part in parts]
-    return [part.strip() for part in parts if part.strip()]
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
 
 class FilterModule:

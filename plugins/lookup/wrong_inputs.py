@@ -57,7 +57,8 @@ from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.kubewin.csi.plugins.plugin_utils import names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import Chosen, nothing_to_do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, listed, switched, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
 display = Display()
 
@@ -92,7 +93,7 @@ class LookupModule(LookupBase):
                 seen.append(judged)
                 of_host = here["hostvars"][host]
                 said += wrong({name: of_host[name] for name in judged})
-        own = [name for name in listed(values.get(names.OWN)) if name]
+        own = as_list(values.get(names.OWN))
         refused, elsewhere = names.refused(
             playbook, _outside(here, given), extra, _typed(), own, partial(_options_of, cache={})
         )

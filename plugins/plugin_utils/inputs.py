@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_JUDGED, read
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import tolerates
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -29,12 +30,6 @@ class Input:
     expected: str
     fits: Callable[[object], bool]
     playbooks: frozenset[str] = frozenset()
-
-
-def listed(value: object) -> list[str]:
-    """A list, or text with commas as a survey gives it."""
-    parts = value if isinstance(value, (list, tuple)) else str("" if value is None else value).split(",")
-    return [str(part).strip() for part in parts]
 
 
 def switched(value: object, *, default: bool) -> bool:
@@ -69,15 +64,17 @@ def _number(least: int) -> Callable[[object], bool]:
 
 def _all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
     def fits(value: object) -> bool:
-        parts = listed(value)
-        parts = [] if parts == [""] else parts
-        return not isinstance(value, Mapping) and len(parts) >= least and all(map(pattern.fullmatch, parts))
+        parts = as_list(value)
+        # Separators alone name nothing, which often means all.
+        if isinstance(value, Mapping) or (not parts and "," in str(value)):
+            return False
+        return len(parts) >= least and all(map(pattern.fullmatch, parts))
 
     return fits
 
 
 def _drivers(value: object) -> bool:
-    names = [name for name in listed(value) if name]
+    names = as_list(value)
     return not isinstance(value, Mapping) and bool(names) and set(names) <= set(DRIVERS)
 
 
