@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Registered results of csi_proxy and csi_proxy_info, the latest first.
-REGISTERED = ("csi_proxy_result", "csi_proxy_plan", "kubewin_look")
 _TRUE = frozenset({"true", "yes", "on", "1", "y", "t"})
 
 
@@ -51,15 +49,28 @@ class Look:
         return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
 
 
+def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The last look at a host, and the change if that was it; each may be empty. What an earlier playbook of the run registered remains."""
+    plan, result = (
+        found if found and not found.get("skipped") else {}
+        for found in (variables.get("csi_proxy_plan"), variables.get("csi_proxy_result"))
+    )
+    before, after = ((one.get("csi_proxy") or {}).get("observed_at") or "" for one in (plan, result))
+    # A change that read nothing failed, which ends the run: it came last. Where the plan read nothing, nothing was changed after it.
+    newer = not plan or not after or (before and after >= before)
+    return (result, result) if result and newer else (plan, {})
+
+
 def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> Look:
     """The latest look at a host. variables: the host's, as Ansible's hostvars."""
+    returned, done = _latest(variables)
     return Look(
         name=name,
-        returned=next((found for found in map(variables.get, REGISTERED) if found and not found.get("skipped")), {}),
+        returned=returned,
         node_name=str(variables.get("kubewin_node_name") or ""),
         skip_unreachable=str(variables.get("kubewin_skip_unreachable", "")).lower() in _TRUE,
         nodes=nodes,
-        done=variables.get("csi_proxy_result") or {},
+        done=done,
     )
 
 
@@ -134,6 +145,7 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "seen": seen,
     "rows": row,
     "unsettled": unsettled,
+    "returned": lambda one: dict(one.returned),
 }
 
 

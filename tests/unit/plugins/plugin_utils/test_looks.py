@@ -74,7 +74,7 @@ def test_what_was_changed_is_looked_at_after_the_change() -> None:
 
 
 def test_a_host_that_was_not_read_is_not_called_absent() -> None:
-    (row,) = rows("rows", b={"kubewin_look": LOST, "kubewin_nodes": NODES})
+    (row,) = rows("rows", b={"csi_proxy_plan": LOST, "kubewin_nodes": NODES})
     assert (row["node"], row["csi_proxy"], row["left_out"]) == ("b", None, "a: the connection was lost")
 
 
@@ -83,8 +83,28 @@ def test_a_skipped_task_is_no_look() -> None:
     assert [one["serving"] for one in rows("proofs", a=own)] == [True]
 
 
+def at(second: int, **more: Any) -> dict[str, Any]:
+    return {"csi_proxy": {**STATE, "observed_at": f"2026-01-01T00:00:{second:02}Z"}, **more}
+
+
+def test_of_two_playbooks_in_one_run_the_later_look_counts() -> None:
+    stopped = {"csi_proxy": {**STATE, "observed_at": "2026-01-01T00:00:09Z", "serving": False}}
+    changed = at(5, changed=True, plan=[{"description": "start the service"}])
+    own = {"csi_proxy_plan": stopped, "csi_proxy_result": changed, "kubewin_nodes": NODES}
+    (row,) = rows("rows", a=own)
+    assert (row["csi_proxy"]["serving"], row["changed"]) == (False, [])
+    assert rows("returned", a=own) == [stopped]
+    assert rows("returned", a={**own, "csi_proxy_plan": at(3)}) == [changed]
+
+
+def test_a_later_look_that_failed_is_not_replaced_by_an_older_one() -> None:
+    assert rows("returned", a={"csi_proxy_plan": LOST, "csi_proxy_result": at(5)}) == [LOST]
+    assert rows("returned", a={"csi_proxy_plan": at(5), "csi_proxy_result": LOST}) == [LOST]
+    assert rows("returned", a={}) == [{}]
+
+
 def test_readiness_hears_of_a_node_whose_host_was_not_read_with_the_reason() -> None:
-    found = rows("seen", a=looked(), b={"kubewin_look": LOST}, c={"kubewin_look": LOST})
+    found = rows("seen", a=looked(), b={"csi_proxy_plan": LOST}, c={"csi_proxy_plan": LOST})
     assert [(one["node"], one["reason"]) for one in found] == [("win-1", ""), ("b", "a: the connection was lost")]
     assert "boot_time" not in found[0]
     assert found[0]["findings"] == STATE["findings"]
