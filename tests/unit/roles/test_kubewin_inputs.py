@@ -1,0 +1,56 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the plays make of results that a playbook imported earlier in the same run may have registered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+
+try:
+    from ansible.template import trust_as_template
+except ImportError:  # ansible-core 2.18 and older trust every text
+
+    def trust_as_template(value: str) -> str:
+        return value
+
+
+INPUTS = Path(__file__).parents[3] / "roles" / "kubewin" / "vars" / "main" / "inputs.yml"
+
+
+def made(name: str, **variables: Any) -> Any:
+    """The variable of this name, with these variables beside it."""
+    given = {key: trust_as_template(text) for key, text in yaml.safe_load(INPUTS.read_text("utf-8")).items()}
+    return Templar(loader=DataLoader(), variables={**given, **variables}).template(given[name])
+
+
+@pytest.mark.parametrize(
+    ("cordoned_for", "unschedulable", "registered", "ours"),
+    [
+        ("", False, {"changed": True}, True),
+        ("", True, {"changed": True}, False),
+        ("", False, {"changed": False, "skipped": True}, False),
+        ("csi-proxy is being replaced", True, {"changed": False, "skipped": True}, True),
+    ],
+)
+def test_a_cordon_that_was_there_when_the_node_was_read_is_not_ours(
+    cordoned_for: str, unschedulable: bool, registered: dict[str, Any], ours: bool
+) -> None:
+    facts = {"cordoned_for": cordoned_for, "unschedulable": unschedulable}
+    assert made("_kubewin_cordon_is_ours", _kubewin_node_facts=facts, kubewin_cordoned=registered) is ours
+
+
+def test_only_the_drivers_of_this_playbook_are_applied() -> None:
+    smb, vsphere = ({"driver": name, "definition": [], "counter": "", "warnings": []} for name in ("smb", "vsphere"))
+    seen = {"planned": [smb, vsphere]}
+    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_seen=seen) == [vsphere]
+    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"]) == []
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_seen=seen) is False
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_seen=seen) is True
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"]) is True
