@@ -63,6 +63,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 display = Display()
 
 TASKS = "kubewin_upgrade_tasks"
+# What hosts:, serial: and import_playbook read, by playbook. These see extra variables and those of a play, never the inventory's.
+OF_PLAYS = {
+    "kubewin_hosts": frozenset({"enable_csi", "preflight", "remove", "status", "verify"}),
+    "kubewin_batches": frozenset({"enable_csi", "remove"}),
+    "kubewin_remove_csi_proxy": frozenset({"remove"}),
+}
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
@@ -79,11 +85,19 @@ class LookupModule(LookupBase):
             raise AnsibleError("the lookup kubewin.csi.wrong_inputs needs a play, whose variables it looks at")
         playbook, here = str(terms[0]), variables or {}
         values = {name: self._templar.template(here[name]) for name in INPUTS if name in here}
-        windows = self._windows(values, here)
+        extra = load_extra_vars(self._loader)
+        unread = self._unread(values, here, extra)
+        pattern = str(values.get("kubewin_hosts") or "windows") if "kubewin_hosts" not in unread else "windows"
+        windows = self._windows(pattern, here)
         said = [*wrong(values)]
+        said += [
+            f"{name} is set in the inventory, where plays do not read it; give it with -e {name}=..."
+            for name in sorted(unread)
+            # Batches are of hosts.
+            if playbook in OF_PLAYS[name] and (windows or name != "kubewin_batches")
+        ]
         # Ours begin with an underscore there.
         given = {name for name in here if not name.startswith("_")}
-        extra = load_extra_vars(self._loader)
         seen: list[Mapping[str, Any]] = []
         for host in [*windows, "localhost"] if "hostvars" in here else []:
             raw = _set_outside(here["hostvars"], host)
@@ -103,7 +117,7 @@ class LookupModule(LookupBase):
             limit=here.get("ansible_limit"),
             hosts=tuple(here.get("ansible_play_hosts_all") or ()),
             windows=tuple(windows),
-            pattern=str(values.get("kubewin_hosts") or "windows"),
+            pattern=pattern,
             cluster_only=switched(values.get("kubewin_cluster_only"), default=False),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
@@ -113,9 +127,23 @@ class LookupModule(LookupBase):
             said += _no_tasks(self._loader, path)
         return list(dict.fromkeys(said))
 
-    def _windows(self, values: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-        """Every Windows host of the inventory, with or without --limit."""
-        pattern = values.get("kubewin_hosts") or "windows"
+    def _unread(self, values: Mapping[str, Any], here: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
+        """Those of OF_PLAYS that the inventory alone sets. A play's own, as of a wrapper, differ from the inventory's or are not there."""
+        if "hostvars" not in here:
+            return set()
+        own = str(here.get("inventory_hostname", "localhost"))
+        matching = self._windows(str(values.get("kubewin_hosts") or "windows"), here)
+        found = set()
+        for host in dict.fromkeys([own, "localhost", *matching]):
+            raw = _set_outside(here["hostvars"], host)
+            found |= {name for name in OF_PLAYS if name not in extra and not blank(raw.get(name))}
+        mine = _set_outside(here["hostvars"], own)
+        set_here = [name for name in OF_PLAYS if name in values]
+        played = {name for name in set_here if name not in mine or self._templar.template(mine[name]) != values[name]}
+        return found - played
+
+    def _windows(self, pattern: str, here: Mapping[str, Any]) -> list[str]:
+        """Every Windows host of the inventory that matches, with or without --limit."""
         find = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=self._loader, templar=self._templar)
         return [str(name) for name in find.run([pattern], variables=here)] if "groups" in here else []
 

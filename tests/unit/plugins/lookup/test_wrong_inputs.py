@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
+from ansible.plugins.loader import lookup_loader
+from ansible.plugins.lookup.inventory_hostnames import LookupModule as Hostnames
 from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.lookup.wrong_inputs import LookupModule
 
@@ -52,6 +55,51 @@ def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp
         assert lookup().run(["upgrade"], {**given, "kubewin_upgrade_hook": "none"}) == []
     path.write_text("- ansible.builtin.debug: {msg: !unsafe '{{ x'}\n", encoding="utf-8")
     assert lookup().run(["upgrade"], given) == []
+
+
+@pytest.fixture
+def hostnames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find Ansible's own lookup without a collection loader."""
+    monkeypatch.setattr(lookup_loader, "get", lambda _name, **given: Hostnames(**given))
+
+
+class Hosts(dict[str, dict[str, Any]]):
+    """Variables of the inventory, as hostvars has them."""
+
+    def raw_get(self, host: str) -> dict[str, Any]:
+        return self.get(host, {})
+
+
+def run_of(playbook: str, inventory: dict[str, Any], **play: Any) -> list[str]:
+    """What is said with these variables in group_vars/all, and these in the play."""
+    names = ["lin-1", "win-1"]
+    here = {
+        "inventory_hostname": "lin-1",
+        "groups": {"all": names, "windows": [], "win": ["win-1"]},
+        "hostvars": Hosts({name: dict(inventory) for name in [*names, "localhost"]}),
+        "ansible_play_hosts_all": [*names, "localhost"],
+    }
+    return lookup().run([playbook], {**inventory, **here, **play})
+
+
+@pytest.mark.usefixtures("hostnames")
+def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
+    said = run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_cluster_only": True})
+    assert said == [
+        "kubewin_hosts is set in the inventory, where plays do not read it; give it with -e kubewin_hosts=..."
+    ]
+    (said_of_remove,) = run_of("remove", {"kubewin_remove_csi_proxy": True}, kubewin_hosts="win")
+    assert "give it with -e kubewin_remove_csi_proxy=..." in said_of_remove
+    (said_of_batches,) = run_of("enable_csi", {"kubewin_batches": "2"}, kubewin_hosts="win")
+    assert "give it with -e kubewin_batches=..." in said_of_batches
+
+
+@pytest.mark.usefixtures("hostnames")
+def test_variables_of_a_play_are_taken() -> None:
+    assert run_of("enable_csi", {}, kubewin_hosts="win") == []
+    assert run_of("enable_csi", {"kubewin_hosts": "all"}, kubewin_hosts="win") == []
+    assert run_of("upgrade", {"kubewin_batches": "2", "kubewin_hosts": "win"}) == []
+    assert run_of("enable_csi", {"kubewin_batches": "2", "kubewin_cluster_only": True}) == []
 
 
 @pytest.mark.parametrize("terms", [[], ["kubewin_quiesce"], ["verify", "remove"]])
