@@ -129,7 +129,7 @@ class LookupModule(LookupBase):
 
     def _unread(self, values: Mapping[str, Any], here: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
         """Those of OF_PLAYS that the inventory alone sets. A play's own, as of a wrapper, differ from the inventory's or are not there."""
-        if "hostvars" not in here:
+        if "hostvars" not in here or self._templar is None:
             return set()
         own = str(here.get("inventory_hostname", "localhost"))
         matching = self._windows(str(values.get("kubewin_hosts") or "windows"), here)
