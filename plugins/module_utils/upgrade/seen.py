@@ -61,7 +61,8 @@ class PodNow:
             uid=metadata["uid"],
             owner=owner,
             mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
-            finished=status.get("phase") in ("Succeeded", "Failed"),
+            # A kubelet reports the last phase of a deleted pod before it unmounts the pod's volumes.
+            finished=status.get("phase") in ("Succeeded", "Failed") and not metadata.get("deletionTimestamp"),
             # The API dates the end of the grace period.
             deleting_since=moment(metadata.get("deletionTimestamp")),
             volumes=has_volume(pod),

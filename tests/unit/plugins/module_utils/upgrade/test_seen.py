@@ -38,6 +38,12 @@ def test_pods_of_daemonsets_static_pods_and_finished_ones_stay() -> None:
     assert found.blocked == found.never == ()
 
 
+def test_an_evicted_pod_that_ended_is_waited_for_until_its_volumes_are_unmounted() -> None:
+    ended = pod("web", phase="Succeeded", deletionTimestamp="2026-11-21T20:00:20Z")
+    found = drain([ended], {}, NOW, delete_unowned=False)
+    assert (found.left, found.evict) == ((ended,), ())
+
+
 def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> None:
     pods = [pod("alone", ""), pod("web")]
     found = drain(pods, {}, NOW, delete_unowned=False)
