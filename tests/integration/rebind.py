@@ -169,7 +169,8 @@ def _workload(story: Story, *others: Story) -> Object:
     pod: Object = {
         "os": {"name": "windows"},
         "nodeSelector": {"kubernetes.io/os": "windows"},
-        "tolerations": [{"operator": "Exists"}],
+        # Of the taints of Windows nodes; one that tolerated a cordon too could come back to the node it was evicted from.
+        "tolerations": [{"key": key, "operator": "Exists"} for key in ("os", "node.kubernetes.io/os")],
         "terminationGracePeriodSeconds": 1,
         "containers": [
             {
