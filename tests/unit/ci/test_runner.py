@@ -95,6 +95,7 @@ def test_parts_run_beside_one_another_and_one_at_a_time_beside_the_one_that_come
         met.wait()
 
     def beside(step: Step) -> None:
+        until(lambda: "lab" in running)
         seen[step.name] = set(running)
 
     def lab(step: Step) -> None:
