@@ -1,0 +1,59 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of a walk: a pod on its way to running on each node, step by step. No logic.
+
+The steps are Kubernetes' own, in its order: the claim is bound or a volume is provisioned for it, the scheduler picks a
+node, the volume is attached to that node, staged there, and published to the pod.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Placement
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ClaimTemplate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+
+Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
+STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
+
+Word = Literal["ok", "blocked", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class PodToStart:
+    """A pod that is to start, or several equal ones.
+
+    workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
+    to be scheduled. count: how many equal ones. claims: "namespace/name". made: claims that are made with it.
+    """
+
+    workload: str
+    namespace: str
+    name: str
+    placement: Placement
+    node: str = ""
+    count: int = 1
+    claims: tuple[str, ...] = ()
+    made: tuple[ClaimTemplate, ...] = ()
+    inline: tuple[Inline, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one step says of a pod on some nodes.
+
+    nodes: a set of nodes of the index. volume: key of the volume it is about, empty where it is about the pod as a whole.
+    because: why it is not ok, or what makes it ok. findings: what explains an answer that is not ok; never empty there.
+    """
+
+    step: Step
+    word: Word
+    nodes: int
+    volume: str = ""
+    because: str = ""
+    evidence: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
