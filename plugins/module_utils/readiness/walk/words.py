@@ -9,6 +9,7 @@ node, the volume is attached to that node, staged there, and published to the po
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,13 +42,23 @@ class PodToStart:
     made: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
 
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """What answers call its volumes: "namespace/name" of a claim, "new claim namespace/name", "inline name"."""
+        return (
+            *self.claims,
+            *(f"new claim {self.namespace}/{one.name}" for one in self.made),
+            *(f"inline {one.name}" for one in self.inline),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one step says of a pod on some nodes.
 
-    nodes: a set of nodes of the index. volume: key of the volume it is about, empty where it is about the pod as a whole.
+    nodes: a set of nodes of the index. volume: one of PodToStart.volumes, empty for an answer about the pod as a whole.
     because: why it is not ok, or what makes it ok. findings: what explains an answer that is not ok; never empty there.
+    They reach the report only when the workload is not ready.
     """
 
     step: Step
@@ -57,3 +68,8 @@ class Answer:
     because: str = ""
     evidence: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+
+# A step, asked about a pod and the nodes that every step before let through. Its answers for one volume, or for the pod as
+# a whole, cover all of these nodes; what they leave out the walk calls unknown.
+Rule = Callable[[PodToStart, int], Sequence[Answer]]
