@@ -5,11 +5,12 @@
 
 Control characters start terminal escapes, and bidirectional overrides show a text in another order than it is written.
 Both are carried as private-use characters, which do nothing, and become themselves again in what is sent back: an
-annotation of another user is written as it was read.
+annotation of another user is written as it was read. Private-use characters that were there before stay what they are.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, TypeVar
 
@@ -30,28 +31,38 @@ _HARMLESS = {code: _CARRIED + code for code in _ACTING}
 # A carriage return takes back what a line shows, unless the line ends there.
 _RETURN = re.compile(r"\r(?!\n)")
 _ALL = {**_HARMLESS, 0x0D: _CARRIED + 0x0D}
-_RESTORED = {carried: code for code, carried in _ALL.items()}
+# Precedes a private-use character that stands for itself.
+_ITSELF = chr(_CARRIED + 0x3000)
+_OURS = _ITSELF + "".join(map(chr, _ALL.values()))
+_GENUINE = re.compile(f"[{_OURS}]")
+_SENT_BACK = re.compile(f"{_ITSELF}([{_OURS}])|[{_OURS}]")
 
 # The same in JSON, as bytes. A pair of backslashes comes first, so that what follows it is not taken for an escape.
 _JSON = re.compile(
-    rb"\\\\|\\u(?P<code>[0-9a-fA-F]{4})|\\r\\n|\\(?P<short>[bfr])"
+    rb"\\\\|(?P<ours>\\u[dD][bB]8[0-9a-cA-C]\\u[dD][c-fC-F][0-9a-fA-F]{2}|\xf3[\xb0-\xb3][\x80-\xbf]{2})"
+    rb"|\\u(?P<code>[0-9a-fA-F]{4})|\\r\\n|\\(?P<short>[bfr])"
     rb"|(?P<raw>\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9])"
 )
 _SHORT = {b"b": 0x08, b"f": 0x0C, b"r": 0x0D}
 # Where none of these is, nothing has to be looked for: pages have megabytes.
 _SUSPECT = (
     b"\\u000", b"\\u001", b"\\u007", b"\\u008", b"\\u009", b"\\u06", b"\\u20", b"\\b", b"\\f", b"\\r",
-    b"\x7f", b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81",
+    b"\x7f", b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81", b"\\ud", b"\\uD", b"\xf3",
 )  # fmt: skip
 
 
 def harmless(text: str) -> str:
-    """The same text with nothing in it that acts. Line ends and tabs stay."""
+    """The same text with nothing in it that acts. Line ends and tabs stay. For what is shown; once more changes nothing."""
     return _RETURN.sub(chr(_CARRIED + 0x0D), text.translate(_HARMLESS))
 
 
+def carried(text: str) -> str:
+    """The same for what may be sent back: ``restored`` gives the text as it was. Once, where the text comes in."""
+    return harmless(_GENUINE.sub(lambda found: _ITSELF + found[0], text))
+
+
 def harmless_json(data: bytes) -> bytes:
-    """The same JSON, of which nothing is decoded that acts."""
+    """The same JSON, of which each text decodes to what ``carried`` makes of it."""
     return _JSON.sub(_carried_json, data) if any(mark in data for mark in _SUSPECT) else data
 
 
@@ -70,7 +81,7 @@ def restored(value: T) -> T:
     """What is sent back, as it was read: a text, or a structure that JSON is made of."""
     made: Any = value
     if isinstance(value, str):
-        made = value.translate(_RESTORED)
+        made = value if value.isascii() else _SENT_BACK.sub(_sent_back, value)
     elif isinstance(value, dict):
         made = {restored(key): restored(one) for key, one in value.items()}
     elif isinstance(value, (list, tuple)):
@@ -78,7 +89,16 @@ def restored(value: T) -> T:
     return made  # type: ignore[no-any-return]  # of the type it had
 
 
+def _sent_back(match: re.Match[str]) -> str:
+    if match[1]:
+        return match[1]
+    return match[0] if match[0] == _ITSELF else chr(ord(match[0]) - _CARRIED)
+
+
 def _carried_json(match: re.Match[bytes]) -> bytes:
+    if (ours := match["ours"]) is not None:
+        one = json.loads(b'"%s"' % ours)
+        return _escaped(ord(_ITSELF)) + ours if one in _OURS else ours
     if (code := match["code"]) is not None:
         found = int(code, 16)
     elif (short := match["short"]) is not None:
@@ -87,9 +107,10 @@ def _carried_json(match: re.Match[bytes]) -> bytes:
         found = ord(raw.decode())
     else:
         return match[0]
-    carried = _ALL.get(found)
-    return (
-        match[0]
-        if carried is None
-        else b"\\u%04x\\u%04x" % (0xD800 + (carried - 0x10000 >> 10), 0xDC00 + (carried & 0x3FF))
-    )
+    carrier = _ALL.get(found)
+    return match[0] if carrier is None else _escaped(carrier)
+
+
+def _escaped(code: int) -> bytes:
+    """A character above U+FFFF in JSON."""
+    return b"\\u%04x\\u%04x" % (0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code & 0x3FF))

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import Listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, Entry, Gap
-from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless
+from ansible_collections.kubewin.csi.plugins.module_utils.text import carried
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 _CHUNK = 1 << 20
@@ -149,7 +149,7 @@ class Reader:
             raise ClusterError(f"listing {self._place.folder} was given up: {over}", "not_comparable") from over
         finally:
             output.close()
-        found = listing.parse(harmless(said.decode("utf-16-le", "surrogatepass")), self._place.folder)
+        found = listing.parse(carried(said.decode("utf-16-le", "surrogatepass")), self._place.folder)
         if found is None:
             told = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
@@ -269,7 +269,7 @@ def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
     with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not
-            path = harmless(info.name).removeprefix("./").rstrip("/")
+            path = carried(info.name).removeprefix("./").rstrip("/")
             content, head = hashlib.sha256(), hashlib.sha256()
             left = heads.get(path, 0)
             file = archive.extractfile(info) if info.isreg() else None
@@ -279,7 +279,7 @@ def _members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
                     head.update(data[:left])
                     left -= len(data[:left])
             first = head.hexdigest() if path in heads else ""
-            yield _Member(path, info.type, info.size, harmless(info.linkname), content.hexdigest(), first)
+            yield _Member(path, info.type, info.size, carried(info.linkname), content.hexdigest(), first)
     while output.code < 0:
         output.read(_CHUNK)
 
