@@ -17,7 +17,8 @@ def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, l
     done = sum(one["state"] == "done" for one in states)
     head = f"  {spell(waited)}: {done} of {len(states)} nodes have the new plugin"
     news = [one for one in states if known.get(one["node"], "old") != one["state"]]
-    if not news:
+    gone = sorted(set(known).difference(one["node"] for one in states))
+    if not news and not gone:
         moving = [
             f"{one['node']}, {so_far(roll['waited'].get(one['node'], 0), limit)} ({one['why']})"
             for one in states
@@ -29,6 +30,8 @@ def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, l
     for one in news:
         said = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
         yield f"    {one['node']}: {said}" + (f" ({one['why']})" if one["why"] else "")
+    for name in gone:
+        yield f"    {name}: the DaemonSet no longer goes there, as after its Node was deleted; nothing waits for it"
 
 
 def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, Any]:

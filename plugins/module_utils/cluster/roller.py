@@ -54,7 +54,7 @@ class Roller:
         revisions = self._revisions(live)
         return hold.held(self._definition, hold.begun(live, revision_of(live, revisions), self._run))
 
-    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+    def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
         """Delete these pods and no others: one that was made anew under the same name meanwhile stays.
 
         Runs over other nodes make the same change at the same time. Each announces its pods in the DaemonSet first, as it was when
@@ -66,11 +66,11 @@ class Roller:
             if live is None or state is None or state.run != self._run:
                 return ()
             now = [PodFacts.from_object(pod) for pod in self._listed(kinds.POD, live)]
-            chosen = permitted(pods, now, state.taken, allowed)
+            chosen = permitted(pods, now, state.taken, expected, allowed)
             if not chosen:
                 return ()
             ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
-            taken = {**still_away(ready, state.taken), **{pod.node: pod.uid for pod in chosen}}
+            taken = {**still_away(ready, state.taken, expected), **{pod.node: pod.uid for pod in chosen}}
             if self._announced(live, replace(state, taken=taken), last=attempt == _ATTEMPTS - 1):
                 self._delete(chosen)
                 return chosen

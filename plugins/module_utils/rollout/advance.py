@@ -8,7 +8,7 @@ Nothing is remembered but how long a node has been without its plugin: a run tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -48,7 +48,7 @@ class Standing:
     whether the template works on any node, of this run or not.
     """
 
-    expected: int
+    expected: tuple[str, ...]
     order: tuple[str, ...]
     old: Mapping[str, PodFacts]
     moving: frozenset[str]
@@ -76,7 +76,7 @@ def standing(picture: Picture, judgement: Judgement, goal: Goal, deleted: frozen
     """Sort the nodes. deleted: uids of pods that were deleted and may still be seen as they were."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
-        return Standing(0, (), {}, frozenset(), frozenset(), frozenset(), ())
+        return Standing((), (), {}, frozenset(), frozenset(), frozenset(), ())
     works = {one.node for one in judgement.nodes if one.verdict in ("green", "unproven")}
     expected = sorted(node.name for node in picture.nodes if why_not(daemon_set, node) is None)
     order = tuple(name for name in goal.nodes if name in expected) if goal.nodes else tuple(expected)
@@ -84,7 +84,7 @@ def standing(picture: Picture, judgement: Judgement, goal: Goal, deleted: frozen
     old = {name: pods[name] for name in expected if name in pods and not daemon_set.made(pods[name])}
     moving = {name for name in order if name not in old and name not in works}
     return Standing(
-        expected=len(expected),
+        expected=tuple(expected),
         order=order,
         old={name: pod for name, pod in old.items() if name in order},
         moving=frozenset(moving),
@@ -96,23 +96,24 @@ def standing(picture: Picture, judgement: Judgement, goal: Goal, deleted: frozen
 
 
 def permitted(
-    pods: Sequence[PodFacts], now: Sequence[PodFacts], taken: Mapping[str, str], allowed: int
+    pods: Sequence[PodFacts], now: Sequence[PodFacts], taken: Mapping[str, str], expected: Collection[str], allowed: int
 ) -> tuple[PodFacts, ...]:
     """Those of the pods that may be deleted beside what other runs delete.
 
-    now: all pods of the DaemonSet. taken: uids by node of pods that were announced for deletion. allowed: how many nodes may be
-    without a Ready plugin.
+    now: all pods of the DaemonSet. taken: uids by node of pods that were announced for deletion. expected: the nodes that the
+    DaemonSet goes to; a Node that was deleted is not away. allowed: how many of them may be without a Ready plugin.
     """
     ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
-    away = {pod.node for pod in now if pod.node not in ready} | set(still_away(ready, taken))
+    seen = {pod.node for pod in now if pod.node in expected}
+    away = {name for name in seen if name not in ready} | set(still_away(ready, taken, expected))
     free = allowed - len(away)
     serving = [pod for pod in pods if pod.node not in away][: max(0, free)]
     return tuple(pod for pod in pods if pod in serving or pod.node in away)
 
 
-def still_away(ready: Mapping[str, str], taken: Mapping[str, str]) -> dict[str, str]:
-    """What was announced for deletion and has no Ready successor. ready: uids by node of the pods that are Ready."""
-    return {node: uid for node, uid in taken.items() if ready.get(node, uid) == uid}
+def still_away(ready: Mapping[str, str], taken: Mapping[str, str], expected: Collection[str]) -> dict[str, str]:
+    """What was announced for deletion on an expected node and has no Ready successor. ready: uids by node of the Ready pods."""
+    return {node: uid for node, uid in taken.items() if node in expected and ready.get(node, uid) == uid}
 
 
 def decide(
@@ -153,7 +154,7 @@ def _replace(
         if found:
             message = f"{found}; its plugin is left as it is"
             return Step("stop", nodes=(name,), message=message)
-    allowed = allowed_away(goal.max_unavailable, now.expected)
+    allowed = allowed_away(goal.max_unavailable, len(now.expected))
     free = allowed - len(now.away | now.moving)
     chosen = [name for name in left if name in now.away]
     chosen += [name for name in left if name not in now.away][: max(0, free)]

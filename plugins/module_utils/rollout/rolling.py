@@ -33,10 +33,10 @@ _LOOK_AGAIN = 1.0
 class Hands(Protocol):
     """What may be done."""
 
-    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+    def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
         """Delete these pods, so that the DaemonSet makes new ones there; those that may go beside what other runs do.
 
-        allowed: how many nodes may be without a Ready plugin.
+        expected: the nodes that the DaemonSet goes to. allowed: how many of them may be without a Ready plugin.
         """
 
     def taken_over(self) -> str:
@@ -123,7 +123,9 @@ def run(
             return Report(step, stands, judgement, spent, tuple(replaced))
         gone_now: Sequence[PodFacts] = ()
         if step.kind == "replace":
-            gone_now = hands.replace(step.pods, allowed_away(goal.max_unavailable, stands.expected))
+            gone_now = hands.replace(
+                step.pods, stands.expected, allowed_away(goal.max_unavailable, len(stands.expected))
+            )
             deleted.update(pod.uid for pod in gone_now)
             replaced += [pod.node for pod in gone_now]
             if not gone_now and spent.get(NOBODY, 0.0) > goal.node_timeout:

@@ -37,6 +37,14 @@ def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
     ]
 
 
+def test_progress_says_that_a_node_is_gone() -> None:
+    seen = {**roll("wait", win_1="done"), "waited": {}}
+    assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
+        "  2 min 10 s: 1 of 1 nodes have the new plugin",
+        "    win-2: the DaemonSet no longer goes there, as after its Node was deleted; nothing waits for it",
+    ]
+
+
 def test_an_end_that_is_good_says_nothing() -> None:
     assert ended(roll("finish", win_1="done"), "d/plugin", "smb") == {}
     assert ended(roll("rest", left=("win-2",), win_1="done"), "d/plugin", "smb") == {}

@@ -86,14 +86,14 @@ class Fleet:
     def taken_over(self) -> str:
         return self.owner
 
-    def replace(self, pods: Sequence[PodFacts], allowed: int) -> Sequence[PodFacts]:
+    def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
         """As Roller does: what other runs announced counts, and the pods are those of this moment."""
         unseen, self.unseen = self.unseen, {}
         now = [self._pod(name) for name in self.names]
         self.unseen = unseen
-        chosen = permitted(pods, now, self.taken, allowed)
+        chosen = permitted(pods, now, self.taken, expected, allowed)
         ready = {one.node: one.uid for one in now if one.ready and not one.deleting}
-        self.taken = {**still_away(ready, self.taken), **{one.node: one.uid for one in chosen}}
+        self.taken = {**still_away(ready, self.taken, expected), **{one.node: one.uid for one in chosen}}
         for one in chosen:
             self._count()
             self.replaced.append(one.node)
@@ -320,12 +320,37 @@ def test_a_run_waits_as_long_as_another_gets_on_and_not_for_ever() -> None:
 
 def test_a_pod_that_was_announced_and_not_deleted_is_deleted_by_the_next_look() -> None:
     pods = [pod("win-1", uid="a"), pod("win-2", uid="b")]
-    assert permitted(pods, pods, {}, 1) == (pods[0],)
-    assert permitted([pods[1]], pods, {"win-1": "a"}, 1) == ()
-    assert permitted([pods[0]], pods, {"win-1": "a"}, 1) == (pods[0],)
+    both = ("win-1", "win-2")
+    assert permitted(pods, pods, {}, both, 1) == (pods[0],)
+    assert permitted([pods[1]], pods, {"win-1": "a"}, both, 1) == ()
+    assert permitted([pods[0]], pods, {"win-1": "a"}, both, 1) == (pods[0],)
     # Its successor is Ready: it is back.
-    assert permitted([pods[1]], pods, {"win-1": "before"}, 1) == (pods[1],)
-    assert still_away({"win-1": "a"}, {"win-1": "before", "win-3": "c"}) == {"win-3": "c"}
+    assert permitted([pods[1]], pods, {"win-1": "before"}, both, 1) == (pods[1],)
+    assert still_away({"win-1": "a"}, {"win-1": "before", "win-3": "c"}, (*both, "win-3")) == {"win-3": "c"}
+
+
+def test_a_node_that_was_deleted_keeps_no_other_one_waiting() -> None:
+    """Neither what was announced for it nor its pod, which is collected minutes later, counts as away."""
+    left = pod("win-1", uid="a", ready=False, ready_since=None)
+    other = pod("win-2", uid="b")
+    assert permitted([other], [left, other], {"win-1": "a"}, ("win-2",), 1) == (other,)
+    assert still_away({"win-2": "b"}, {"win-1": "a"}, ("win-2",)) == {}
+
+
+def test_a_roll_ends_soon_when_a_node_is_deleted_on_its_way() -> None:
+    class Shrinking(Fleet):
+        def _step(self) -> None:
+            super()._step()
+            if self.replaced == ["win-001", "win-002"] and "win-002" in self.names:
+                self.names.remove("win-002")
+                del self.pods["win-002"]
+
+    fleet = Shrinking(4)
+    began = fleet.now
+    report = gone_through(fleet, Goal(node_timeout=600))
+    assert report.step.kind == "finish"
+    assert fleet.replaced == ["win-001", "win-002", "win-003", "win-004"]
+    assert fleet.now - began < 60
 
 
 def test_a_run_that_another_one_has_taken_over_touches_nothing_more() -> None:
