@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible import constants
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of_run
 from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 
@@ -23,8 +23,7 @@ class ActionModule(ControllerAction):
     module = node_upgrade
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        # Tasks run in children of the run itself.
-        self._task.args["holder"] = holder_of(os.getppid())
+        self._task.args["holder"] = holder_of_run()
         result: dict[str, Any] = super().run(tmp, task_vars)
         if result.get("outcome") == "handed":
             lock = _lock(self._task.args)

@@ -293,6 +293,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import bound
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
@@ -372,15 +373,16 @@ class Upgrade:
     """One call. stop: set when nobody waits for it any more."""
 
     def __init__(self, client: Client, params: dict[str, Any], stop: threading.Event) -> None:
-        self._client, self._params, self._stop = client, params, stop
+        self._params, self._stop = params, stop
         self.wishes, self.rules = wishes(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
-        self.pages = Pages(client, params["namespace"], params["name"], folder, self._check)
         self.say = teller(params["progress_file"])
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.say)
-        self.watcher = Watcher(client, params["operator_namespace"], self._check)
-        self.worker = Worker(client, self.watcher, self._check, self.say)
         self._leased = False
+        self._client = client = bound(client, self._check)
+        self.pages = Pages(client, params["namespace"], params["name"], folder)
+        self.watcher = Watcher(client, params["operator_namespace"], self._check)
+        self.worker = Worker(client, self.watcher, self.say)
 
     def _check(self) -> None:
         if self._stop.is_set():

@@ -346,7 +346,7 @@ def main() -> None:
         client = connect(ansible)
         refuse(client, asked, params)
         runs = Runs(
-            client, cluster_uid(client), asked, lambda: places(client, params), params["record_namespace"],
+            client, cluster_uid(client), asked, lambda bound: places(bound, params), params["record_namespace"],
             teller(params["progress_file"]),
         )  # fmt: skip
         when_ended(params["progress_file"], runs.stop)

@@ -355,7 +355,7 @@ def convert(
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",
     }  # fmt: skip
     made = Runs(
-        client, cluster_uid(client), order, lambda: places(client, asked), conversion.records,
+        client, cluster_uid(client), order, lambda bound: places(bound, asked), conversion.records,
         lambda text: print(f"    {text}", flush=True),
     )  # fmt: skip
     results = made.prepare()

@@ -9,6 +9,7 @@ requests go through the dynamic client's raw layer, which has had one shape sinc
 
 from __future__ import annotations
 
+import copy
 import email.utils
 import json
 import time
@@ -85,6 +86,14 @@ class Answer:
     warnings: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class _Server:
+    """What answers told of the API server. ahead: of our clock. was_ready: when it said that it is."""
+
+    ahead: timedelta = timedelta()
+    was_ready: float = _NEVER
+
+
 class Dynamic(Protocol):
     """What is used of kubernetes.dynamic.DynamicClient."""
 
@@ -111,12 +120,24 @@ class Client:
         self.retry_for = retry_for
         self._clock = clock
         self._sleep = sleep
-        self._ahead = timedelta()
-        self._was_ready = _NEVER
+        self._server = _Server()
+        self._check: Callable[[], None] = lambda: None
+        self._write_silence: float | None = None
+
+    def guarded(self, check: Callable[[], None], silence: float, retry_for: float | None = None) -> Client:
+        """The same server for a run that may lose the right to write.
+
+        check: raises when it may write no more; called right before each try of a write, so that none is sent late. silence:
+        seconds after which a write without an answer is given up and tried again.
+        """
+        made = copy.copy(self)
+        made._check, made._write_silence = check, silence
+        made.retry_for = self.retry_for if retry_for is None else min(self.retry_for, retry_for)
+        return made
 
     def now(self) -> datetime:
         """The API server's clock, as its answers showed it; ages of its objects must not be counted with ours."""
-        return datetime.now(timezone.utc) + self._ahead
+        return datetime.now(timezone.utc) + self._server.ahead
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
         """One object, None when it does not exist."""
@@ -435,12 +456,15 @@ class Client:
                 response = self._once(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
                 return response.data, response.headers
+            except ClusterError:
+                # Of the check before a write.
+                raise
             except Exception as error:
                 status = status_of(error)
                 now = self._clock()
                 left = started + self.retry_for - now
                 if status not in (401, 403):
-                    self._was_ready = _NEVER
+                    self._server.was_ready = _NEVER
                 if status is None:
                     if not is_connection(error):
                         raise
@@ -453,7 +477,7 @@ class Client:
                             "unreachable",
                         ) from error
                 elif status in (401, 403):
-                    if asked - self._was_ready < _READY_FOR or now - started > _STARTUP_DOUBT[status]:
+                    if asked - self._server.was_ready < _READY_FOR or now - started > _STARTUP_DOUBT[status]:
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     # What it forbade before it was ready it may allow now, also when it became so this very moment.
                     if self._is_ready():
@@ -481,7 +505,7 @@ class Client:
         if told is not None and told.tzinfo is not None:
             difference = told - datetime.now(timezone.utc)
             # The header has whole seconds: less than that is no difference.
-            self._ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
+            self._server.ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 
     def _is_ready(self) -> bool:
         """Whether the API server says that it has finished starting; everybody may ask that, once its rules are loaded."""
@@ -491,12 +515,15 @@ class Client:
             if status_of(error) is None and not is_connection(error):
                 raise
             return False
-        self._was_ready = self._clock()
+        self._server.was_ready = self._clock()
         return True
 
     def _once(self, method: str, path: str, **params: Any) -> Any:
         body = restored(params.pop("body", None))
-        params.setdefault("_request_timeout", _SILENCE)
+        writes = method != "GET"
+        if writes:
+            self._check()
+        params.setdefault("_request_timeout", (self._write_silence if writes else None) or _SILENCE)
         # A list of its own: the dynamic client appends to the one it is given.
         params["query_params"] = list(params.get("query_params", []))
         return self._dynamic.request(method, path, body=body, serialize=False, **params)

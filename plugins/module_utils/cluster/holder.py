@@ -5,10 +5,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import secrets
 import socket
+import subprocess
+import sys
 from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def holder_of_run() -> str:
+    """The run that this process of Ansible's works for, also when that has ended and this process has another parent."""
+    parent = multiprocessing.parent_process()
+    return holder_of((parent and parent.pid) or os.getpid())
 
 
 def holder_of(process: int) -> str:
@@ -29,10 +39,11 @@ def is_dead(holder: str) -> bool:
 def _table() -> str:
     """This boot of this machine, and the process table that this process sees."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot[:13]}-{os.stat('/proc/self/ns/pid').st_ino}"
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot[:13]}-{os.stat(_PROC / 'self/ns/pid').st_ino}"
     except OSError:
-        return "unknown-" + secrets.token_hex(4)
+        # As on macOS. A process and its start tell runs of one machine apart.
+        return sys.platform
 
 
 def _is_gone(process: int) -> bool:
@@ -47,11 +58,28 @@ def _is_gone(process: int) -> bool:
 
 
 def _began(process: int) -> str | None:
-    """When a process began, in ticks since the boot; empty when only its exit code is left, None when it cannot be read."""
+    """When a process began, in ticks since the boot or as ps tells it; empty when only its exit code is left, None when it cannot be read."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        stat = (_PROC / f"{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
+        return None if (_PROC / "self/stat").exists() else _told_by_ps(process)
     # The name in parentheses may hold anything; what follows is its state, and numbers.
     state, *numbers = stat.rpartition(")")[2].split()
     return "" if state in ("Z", "X") else numbers[18]
+
+
+def _told_by_ps(process: int) -> str | None:
+    """The same where there is no /proc (POSIX has no lstart; Linux, macOS and the BSDs have it)."""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    try:
+        said = subprocess.run(
+            ["ps", "-o", "stat=,lstart=", "-p", str(process)],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        ).stdout
+    except OSError:
+        return None
+    state, *began = said.split() or [""]
+    return None if not began else "" if state.startswith("Z") else ".".join(began)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
@@ -28,10 +28,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import m
 SECONDS = 60
 # Renewed after this part of it, so that a change begins with the larger part left.
 _RENEWALS = 4
+# Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
+_SILENCE = SECONDS / 6
 # A lease that is to last longer than this has a time that is yet to come: a clock was set back.
 _JUMPED = 2 * SECONDS
 # Seconds between two looks at another run's lease, and at whether our own run lives.
 _LOOK = 1.0
+# Tries to give it back.
+_ENDS = 5
 # Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -71,7 +75,10 @@ class Lease:
         self, client: Client, about: About, holder: str, say: Callable[[str], None] = lambda _line: None, *,
         clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        self._client, self._about, self._holder, self._say = client, about, holder, say
+        # Each try to renew it says when it was made, so none is repeated for long.
+        self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
+        self._patience = client.retry_for
+        self._about, self._holder, self._say = about, holder, say
         self._clock, self._sleep = clock, sleep
         self._version = ""
         self._alive = 0.0
@@ -192,13 +199,21 @@ class Lease:
         """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
         self.stop()
         with contextlib.suppress(ClusterError):
-            live = None if self._lost else self._look()
-            if live is not None and (live.get("spec") or {}).get("holderIdentity") == self._holder:
+            for _again in range(_ENDS):
+                live = None if self._lost else self._look()
+                if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
+                    return
                 about, metadata = self._about, live["metadata"]
-                self._client.delete(
-                    kinds.LEASE, about.name, about.namespace, metadata["uid"],
-                    dry_run=False, policy="Background", version=metadata["resourceVersion"],
-                )  # fmt: skip
+                try:
+                    self._client.delete(
+                        kinds.LEASE, about.name, about.namespace, metadata["uid"],
+                        dry_run=False, policy="Background", version=metadata["resourceVersion"],
+                    )  # fmt: skip
+                    return
+                except ClusterError as error:
+                    # The process beside the run renewed it at this moment.
+                    if error.status != 409:
+                        raise
 
     def stop(self) -> None:
         """Renew it no more. It is left as it is."""
@@ -255,16 +270,30 @@ class Lease:
         )
 
     def _keep(self) -> None:
-        try:
-            self._renew()
-        except ClusterError as error:
-            self._lost = f"the lease of {self._about.what} could not be renewed, another run may be at it: {error}"
+        began = self._clock()
+        while True:
+            try:
+                self._renew()
+            except ClusterError as error:
+                if (
+                    isinstance(error, Unreachable)
+                    and self._clock() - began < self._patience
+                    and not self._stop.is_set()
+                ):
+                    continue
+                self._lost = f"the lease of {self._about.what} could not be renewed, another run may be at it: {error}"
+            return
 
     def _keep_on(self) -> None:
         while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
             self._keep()
         if self._lost:
             self._say(self._lost)
+
+
+def bound(client: Client, check: Callable[[], None]) -> Client:
+    """A client of a run that holds a lease: every write is checked right before it is sent, also when it is tried again."""
+    return client.guarded(check, _SILENCE)
 
 
 def _stamp(when: datetime) -> str:

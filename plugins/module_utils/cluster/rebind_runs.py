@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease, bound
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Place, Records
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_view import facts
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits, Outcome, Rebinder, Stopped
@@ -98,10 +98,10 @@ def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
 
 
 class Runs:
-    """All of them. cluster: its uid. places: makes the two places of records, for each thread its own."""
+    """All of them. cluster: its uid. places: makes the two places of records with a client, for each thread its own."""
 
     def __init__(
-        self, client: Client, cluster: str, order: Order, places: Callable[[], Sequence[Place]], lease_namespace: str,
+        self, client: Client, cluster: str, order: Order, places: Callable[[Client], Sequence[Place]], lease_namespace: str,
         say: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._client, self._cluster, self._order, self._places = client, cluster, order, places
@@ -120,7 +120,7 @@ class Runs:
 
     def _prepare(self, wishes: Wishes) -> Result:
         name = f"{wishes.namespace}/{wishes.claim}"
-        records = Records(self._places(), self._cluster)
+        records = Records(self._places(self._client), self._cluster)
         lock = self._locked(wishes.namespace, wishes.claim)
         found = records.find(wishes.namespace, wishes.claim, lock)
         self.warnings += records.warnings
@@ -195,14 +195,15 @@ class Runs:
     def _one(self, result: Result, planned: Record) -> None:
         lease = self._lease(planned)
         lease.take()
-        records = Records(self._places(), self._cluster)
 
         def check() -> None:
             lease.check()
             if self._stopped.is_set():
                 raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
 
-        rebinder = Rebinder(self._client, records, self._order.limits, self._say, final=self._order.final, check=check)
+        client = bound(self._client, check)
+        records = Records(self._places(client), self._cluster)
+        rebinder = Rebinder(client, records, self._order.limits, self._say, final=self._order.final, check=check)
         try:
             # Only now nobody else writes it: what was found before may be old.
             lock = self._locked(planned.namespace, planned.claim)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +27,11 @@ NAMES = re.compile(r"[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?\Z")
 class Pages:
     """One upgrade's journal. folder: on this machine, None without one; what cannot be written there is told in warnings.
 
-    written: whether it was written to. check: raises when this run may write no more.
+    written: whether it was written to.
     """
 
-    def __init__(
-        self, client: Client, namespace: str, name: str, folder: Path | None, check: Callable[[], None] = lambda: None
-    ) -> None:
-        self._maps = ConfigMaps(client, namespace, PART, _JSON, check)
+    def __init__(self, client: Client, namespace: str, name: str, folder: Path | None) -> None:
+        self._maps = ConfigMaps(client, namespace, PART, _JSON)
         self._folder, self._files = folder, Files(folder) if folder else None
         self._name = name
         self.warnings: list[str] = []

@@ -185,16 +185,15 @@ class Watcher:
 
 
 class Worker:
-    """Changes. say: a line for whoever waits."""
+    """Changes. client: checks before each write that the run may still do it. say: a line for whoever waits."""
 
-    def __init__(self, client: Client, watcher: Watcher, check: Callable[[], None], say: Callable[[str], None]) -> None:
-        self._client, self._watcher, self._check, self._say = client, watcher, check, say
+    def __init__(self, client: Client, watcher: Watcher, say: Callable[[str], None]) -> None:
+        self._client, self._watcher, self._say = client, watcher, say
 
     def do(self, action: Do) -> None:
         """One change; what it changes by itself is seen by the next look."""
         if action.kind == "evict":
             for pod in action.pods:
-                self._check()
                 why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False)
                 if why:
                     self._watcher.refuse(pod.uid, why)
@@ -214,9 +213,8 @@ class Worker:
             if live is None or not (wanted := changes(live)):
                 return
             metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.pop("metadata", {})}
-            # After the look: what a run that took over writes from here on makes this patch a conflict.
-            self._check()
             try:
+                # Checked after the look: what a run that took over writes from here on makes this patch a conflict.
                 self._client.patch(kinds.NODE, name, None, {"metadata": metadata, **wanted}, FIELD_MANAGER)
             except ClusterError as error:
                 # Its kubelet writes to it as well.

@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster import holder, kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.lease import About, Lease, bound
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrader import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
@@ -27,6 +30,7 @@ from unit.plugins.module_utils.cluster.fakes import ObjectStore, Response, clien
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 NODE = "/api/v1/nodes/win-1"
+CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
 ELSEWHERE = "another-machine/0123-1/77-5"
 
 
@@ -221,6 +225,23 @@ def test_the_end_of_a_run_leaves_alone_what_another_one_took_a_moment_before() -
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
 
 
+def test_the_end_of_a_run_gives_back_what_the_process_beside_it_renewed_at_that_moment() -> None:
+    class Renewed(ObjectStore):
+        renewals = 2
+
+        def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+            if method == "DELETE" and self.renewals:
+                self.renewals -= 1
+                self._put(path, self.things[path])
+            return super().request(method, path, body, **params)
+
+    store = Renewed()
+    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    mine.end()
+    assert LEASE not in store.things
+
+
 class Machine:
     """One that may sleep: its own clock then runs on, or is paused with it, and the API server's always runs on."""
 
@@ -250,7 +271,7 @@ def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused
     machine = Machine(paused=paused)
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
-    worker = Worker(machine.client, watcher, machine.lease.check, lambda _line: None)
+    worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
     journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (Entry("win-1", 0, "close"),))
     machine.sleep(3600)
     other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
@@ -286,3 +307,78 @@ def test_a_module_whose_run_has_ended_changes_nothing_more() -> None:
     with pytest.raises(ClusterError, match="has ended; nothing more is changed"):
         orphan.check()
     orphan.end()
+
+
+def test_a_write_whose_answer_was_lost_is_not_sent_again_for_a_run_that_was_followed() -> None:
+    machine = Machine(paused=False)
+    store, silences = machine.store, list[float]()
+    answer = store.request
+
+    def cut(method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if (method, path) == ("POST", CLAIMS):
+            silences.append(params["_request_timeout"])
+            if len(silences) == 1:
+                machine.sleep(61)
+                upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
+                raise ConnectionResetError
+        return answer(method, path, body, **params)
+
+    store.request = cut  # type: ignore[method-assign]  # its answers are lost
+    client = bound(machine.client, machine.lease.check)
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"}}
+    with pytest.raises(ClusterError, match="could not be renewed") as lost:
+        client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, claim, dry_run=False)
+    assert lost.value.reason == "taken_over"
+    # And its one try did not wait as long as the lease lasts.
+    assert silences == [10]
+    assert f"{CLAIMS}/data" not in store.things
+
+
+def test_an_api_server_that_is_away_for_less_than_the_patience_costs_no_lease() -> None:
+    machine = Machine(paused=False)
+    store, answer, tries = machine.store, machine.store.request, list[str]()
+
+    def away(method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if method == "PATCH" and len(tries) < 4:
+            tries.append(body["spec"]["renewTime"])
+            machine.sleep(2)
+            raise ConnectionRefusedError
+        return answer(method, path, body, **params)
+
+    store.request = away  # type: ignore[method-assign]  # it is restarted
+    machine.lease._patience = 60
+    machine.sleep(20)
+    machine.lease.check()
+    assert len(tries) == 4
+    machine.lease.end()
+
+
+def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
+    """Its parent is then whoever collects orphans, PID 1 in a container, and that never ends."""
+    context = multiprocessing.get_context("fork")
+    receiving, sending = context.Pipe(duplex=False)
+
+    def task(run: int) -> None:
+        while os.getppid() == run:
+            time.sleep(0.01)
+        sending.send(holder_of_run())
+
+    def run() -> None:
+        context.Process(target=task, args=(os.getpid(),)).start()
+        os._exit(0)
+
+    process = context.Process(target=run)
+    process.start()
+    process.join()
+    assert receiving.poll(60)
+    holder = receiving.recv()
+    assert f"/{process.pid}-" in holder
+    assert is_dead(holder)
+
+
+def test_a_machine_without_proc_tells_its_runs_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(holder, "_PROC", tmp_path)
+    mine = holder_of(os.getpid())
+    assert mine == holder_of(os.getpid())
+    assert not is_dead(mine)
+    assert ended() != mine
