@@ -1,284 +1,410 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an in-tree PersistentVolume is named by the CSI driver that took over: one function a plugin.
+"""CSI migration's translation: what an in-tree volume, inline volume or StorageClass is to the CSI driver. Pure.
 
-Source: plugins/*.go of https://github.com/kubernetes/csi-translation-lib, which components with migration use in memory.
-What is written here is for Windows: block volumes there are NTFS, whatever the in-tree volume says.
+Exactly as plugins/*.go of https://github.com/kubernetes/csi-translation-lib v0.36.3, which kubelets, controllers and the
+scheduler run in memory; tests/integration/test_translation.py compares the two on random objects. What a native volume for
+Windows needs besides is a later, separate step (catalog/native.py). An absent value is an empty one, as in the API.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS, InTree
 
-# Labels of old volumes stand for the newer ones (https://github.com/kubernetes/csi-translation-lib, plugins/in_tree_volume.go).
+Object = Mapping[str, Any]
+
+# Labels of old volumes stand for the newer ones.
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 REGIONS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-_LINUX_ONLY = ("xfs", "btrfs")
-_SECRET = re.compile(r"azure-storage-account-(.+)-secret")
+_BETWEEN_ZONES = "__"
+FS_TYPE = "csi.storage.k8s.io/fstype"
+UNSPECIFIED = "UNSPECIFIED"
+
+# By in-tree plugin, the key of the driver's zones. Azure's plugins keep the affinity that a volume has.
+_ZONE_KEYS = {
+    "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
+    "kubernetes.io/gce-pd": "topology.gke.io/zone",
+    "kubernetes.io/cinder": "topology.cinder.csi.openstack.org/zone",
+    "kubernetes.io/vsphere-volume": "topology.csi.vmware.com/zone",
+}
+_VSPHERE_REGION = "topology.csi.vmware.com/region"
+_AZURE_ZONE = "topology.disk.csi.azure.com/zone"
+
+_ACCOUNT = re.compile(r"azure-storage-account-(.+)-secret")
 _RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
+_EBS = re.compile(r"aws://[A-Za-z0-9._~-]*(?P<path>/[^?#]*)?(\?[^#]*)?(?P<fragment>#.*)?")
+# No URL may have these: control characters, and a percent sign without its two digits.
+_BAD_URL = re.compile(r"[\x00-\x1f\x7f]|%(?![0-9A-Fa-f]{2})")
+_PORTWORX_NAME, _PORTWORX_NAMESPACE = "openstorage.io/auth-secret-name", "openstorage.io/auth-secret-namespace"
+_PORTWORX_USES = (
+    "provisioner", "controller-publish", "node-publish", "node-stage", "controller-expand", "node-expand",
+)  # fmt: skip
+_VSPHERE_RENAMED = (
+    "datastore", "diskformat", "hostfailurestotolerate", "forceprovisioning", "cachereservation", "diskstripes",
+    "objectspacereservation", "iopslimit",
+)  # fmt: skip
 
 
 class Untranslatable(ValueError):
-    """The driver cannot take this volume over. remedy: what helps."""
+    """The driver cannot take this volume or class over. remedy: what helps."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
         self.remedy = remedy
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """A volume as its CSI driver knows it.
-
-    migrated: the handle that attachments carry while the volume still is an in-tree one. handle: that of a native
-    volume; empty where only the cluster can tell it (vSphere: volumeid of the CnsVSphereVolumeMigration of volume_path).
-    on_node: its name in a Node's status when a kubelet without migration has it. zone_key, region_key: of the driver's
-    nodes.
-    """
-
-    plugin: InTree
-    migrated: str
-    handle: str
-    fs_type: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    secret: Mapping[str, str] = field(default_factory=dict)
-    on_node: str = ""
-    zone_key: str = ""
-    region_key: str = ""
-    volume_path: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def driver(self) -> str:
-        """The driver's CSI name."""
-        return self.plugin.driver
-
-    def source(self, handle: str) -> dict[str, Any]:
-        """spec.csi of a PersistentVolume."""
-        found: dict[str, Any] = {"driver": self.driver, "volumeHandle": handle}
-        if self.fs_type:
-            found["fsType"] = self.fs_type
-        if self.attributes:
-            found["volumeAttributes"] = dict(self.attributes)
-        if self.secret:
-            found["nodeStageSecretRef"] = dict(self.secret)
-        return found
-
-
-def plugin_of(volume: Mapping[str, Any]) -> InTree | None:
+def plugin_of(volume: Object) -> InTree | None:
     """The in-tree plugin whose field a PersistentVolume has; None for any other, such as a native CSI one."""
     spec = volume.get("spec") or {}
     return next((known for known in PLUGINS if known.field in spec), None)
 
 
-def translate(volume: Mapping[str, Any], project: str = "") -> Translated:
-    """What the CSI driver would make of an in-tree PersistentVolume. project: of Google Cloud, where the disk is.
-
-    Raises Untranslatable.
-    """
+def to_csi(volume: Object) -> dict[str, Any]:
+    """The PersistentVolume that CSI migration makes of an in-tree one. Raises Untranslatable."""
     plugin = plugin_of(volume)
-    name = volume["metadata"]["name"]
-    if plugin is None or plugin.plugin not in _TRANSLATORS:
-        known = ", ".join(sorted(one.field for one in PLUGINS if one.plugin in _TRANSLATORS))
+    metadata, spec = volume["metadata"], volume.get("spec") or {}
+    name = str(metadata.get("name") or "")
+    if plugin is None or not plugin.translated:
+        known = ", ".join(sorted(one.field for one in PLUGINS if one.translated))
         kind = plugin.field if plugin is not None else "no in-tree volume that a CSI driver replaces"
         raise Untranslatable(f"PersistentVolume {name} is {kind}; expected one of {known}", "Copy the data instead.")
-    if (volume["spec"].get("volumeMode") or "Filesystem") != "Filesystem":
-        raise Untranslatable(
-            f"PersistentVolume {name} is a raw block device; expected volumeMode Filesystem, which Windows pods use",
-            "It is used by Linux pods; leave it alone.",
+    source = spec[plugin.field] or {}
+    try:
+        csi = _SOURCES[plugin.plugin](volume, source)
+    except Untranslatable as error:
+        raise Untranslatable(f"PersistentVolume {name} {error}", error.remedy) from None
+    made = {key: value for key, value in spec.items() if key != plugin.field}
+    made["csi"] = {"driver": plugin.driver, **csi}
+    if plugin.field == "gcePersistentDisk" and spec.get("accessModes") is not None:
+        made["accessModes"] = [google_mode(spec["accessModes"])]
+    required = topology(plugin, metadata.get("labels") or {}, (spec.get("nodeAffinity") or {}).get("required"))
+    if required is not None:
+        made["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
+    return {**volume, "spec": made}
+
+
+def inline_to_csi(volume: Object, namespace: str) -> dict[str, Any]:
+    """The PersistentVolume that CSI migration makes of an in-tree entry of a pod's volumes. Raises Untranslatable."""
+    plugin = next((known for known in PLUGINS if known.translated and known.field in volume), None)
+    if plugin is None:
+        raise Untranslatable(f"volume {volume.get('name', '')} is of no in-tree kind that a CSI driver replaces", "")
+    source = volume[plugin.field] or {}
+    if plugin.field == "vsphereVolume" and source.get("storagePolicyName"):
+        # https://github.com/kubernetes/csi-translation-lib: the library ends with a nil pointer there.
+        message = (
+            f"inline vsphereVolume {source.get('volumePath', '')} names a storage policy, which migration fails on"
         )
-    source = volume["spec"][plugin.field]
-    found = _TRANSLATORS[plugin.plugin](plugin, volume, source, project)
-    fs_type = str(source.get("fsType") or "")
-    if fs_type.lower() in _LINUX_ONLY:
+        raise Untranslatable(message, "make a PersistentVolume for it and use that by a claim")
+    mode, read_only = "ReadWriteOnce", bool(source.get("readOnly"))
+    if plugin.field == "azureFile":
+        space = namespace or "default"
+        handle = _share_handle("", source, str(volume.get("name") or ""), space)
+        csi: dict[str, Any] = _share(handle, source, space)
+        mode = "ReadWriteMany"
+    else:
+        csi = _SOURCES[plugin.plugin]({"metadata": {}}, source)
+        if plugin.field == "azureDisk" and not csi["volumeAttributes"].get("cachingmode"):
+            csi["volumeAttributes"].pop("cachingmode", None)
+        if plugin.field in ("gcePersistentDisk", "portworxVolume") and read_only:
+            mode = "ReadOnlyMany"
+    unique = csi["volumeHandle"]
+    if plugin.field == "gcePersistentDisk":
+        unique = str(source.get("pdName") or "")
+    name = unique if plugin.field.startswith("azure") else f"{plugin.driver}-{unique}"
+    spec = {"csi": {"driver": plugin.driver, **csi}, "accessModes": [mode], "volumeMode": "Filesystem"}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def class_to_csi(plugin: InTree, storage_class: Object) -> dict[str, Any]:
+    """The StorageClass that external-provisioner makes of one of an in-tree plugin. Raises Untranslatable."""
+    if not plugin.translated:
+        raise Untranslatable(f"provisioner {plugin.plugin} has no CSI driver that took over", "Use another class.")
+    given = {str(key): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
+    allowed = list(storage_class.get("allowedTopologies") or [])
+    parameters: dict[str, str] = {}
+    zones: list[str] | None = None
+    makes_zones = plugin.field in ("awsElasticBlockStore", "gcePersistentDisk", "azureDisk")
+    for key, value in given.items():
+        word = key.lower()
+        if makes_zones and word == "zone":
+            zones = [value]
+        elif makes_zones and word == "zones":
+            zones = value.split(",")
+        else:
+            parameters.update(_PARAMETERS.get(plugin.field, _kept)(word, key, value))
+    zone_key = _AZURE_ZONE if plugin.field == "azureDisk" else _ZONE_KEYS.get(plugin.plugin, "")
+    if zones is not None and allowed:
         raise Untranslatable(
-            f"PersistentVolume {name} has fsType {fs_type}; expected ntfs or none, since no Windows node can read that",
-            "It is used by Linux pods; leave it alone.",
+            f"StorageClass {storage_class['metadata'].get('name', '')} has allowedTopologies and zone or zones in its "
+            "parameters; expected one of them",
+            "Make a new StorageClass with allowedTopologies only.",
         )
-    if found.fs_type and fs_type and fs_type.lower() != found.fs_type:
-        note = f"fsType {fs_type} becomes {found.fs_type}: the in-tree plugin on Windows made NTFS whatever it said"
-        found = replace(found, notes=(*found.notes, note))
+    if zones is not None:
+        allowed = [{"matchLabelExpressions": [{"key": zone_key, "values": zones}]}]
+    elif zone_key:
+        allowed = [_selector(term, zone_key) for term in allowed]
+    if plugin.field == "azureDisk":
+        allowed = [_fault_domains(term) for term in allowed]
+    if plugin.field == "vsphereVolume":
+        parameters["csimigration"] = "true"
+    made = {**storage_class, "parameters": parameters, "allowedTopologies": allowed}
+    if plugin.field == "portworxVolume":
+        made["provisioner"] = plugin.driver
+    return made
+
+
+# Where a volume is
+
+
+def topology(plugin: InTree, labels: Mapping[str, str], required: Object | None) -> dict[str, Any] | None:
+    """spec.nodeAffinity.required as the scheduler sees it on nodes that migrate this plugin; None when there is none.
+
+    labels: the volume's own, which stand for a zone that its affinity does not name.
+    """
+    zone_key = _ZONE_KEYS.get(plugin.plugin)
+    terms = [dict(term) for term in (required or {}).get("nodeSelectorTerms") or []]
+    if zone_key is None:
+        return {**(required or {}), "nodeSelectorTerms": terms} if required is not None else None
+    named = {str(entry["key"]) for entry in _expressions(terms)}
+    told = [number for number, key in enumerate(ZONES) if key in named]
+    told = told or [number for number, key in enumerate(ZONES) if key in labels] or [0]
+    zone, region = ZONES[told[0]], REGIONS[told[0]]
+    if _values(terms, zone):
+        terms = _renamed(terms, zone, zone_key)
+    elif zone in labels:
+        vsphere = plugin.field == "vsphereVolume"
+        terms = _added(terms, zone_key, [labels[zone]] if vsphere else labels[zone].split(_BETWEEN_ZONES))
+    if plugin.field == "vsphereVolume":
+        if _values(terms, region):
+            terms = _renamed(terms, region, _VSPHERE_REGION)
+        elif region in labels:
+            terms = _added(terms, _VSPHERE_REGION, [labels[region]])
+    elif region == REGIONS[1] and _values(terms, region):
+        terms = _renamed(terms, region, REGIONS[0])
+    if not terms and required is None:
+        return None
+    return {**(required or {}), "nodeSelectorTerms": terms}
+
+
+def _expressions(terms: Sequence[Object]) -> Iterator[Object]:
+    return (entry for term in terms for entry in term.get("matchExpressions") or [])
+
+
+def _values(terms: Sequence[Object], key: str) -> list[str]:
+    return [value for entry in _expressions(terms) if entry["key"] == key for value in entry.get("values") or []]
+
+
+def _renamed(terms: Sequence[Object], old: str, new: str) -> list[dict[str, Any]]:
+    return [
+        {
+            **term,
+            "matchExpressions": [
+                {**entry, "key": new} if entry["key"] == old else entry for entry in term.get("matchExpressions") or []
+            ],
+        }
+        for term in terms
+    ]
+
+
+def _added(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list[dict[str, Any]]:
+    zones = sorted({value.strip() for value in values} - {""})
+    if not zones:
+        return terms
+    entry = {"key": key, "operator": "In", "values": zones}
+    return [{**term, "matchExpressions": [*(term.get("matchExpressions") or []), entry]} for term in terms or [{}]]
+
+
+def _selector(term: Object, zone_key: str) -> dict[str, Any]:
+    entries = term.get("matchLabelExpressions") or []
+    return {"matchLabelExpressions": [{**one, "key": zone_key} if one["key"] in ZONES else one for one in entries]}
+
+
+def _fault_domains(term: Object) -> dict[str, Any]:
+    """Numbers are fault domains of regions without zones, for which the driver has an empty zone."""
+    return {
+        "matchLabelExpressions": [
+            {**one, "values": ["" if re.fullmatch(r"[0-9]+", value) else value for value in one.get("values") or []]}
+            if one["key"] == _AZURE_ZONE
+            else one
+            for one in term.get("matchLabelExpressions") or []
+        ]
+    }
+
+
+# The source: one function a plugin
+
+
+def _disk(source: Object, handle: str, attributes: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "volumeHandle": handle,
+        "readOnly": bool(source.get("readOnly")),
+        "fsType": str(source.get("fsType") or ""),
+        "volumeAttributes": dict(attributes),
+    }
+
+
+def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
+    partition = str(source.get("partition") or 0)
+    return _disk(source, ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
+
+
+def ebs_id(told: str) -> str:
+    """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises Untranslatable."""
+    if not told.startswith("aws://"):
+        return told
+    match = _EBS.fullmatch(told)
+    parts = "" if match is None else f"{match['path'] or ''}{match['fragment'] or ''}"
+    found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
+    if not found.startswith("vol-") or "/" in found:
+        message = f"has volumeID {told}; expected vol-... or aws://zone/vol-..."
+        raise Untranslatable(message, "Look the volume up in AWS.")
     return found
 
 
-def affinity(volume: Mapping[str, Any], found: Translated) -> dict[str, Any] | None:
-    """nodeAffinity with the driver's topology keys; None when the volume is bound to no place.
-
-    Raises Untranslatable when it is bound by something that the driver's nodes do not say.
-    """
-    required = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
-    terms = required if required else _from_labels(volume)
-    if not terms:
-        return None
-    return {"required": {"nodeSelectorTerms": [_term(volume, term, found) for term in terms]}}
-
-
-def _from_labels(volume: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Volumes of old releases say their zone in labels alone."""
-    labels = volume["metadata"].get("labels") or {}
-    zone = next((str(labels[key]) for key in ZONES if labels.get(key)), "")
-    if not zone:
-        return []
-    return [{"matchExpressions": [{"key": ZONES[0], "operator": "In", "values": zone.split("__")}]}]
+def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
+    kind = source.get("kind")
+    if kind is not None and str(kind).lower() != "managed":
+        message = f"is an Azure disk of kind {kind}; expected Managed"
+        raise Untranslatable(message, "Copy the blob into a managed disk, and make a volume for that.")
+    attributes = {"kind": "Managed"}
+    if source.get("cachingMode") is not None:
+        attributes["cachingmode"] = str(source["cachingMode"])
+    if source.get("fsType") is not None:
+        attributes["fstype"] = str(source["fsType"])
+    return _disk(source, str(source.get("diskURI") or ""), attributes)
 
 
-def _term(volume: Mapping[str, Any], term: Mapping[str, Any], found: Translated) -> dict[str, Any]:
-    made: list[dict[str, Any]] = []
-    for entry in term.get("matchExpressions") or []:
-        key = str(entry["key"])
-        if key in ZONES and found.zone_key:
-            values = list(entry.get("values") or [])
-            if found.driver == "disk.csi.azure.com":
-                # Numbers are fault domains of an availability set, which the driver calls an empty zone.
-                values = ["" if value in ("0", "1", "2") else value for value in values]
-            made.append({"key": found.zone_key, "operator": entry["operator"], "values": values})
-        elif key in REGIONS and found.region_key:
-            made.append({**entry, "key": found.region_key})
-        elif key in REGIONS and found.zone_key:
-            # The zone, which stands beside it, says more.
-            continue
-        elif key in (*ZONES, *REGIONS):
-            continue
-        else:
-            made.append(dict(entry))
-    if not made and (term.get("matchExpressions") or not term.get("matchFields")):
-        raise Untranslatable(
-            f"PersistentVolume {volume['metadata']['name']} is bound to places by {term}, which {found.driver} has no "
-            "key for",
-            "Give the volume a zone (topology.kubernetes.io/zone).",
-        )
-    return {**({"matchExpressions": made} if made else {}), **_fields(term)}
+def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
+    metadata, spec = volume["metadata"], volume["spec"]
+    namespace = source.get("secretNamespace")
+    if namespace is None:
+        namespace = (spec.get("claimRef") or {}).get("namespace")
+    if not namespace:
+        message = "names no secretNamespace and is bound to no claim; expected one of them"
+        raise Untranslatable(message, "Set azureFile.secretNamespace.")
+    group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
+    return _share(_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace))
 
 
-def _fields(term: Mapping[str, Any]) -> dict[str, Any]:
-    return {"matchFields": term["matchFields"]} if term.get("matchFields") else {}
-
-
-# One function a plugin
-
-
-def _vsphere(plugin: InTree, _volume: Mapping[str, Any], source: Mapping[str, Any], _project: str) -> Translated:
-    path = str(source["volumePath"])
-    policy = str(source.get("storagePolicyName") or "")
-    return Translated(
-        plugin,
-        migrated=path,
-        handle="",
-        fs_type="ntfs",
-        attributes={"storagepolicyname": policy} if policy else {},
-        on_node=f"{plugin.plugin}/{path}",
-        zone_key="topology.csi.vmware.com/zone",
-        region_key="topology.csi.vmware.com/region",
-        volume_path=path,
-    )
-
-
-def _aws_ebs(plugin: InTree, volume: Mapping[str, Any], source: Mapping[str, Any], _project: str) -> Translated:
-    told = str(source["volumeID"])
-    match = re.fullmatch(r"(?:aws://[^/]*/)?(vol-[0-9a-z]+)", told)
-    if match is None:
-        raise Untranslatable(
-            f"PersistentVolume {volume['metadata']['name']} has volumeID {told}; expected vol-... or aws://zone/vol-...",
-            "Look the volume up in AWS.",
-        )
-    partition = source.get("partition")
-    return Translated(
-        plugin,
-        migrated=match[1],
-        handle=match[1],
-        fs_type="ntfs",
-        attributes={"partition": str(partition)} if partition else {},
-        on_node=f"{plugin.plugin}/{told}",
-        zone_key="topology.ebs.csi.aws.com/zone",
-    )
-
-
-def _azure_disk(plugin: InTree, volume: Mapping[str, Any], source: Mapping[str, Any], _project: str) -> Translated:
-    kind = str(source.get("kind") or "Shared")
-    if kind != "Managed":
-        raise Untranslatable(
-            f"PersistentVolume {volume['metadata']['name']} is an Azure disk of kind {kind}; expected Managed",
-            "Convert the disk to a managed one in Azure and copy, or leave it alone.",
-        )
-    uri = str(source["diskURI"])
-    attributes = {"kind": kind}
-    if source.get("cachingMode"):
-        attributes["cachingMode"] = str(source["cachingMode"])
-    return Translated(
-        plugin,
-        migrated=uri,
-        handle=uri,
-        fs_type="ntfs",
-        attributes={**attributes, "fsType": "ntfs"},
-        on_node=f"{plugin.plugin}/{uri}",
-        zone_key="topology.disk.csi.azure.com/zone",
-    )
-
-
-def _azure_file(plugin: InTree, volume: Mapping[str, Any], source: Mapping[str, Any], _project: str) -> Translated:
-    name = volume["metadata"]["name"]
-    namespace = source.get("secretNamespace") or (volume["spec"].get("claimRef") or {}).get("namespace")
+def _share_handle(group: str, source: Object, name: str, namespace: str) -> str:
     secret = str(source.get("secretName") or "")
-    if not namespace or not secret:
-        raise Untranslatable(
-            f"PersistentVolume {name} names secret {secret or 'none'} in namespace {namespace or 'none'}; expected both",
-            "Set azureFile.secretNamespace in a new volume by hand.",
-        )
-    match = _SECRET.fullmatch(secret)
-    account = match[1] if match else secret
-    group = str((volume["metadata"].get("annotations") or {}).get(_RESOURCE_GROUP, ""))
-    share = str(source["shareName"])
-    handle = f"{group}#{account}#{share}#{name}#{namespace}"
-    return Translated(
-        plugin,
-        migrated=handle,
-        handle=handle,
-        attributes={"sharename": share},
-        secret={"name": secret, "namespace": str(namespace)},
+    match = _ACCOUNT.search(secret)
+    return f"{group}#{match[1] if match else secret}#{source.get('shareName') or ''}#{name}#{namespace}"
+
+
+def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
+    return {
+        "volumeHandle": handle,
+        "readOnly": bool(source.get("readOnly")),
+        "volumeAttributes": {"sharename": str(source.get("shareName") or "")},
+        "nodeStageSecretRef": {"name": str(source.get("secretName") or ""), "namespace": namespace},
+    }
+
+
+def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
+    labels = volume["metadata"].get("labels") or {}
+    told = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
+    zones = told.split(_BETWEEN_ZONES)
+    place = f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
+    partition = str(source.get("partition") or "")
+    disk = str(source.get("pdName") or "")
+    return _disk(source, f"projects/{UNSPECIFIED}/{place}/disks/{disk}", {"partition": partition})
+
+
+def google_region(zones: Iterable[str]) -> str:
+    """The one region of zones of Google Cloud, "europe-west1-b". Raises Untranslatable."""
+    parts = [zone.split("-") for zone in zones]
+    regions = {"-".join(one[:2]) for one in parts}
+    if len(regions) != 1 or any(len(one) != 3 for one in parts):
+        message = f"is in zones {', '.join('-'.join(one) for one in parts)}; expected zones of one region"
+        raise Untranslatable(message, f"Correct its label {ZONES[0]}.")
+    return regions.pop()
+
+
+def google_mode(modes: Iterable[str]) -> str:
+    """The one access mode that is left: in-tree disks took ReadWriteMany for ReadWriteOnce, and so does migration."""
+    found = set(modes)
+    return (
+        "ReadOnlyMany"
+        if "ReadOnlyMany" in found and not found & {"ReadWriteOnce", "ReadWriteMany"}
+        else "ReadWriteOnce"
     )
 
 
-def _gce_pd(plugin: InTree, volume: Mapping[str, Any], source: Mapping[str, Any], project: str) -> Translated:
-    disk = str(source["pdName"])
-    required = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or []
-    zones = [
-        value
-        for term in required or _from_labels(volume)
-        for entry in term.get("matchExpressions") or []
-        if entry["key"] in (*ZONES, "topology.gke.io/zone")
-        for value in entry.get("values") or []
-    ]
-    zones = sorted(dict.fromkeys(zone for value in zones for zone in value.split("__")))
-    if not zones or not project:
-        lacking = "zone (label topology.kubernetes.io/zone)" if not zones else "project"
-        raise Untranslatable(
-            f"PersistentVolume {volume['metadata']['name']} does not tell the {lacking} of disk {disk}; expected both, since "
-            "a native handle is projects/<project>/zones/<zone>/disks/<disk>",
-            "Give it with volume_handle.",
-        )
-    place = f"zones/{zones[0]}" if len(zones) == 1 else f"regions/{zones[0].rpartition('-')[0]}"
-    partition = source.get("partition")
-    return Translated(
-        plugin,
-        migrated=f"projects/UNSPECIFIED/{place}/disks/{disk}",
-        handle=f"projects/{project}/{place}/disks/{disk}",
-        fs_type="ntfs",
-        attributes={"partition": str(partition)} if partition else {},
-        on_node=f"{plugin.plugin}/{disk}",
-        zone_key="topology.gke.io/zone",
-    )
+def _cinder(_volume: Object, source: Object) -> dict[str, Any]:
+    return _disk(source, str(source.get("volumeID") or ""), {})
 
 
-_TRANSLATORS: dict[str, Callable[[InTree, Mapping[str, Any], Mapping[str, Any], str], Translated]] = {
-    "kubernetes.io/vsphere-volume": _vsphere,
+def _vsphere(_volume: Object, source: Object) -> dict[str, Any]:
+    policy = str(source.get("storagePolicyName") or "")
+    made = _disk(source, str(source.get("volumePath") or ""), {"storagepolicyname": policy} if policy else {})
+    return {**made, "readOnly": False}
+
+
+def _portworx(volume: Object, source: Object) -> dict[str, Any]:
+    marks = volume["metadata"].get("annotations") or {}
+    made = {**_disk(source, str(source.get("volumeID") or ""), {}), "readOnly": False}
+    if _PORTWORX_NAME in marks and _PORTWORX_NAMESPACE in marks:
+        secret = {"name": str(marks[_PORTWORX_NAME]), "namespace": str(marks[_PORTWORX_NAMESPACE])}
+        for use in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand"):
+            made[f"{use}SecretRef"] = dict(secret)
+    return made
+
+
+_SOURCES: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
     "kubernetes.io/aws-ebs": _aws_ebs,
     "kubernetes.io/azure-disk": _azure_disk,
     "kubernetes.io/azure-file": _azure_file,
+    "kubernetes.io/cinder": _cinder,
     "kubernetes.io/gce-pd": _gce_pd,
+    "kubernetes.io/portworx-volume": _portworx,
+    "kubernetes.io/vsphere-volume": _vsphere,
+}
+
+
+# A class' parameters: what becomes of one of them
+
+
+def _kept(_word: str, key: str, value: str) -> dict[str, str]:
+    return {key: value}
+
+
+def _file_system(word: str, key: str, value: str) -> dict[str, str]:
+    return {FS_TYPE if word == "fstype" else key: value}
+
+
+def _aws_parameter(word: str, key: str, value: str) -> dict[str, str]:
+    if word == "iopspergb":
+        # In-tree raised the rate to the least that AWS allows.
+        return {key: value, "allowautoiopspergbincrease": "true"}
+    return _file_system(word, key, value)
+
+
+def _vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
+    if word == "fstype":
+        return {FS_TYPE: value}
+    if word == "storagepolicyname":
+        return {word: value}
+    return {f"{word}-migrationparam": value} if word in _VSPHERE_RENAMED else {}
+
+
+def _portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
+    if word in (_PORTWORX_NAME, _PORTWORX_NAMESPACE):
+        part = word.removeprefix("openstorage.io/auth-")
+        return {f"csi.storage.k8s.io/{use}-{part}": value for use in _PORTWORX_USES}
+    return {key: value}
+
+
+_PARAMETERS: dict[str, Callable[[str, str, str], dict[str, str]]] = {
+    "awsElasticBlockStore": _aws_parameter,
+    "cinder": _file_system,
+    "gcePersistentDisk": _file_system,
+    "portworxVolume": _portworx_parameter,
+    "vsphereVolume": _vsphere_parameter,
 }

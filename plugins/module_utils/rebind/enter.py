@@ -15,13 +15,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
-    Translated,
-    Untranslatable,
-    affinity,
-    plugin_of,
-    translate,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native, native
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, plugin_of
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
@@ -95,7 +90,7 @@ class Entry:
     """What came of it. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
 
     findings: tuple[Finding, ...]
-    as_csi: Translated | None = None
+    as_csi: Native | None = None
     handle: str = ""
     workloads: tuple[Workload, ...] = ()
     nodes: tuple[str, ...] = field(default=())
@@ -126,8 +121,8 @@ def enter(facts: Facts, wishes: Wishes, first: Collection[str] = ()) -> Entry:
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
-        translated = translate(volume, wishes.project)
-        handle = wishes.handle or translated.handle
+        translated = native(volume, wishes.project, wishes.handle)
+        handle = translated.handle
     except Untranslatable as error:
         findings.append(_block("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
     if translated is not None:
@@ -168,7 +163,7 @@ def _bound(claim: Object, volume: Object) -> bool:
     )
 
 
-def _registered(facts: Facts, translated: Translated, handle: str) -> tuple[str, list[Finding]]:
+def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
     """vSphere: the disk's id is told by the object with which the driver registered it."""
     path = translated.volume_path
     found = [one for one in facts.migrations or () if (one.get("spec") or {}).get("volumepath") == path]
@@ -184,7 +179,7 @@ def _registered(facts: Facts, translated: Translated, handle: str) -> tuple[str,
     return "", [_block("CSI-B04", path, f"{seen} names it; expected one, which tells the disk's id", remedy)]
 
 
-def _twins(facts: Facts, volume: Object, translated: Translated, handle: str) -> Iterator[Finding]:
+def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
     for other in facts.volumes:
         name = other["metadata"]["name"]
         source = other["spec"].get("csi") or {}
@@ -208,14 +203,10 @@ def _same_disk(other: Object, volume: Object, name: str) -> bool:
     return any(key in mine and mine[key] == its.get(key) for key in keys)
 
 
-def _places(volume: Object, translated: Translated, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
     """The new volume is bound by the driver's own keys: wherever the old one can go, it has to be able to go."""
     name = f"PersistentVolume {volume['metadata']['name']}"
-    try:
-        place = affinity(volume, translated)
-    except Untranslatable as error:
-        yield _block("CSI-B03", name, str(error), error.remedy)
-        return
+    place = translated.affinity
     new = {"spec": {"nodeAffinity": place}} if place else {"spec": {}}
     lost = [node.name for node in nodes if not reachable(node, new)]
     if lost:

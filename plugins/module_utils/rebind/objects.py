@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Translated, affinity
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.pod import resting
@@ -50,8 +50,8 @@ def without_noise(thing: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def new_volume(old: Mapping[str, Any], found: Translated, handle: str, name: str, storage_class: str) -> dict[str, Any]:
-    """The native volume of the same disk. Untranslatable when its place cannot be said in the driver's words."""
+def new_volume(old: Mapping[str, Any], found: Native, handle: str, name: str, storage_class: str) -> dict[str, Any]:
+    """The native volume of the same disk."""
     spec = old["spec"]
     made = bare(old)
     metadata = made["metadata"]
@@ -59,7 +59,7 @@ def new_volume(old: Mapping[str, Any], found: Translated, handle: str, name: str
     made["metadata"] = {"name": name, "labels": metadata.get("labels") or {}, "annotations": annotations}
     made["spec"] = {
         "capacity": spec["capacity"],
-        "accessModes": spec["accessModes"],
+        "accessModes": list(found.spec["accessModes"]),
         "volumeMode": spec.get("volumeMode") or "Filesystem",
         "storageClassName": storage_class,
         "persistentVolumeReclaimPolicy": "Retain",
@@ -68,8 +68,8 @@ def new_volume(old: Mapping[str, Any], found: Translated, handle: str, name: str
     }
     if spec.get("mountOptions"):
         made["spec"]["mountOptions"] = list(spec["mountOptions"])
-    if place := affinity(old, found):
-        made["spec"]["nodeAffinity"] = place
+    if found.affinity:
+        made["spec"]["nodeAffinity"] = copy.deepcopy(dict(found.affinity))
     return {"apiVersion": "v1", "kind": "PersistentVolume", **made}
 
 
