@@ -228,9 +228,6 @@ class Pseudonyms:
     def _images(self, images: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         return tuple((self._parts(container), self._image(image)) for container, image in images)
 
-    def _ephemeral(self, made: tuple[tuple[str, str | None], ...]) -> tuple[tuple[str, str | None], ...]:
-        return tuple((self.name(volume), self._any(storage_class)) for volume, storage_class in made)
-
     def _data(self, data: Mapping[str, str]) -> dict[str, str]:
         """A ConfigMap that the platform makes, and in which a name may all the same stand."""
 
@@ -324,10 +321,11 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._keep, placement.Placement, "os"),
         (Pseudonyms._keep, sources.Source, "field fs_type kind"),
         (Pseudonyms._keep, sources.Volumes, "pipes"),
+        (Pseudonyms._keep, sources.ClaimTemplate, "access_modes narrowed"),
         (Pseudonyms._keep, nodes.NodeSeen, "os kubelet build runtime"),
         (Pseudonyms._keep, nodes.CsiNodeSeen, "migrated"),
         (Pseudonyms._keep, storage.VolumeSeen, "policy phase access_modes created"),
-        (Pseudonyms._keep, storage.ClaimSeen, "phase"),
+        (Pseudonyms._keep, storage.ClaimSeen, "phase access_modes narrowed"),
         (Pseudonyms._keep, storage.AttachmentSeen, "deleting"),
         (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy"),
         (Pseudonyms._keep, workloads.PodSeen, "phase"),
@@ -375,11 +373,11 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._labels, cluster.NamespaceSeen, "labels"),
         (Pseudonyms._labels, wanted.DaemonSetSeen, "node_selector"),
         (Pseudonyms._pairs, placement.Placement, "selector"),
+        (Pseudonyms._pairs, storage.VolumeSeen, "places"),
         (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
         (Pseudonyms._annotations, nodes.NodeSeen, "annotations"),
         (Pseudonyms._node_ids, nodes.NodeSeen, "node_ids"),
         (Pseudonyms._parameters, storage.ClassSeen, "parameters"),
-        (Pseudonyms._ephemeral, sources.Volumes, "ephemeral"),
         (Pseudonyms._images, workloads.PodSeen, "images"),
         (Pseudonyms._images, workloads.PluginTemplate, "images"),
         (Pseudonyms._images, cluster.ControllerSeen, "images"),

@@ -140,5 +140,5 @@ def _owner(pod: PodSeen) -> Key:
 def _claims_of(pod: PodSeen) -> Iterator[str]:
     for name in pod.volumes.claims:
         yield f"{pod.namespace}/{name}"
-    for name, dummy in pod.volumes.ephemeral:
-        yield f"{pod.namespace}/{pod.name}-{name}"
+    for made in pod.volumes.ephemeral:
+        yield f"{pod.namespace}/{pod.name}-{made.name}"

@@ -144,9 +144,9 @@ class _Collector:
             subject = self._of_inline(one, workload)
             keys.append(subject.key)
             self._used(subject, workload, workload.eligible)
-        for name, storage_class in workload.made:
-            key = f"new claim {workload.namespace}/{name} of {workload.key}"
-            source = self._by_class(storage_class, key, workload)
+        for made in workload.made:
+            key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
+            source = self._by_class(made.storage_class, key, workload)
             if source is not None:
                 subject = self.subjects.setdefault(key, Subject(key, source))
                 keys.append(key)

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Placement,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline, Volumes
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate, Inline, Volumes
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
@@ -45,8 +45,8 @@ class Workload:
     """Something whose pods use volumes.
 
     template: None for bare and static pods and for owners that were not seen. pods: those that use volumes. claims: keys
-    of claims, those above a StatefulSet's replicas in spare. made: (volume, storage class) of claims that pods get as they
-    are made and none has now. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
+    of claims, those above a StatefulSet's replicas in spare. made: claims that pods get as they are made and none has
+    now. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
     empty where one does or its system is not known.
     """
 
@@ -58,7 +58,7 @@ class Workload:
     claims: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
-    made: tuple[tuple[str, str | None], ...] = ()
+    made: tuple[ClaimTemplate, ...] = ()
     system: System = "unknown"
     because: str = ""
     eligible: int = 0
@@ -149,9 +149,7 @@ def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], 
         claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
         # A finished pod's claim of its own goes with it; one that was never made is none.
         claims += [
-            key
-            for name, dummy in pod.volumes.ephemeral
-            if (key := f"{pod.namespace}/{pod.name}-{name}") in index.claims
+            key for made in pod.volumes.ephemeral if (key := f"{pod.namespace}/{pod.name}-{made.name}") in index.claims
         ]
         inline += pod.volumes.inline
     workload.claims = tuple(dict.fromkeys(claims))
@@ -159,10 +157,10 @@ def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], 
     workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
-        living = {name for pod in workload.pods for name, dummy in pod.volumes.ephemeral}
-        workload.made = tuple(one for one in template.volumes.ephemeral if one[0] not in living)
+        living = {one.name for pod in workload.pods for one in pod.volumes.ephemeral}
+        workload.made = tuple(one for one in template.volumes.ephemeral if one.name not in living)
         if not workload.claims:
-            workload.made += tuple((one.name, one.storage_class) for one in template.claim_templates)
+            workload.made += template.claim_templates
 
 
 def _place(index: Index, workload: Workload) -> None:

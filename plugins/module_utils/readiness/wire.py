@@ -147,12 +147,28 @@ class ClaimVolume(TypedDict, total=False):
     claimName: str
 
 
-class EphemeralSpec(TypedDict, total=False):
+class Storage(TypedDict, total=False):
+    storage: str
+
+
+class ClaimResources(TypedDict, total=False):
+    requests: Storage | None
+
+
+class ClaimSpec(TypedDict, total=False):
+    volumeName: str
     storageClassName: str | None
+    accessModes: list[str] | None
+    volumeMode: str | None
+    resources: ClaimResources | None
+    selector: There | None
+    dataSource: There | None
+    dataSourceRef: There | None
+    volumeAttributesClassName: str | None
 
 
 class EphemeralTemplate(TypedDict, total=False):
-    spec: EphemeralSpec
+    spec: ClaimSpec
 
 
 class Ephemeral(TypedDict, total=False):
@@ -181,6 +197,8 @@ class PodSpec(TypedDict, total=False):
     tolerations: list[Toleration] | None
     runtimeClassName: str | None
     securityContext: SecurityContext | None
+    schedulerName: str
+    schedulingGates: list[There] | None
     volumes: list[PodVolume] | None
     containers: list[Container]
 
@@ -281,12 +299,15 @@ class TemplateContainer(TypedDict, total=False):
 
 
 class TemplatePodSpec(TypedDict, total=False):
+    nodeName: str
     os: PodOS | None
     nodeSelector: dict[str, str] | None
     affinity: Affinity | None
     tolerations: list[Toleration] | None
     runtimeClassName: str | None
     securityContext: SecurityContext | None
+    schedulerName: str
+    schedulingGates: list[There] | None
     hostNetwork: bool
     volumes: list[PodVolume] | None
     containers: list[TemplateContainer] | None
@@ -302,7 +323,7 @@ class ClaimTemplateMetadata(TypedDict, total=False):
 
 class ClaimTemplate(TypedDict, total=False):
     metadata: ClaimTemplateMetadata
-    spec: EphemeralSpec
+    spec: ClaimSpec
 
 
 class Ordinals(TypedDict, total=False):
@@ -457,6 +478,7 @@ class CsiNodeList(TypedDict, total=False):
 class ClaimReference(TypedDict, total=False):
     namespace: str
     name: str
+    uid: str
 
 
 class VolumeNodeAffinity(TypedDict, total=False):
@@ -467,8 +489,10 @@ class VolumeSpec(Sources, total=False):
     claimRef: ClaimReference | None
     persistentVolumeReclaimPolicy: str
     storageClassName: str
+    volumeAttributesClassName: str | None
     accessModes: list[str] | None
     volumeMode: str | None
+    capacity: Storage | None
     nodeAffinity: VolumeNodeAffinity | None
 
 
@@ -477,7 +501,23 @@ class Phase(TypedDict, total=False):
 
 
 VolumeAnnotations = TypedDict(
-    "VolumeAnnotations", {"pv.kubernetes.io/provisioned-by": str, "pv.kubernetes.io/migrated-to": str}, total=False
+    "VolumeAnnotations",
+    {
+        "pv.kubernetes.io/provisioned-by": str,
+        "pv.kubernetes.io/migrated-to": str,
+        "volume.beta.kubernetes.io/storage-class": str,
+    },
+    total=False,
+)
+VolumeLabels = TypedDict(
+    "VolumeLabels",
+    {
+        "topology.kubernetes.io/zone": str,
+        "failure-domain.beta.kubernetes.io/zone": str,
+        "topology.kubernetes.io/region": str,
+        "failure-domain.beta.kubernetes.io/region": str,
+    },
+    total=False,
 )
 
 
@@ -485,6 +525,7 @@ class VolumeMetadata(TypedDict, total=False):
     name: str
     uid: str
     annotations: VolumeAnnotations | None
+    labels: VolumeLabels | None
     creationTimestamp: str | None
     deletionTimestamp: str | None
 
@@ -507,6 +548,7 @@ ClaimAnnotations = TypedDict(
         "volume.beta.kubernetes.io/storage-provisioner": str,
         "pv.kubernetes.io/migrated-to": str,
         "volume.kubernetes.io/selected-node": str,
+        "volume.beta.kubernetes.io/storage-class": str,
     },
     total=False,
 )
@@ -519,11 +561,6 @@ class ClaimMetadata(TypedDict, total=False):
     annotations: ClaimAnnotations | None
     deletionTimestamp: str | None
     ownerReferences: list[Owner] | None
-
-
-class ClaimSpec(TypedDict, total=False):
-    volumeName: str
-    storageClassName: str | None
 
 
 class ClaimStatus(TypedDict, total=False):
@@ -585,12 +622,22 @@ class ClassMetadata(TypedDict, total=False):
     annotations: dict[str, str] | None
 
 
+class TopologyRequirement(TypedDict, total=False):
+    key: str
+    values: list[str] | None
+
+
+class Topology(TypedDict, total=False):
+    matchLabelExpressions: list[TopologyRequirement] | None
+
+
 class StorageClass(TypedDict, total=False):
     metadata: ClassMetadata
     provisioner: str
     parameters: dict[str, str] | None
     volumeBindingMode: str | None
     reclaimPolicy: str | None
+    allowedTopologies: list[Topology] | None
 
 
 class StorageClassList(TypedDict, total=False):

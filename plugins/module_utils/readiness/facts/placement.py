@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ class Placement:
     """What says where a pod may run.
 
     os: spec.os.name. selector: spec.nodeSelector, sorted. terms: required node affinity. runtime_class: whose scheduling
-    is merged into pods at admission and does not show in templates. windows_options: a hint only.
+    is merged into pods at admission and does not show in templates. windows_options: a hint only. scheduler:
+    spec.schedulerName, empty for the default one. gated: it has schedulingGates.
     """
 
     os: str = ""
@@ -66,17 +68,20 @@ class Placement:
     tolerations: tuple[Toleration, ...] = ()
     runtime_class: str = ""
     windows_options: bool = False
+    scheduler: str = ""
+    gated: bool = False
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Placement:
         """Read a core/v1 PodSpec.
 
         Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
-        (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions.
+        (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions, schedulerName, schedulingGates.
         """
         told = tuple(map(spec.get, _PLACING))
         if _LAST and told == _LAST[0][0]:
             return _LAST[0][1]
+        scheduler = str(spec.get("schedulerName") or "")
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         made = cls(
             os=str((spec.get("os") or {}).get("name", "")),
@@ -90,11 +95,14 @@ class Placement:
                     str(one.get("effect") or ""),
                 )
                 for one in spec.get("tolerations") or ()
-                # Every pod gets these two; they are about a moment, not about a place.
+                # Every pod gets these two at admission, and so they say nothing of it.
                 if one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+                or (one.get("operator"), one.get("effect")) != ("Exists", "NoExecute")
             ),
             runtime_class=str(spec.get("runtimeClassName") or ""),
             windows_options=bool((spec.get("securityContext") or {}).get("windowsOptions")),
+            scheduler="" if scheduler == "default-scheduler" else sys.intern(scheduler),
+            gated=bool(spec.get("schedulingGates")),
         )
         # Most pods of a cluster say the same here, and those that follow one another nearly always.
         made = _PLACEMENTS.setdefault(made, made)
@@ -107,6 +115,9 @@ ANYWHERE = Placement()
 
 _PLACEMENTS: dict[Placement, Placement] = {}
 
-_PLACING = ("os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext")
+_PLACING = (
+    "os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext", "schedulerName",
+    "schedulingGates",
+)  # fmt: skip
 
 _LAST: list[tuple[tuple[Any, ...], Placement]] = []

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -73,16 +76,70 @@ class Inline:
     source: Source
 
 
+# Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
+_NARROWING = ("selector", "dataSource", "dataSourceRef", "volumeAttributesClassName")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTemplate:
+    """A claim that is made with each pod: by a StatefulSet, or of a generic ephemeral volume.
+
+    storage_class: None takes the default one, empty means none. block: a raw device. size: bytes. narrowed: names of the
+    spec's fields that narrow or replace what it gets (selector, dataSource, dataSourceRef, volumeAttributesClassName).
+    """
+
+    name: str
+    storage_class: str | None = None
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    size: int = 0
+    narrowed: tuple[str, ...] = ()
+
+    @classmethod
+    def from_spec(cls, name: str, spec: Mapping[str, Any] | None) -> ClaimTemplate:
+        """Read a core/v1 PersistentVolumeClaimSpec.
+
+        Reads storageClassName, accessModes, volumeMode, resources.requests.storage, and whether selector, dataSource,
+        dataSourceRef and volumeAttributesClassName are there.
+        """
+        given = spec or {}
+        return cls(
+            name=name,
+            storage_class=given.get("storageClassName"),
+            access_modes=tuple(map(sys.intern, given.get("accessModes") or ())),
+            block=given.get("volumeMode") == "Block",
+            size=quantity(((given.get("resources") or {}).get("requests") or {}).get("storage")),
+            narrowed=tuple(one for one in _NARROWING if given.get(one) not in (None, "")),
+        )
+
+
+_QUANTITY = re.compile(r"([+-]?[0-9.]+)([A-Za-z]*)(?:[eE]([+-]?[0-9]+))?")
+_UNITS: dict[str, Fraction] = {
+    "": Fraction(1),
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", 1)},
+    **{unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
+}
+
+
+def quantity(text: str | None) -> int:
+    """A Kubernetes quantity such as 10Gi as a whole number, rounded up as the API does; 0 where there is none."""
+    found = _QUANTITY.fullmatch(str(text)) if text else None
+    if found is None or found[2] not in _UNITS:
+        return 0
+    return ceil(Fraction(found[1]) * _UNITS[found[2]] * Fraction(10) ** int(found[3] or 0))
+
+
 @dataclass(frozen=True, slots=True)
 class Volumes:
     """What a pod's volumes are, as far as storage drivers have to do with them.
 
-    claims: names of claims in the pod's namespace. ephemeral: (volume, storage class) of generic ephemeral volumes, the
-    class None for the default one. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names.
+    claims: names of claims in the pod's namespace. ephemeral: the claims of generic ephemeral volumes, each by its volume's
+    name. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names.
     """
 
     claims: tuple[str, ...] = ()
-    ephemeral: tuple[tuple[str, str | None], ...] = ()
+    ephemeral: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
     pipes: tuple[str, ...] = ()
 
@@ -90,19 +147,19 @@ class Volumes:
     def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
         """Read a core/v1 PodSpec.
 
-        Reads of each entry of volumes: name, persistentVolumeClaim.claimName,
-        ephemeral.volumeClaimTemplate.spec.storageClassName, hostPath.path, and what Source reads.
+        Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate.spec what
+        ClaimTemplate reads, hostPath.path, and what Source reads.
         """
         claims: list[str] = []
-        ephemeral: list[tuple[str, str | None]] = []
+        ephemeral: list[ClaimTemplate] = []
         inline: list[Inline] = []
         pipes: list[str] = []
         for volume in spec.get("volumes") or ():
             if (claim := volume.get("persistentVolumeClaim")) is not None:
                 claims.append(str(claim.get("claimName", "")))
             elif (made := volume.get("ephemeral")) is not None:
-                template = (made.get("volumeClaimTemplate") or {}).get("spec") or {}
-                ephemeral.append((str(volume.get("name", "")), template.get("storageClassName")))
+                template = (made.get("volumeClaimTemplate") or {}).get("spec")
+                ephemeral.append(ClaimTemplate.from_spec(str(volume.get("name", "")), template))
             elif (path := volume.get("hostPath")) is not None:
                 text = str(path.get("path", "")).replace("/", "\\").lower()
                 if text.startswith(PIPE):

@@ -10,58 +10,75 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term, terms_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Requirement, Term, terms_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate, Source, quantity
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+_PLACES = (*ZONES, *REGIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeSeen:
-    """A PersistentVolume. claim: "namespace/name" it is for, empty otherwise. terms: its node affinity. block: raw."""
+    """A PersistentVolume.
+
+    claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
+    node affinity. places: its labels of zone and region. block: raw. size: bytes.
+    """
 
     name: str
     source: Source
     uid: str = ""
     claim: str = ""
+    claim_uid: str = ""
     policy: str = ""
     storage_class: str = ""
+    attributes_class: str = ""
     provisioned_by: str = ""
     migrated_to: str = ""
     phase: str = ""
     deleting: bool = False
     access_modes: tuple[str, ...] = ()
     block: bool = False
+    size: int = 0
     terms: tuple[Term, ...] | None = None
+    places: tuple[tuple[str, str], ...] = ()
     created: str = ""
 
     @classmethod
     def from_object(cls, volume: Mapping[str, Any]) -> VolumeSeen:
         """Read a core/v1 PersistentVolume.
 
-        Reads metadata (name, uid, annotations, creationTimestamp, deletionTimestamp), spec (claimRef (namespace, name),
-        persistentVolumeReclaimPolicy, storageClassName, accessModes, volumeMode, nodeAffinity.required, and what
-        Source reads), status.phase.
+        Reads metadata (name, uid, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
+        (claimRef (namespace, name, uid), persistentVolumeReclaimPolicy, storageClassName, volumeAttributesClassName,
+        accessModes, volumeMode, capacity.storage, nodeAffinity.required, and what Source reads), status.phase.
         """
         metadata, spec = volume["metadata"], volume.get("spec") or {}
         annotations, claim = metadata.get("annotations") or {}, spec.get("claimRef") or {}
+        labels = metadata.get("labels") or {}
         return cls(
             name=str(metadata["name"]),
             source=Source.from_spec(spec),
             uid=str(metadata.get("uid") or ""),
             claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+            claim_uid=str(claim.get("uid") or ""),
             policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
-            storage_class=sys.intern(str(spec.get("storageClassName") or "")),
+            storage_class=sys.intern(str(annotations.get(OLD_CLASS) or spec.get("storageClassName") or "")),
+            attributes_class=sys.intern(str(spec.get("volumeAttributesClassName") or "")),
             provisioned_by=sys.intern(str(annotations.get(PROVISIONED_BY) or "")),
             migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
             phase=sys.intern(str((volume.get("status") or {}).get("phase") or "")),
             deleting=bool(metadata.get("deletionTimestamp")),
-            access_modes=tuple(spec.get("accessModes") or ()),
+            access_modes=tuple(map(sys.intern, spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
+            size=quantity((spec.get("capacity") or {}).get("storage")),
+            places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
             terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
             created=str(metadata.get("creationTimestamp") or ""),
         )
@@ -69,13 +86,20 @@ class VolumeSeen:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSeen:
-    """A PersistentVolumeClaim. storage_class: None takes the default one, empty means none. pod: that it was made for."""
+    """A PersistentVolumeClaim.
+
+    storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for.
+    """
 
     namespace: str
     name: str
     uid: str = ""
     volume: str = ""
     storage_class: str | None = None
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    size: int = 0
+    narrowed: tuple[str, ...] = ()
     phase: str = ""
     deleting: bool = False
     provisioner: str = ""
@@ -93,16 +117,21 @@ class ClaimSeen:
         """Read a core/v1 PersistentVolumeClaim.
 
         Reads metadata (namespace, name, uid, annotations, deletionTimestamp, ownerReferences (kind, name, controller)),
-        spec (volumeName, storageClassName), status.phase.
+        spec (volumeName, and what ClaimTemplate reads), status.phase.
         """
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
+        asked = ClaimTemplate.from_spec("", spec)
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
             name=str(metadata["name"]),
             uid=str(metadata.get("uid") or ""),
             volume=str(spec.get("volumeName") or ""),
-            storage_class=spec.get("storageClassName"),
+            storage_class=annotations.get(OLD_CLASS, asked.storage_class),
+            access_modes=asked.access_modes,
+            block=asked.block,
+            size=asked.size,
+            narrowed=asked.narrowed,
             phase=sys.intern(str(status.get("phase") or "")),
             deleting=bool(metadata.get("deletionTimestamp")),
             provisioner=sys.intern(next((str(annotations[key]) for key in PROVISIONERS if annotations.get(key)), "")),
@@ -153,7 +182,7 @@ def _error(entry: Mapping[str, Any] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassSeen:
-    """A StorageClass."""
+    """A StorageClass. allowed: the topologies it makes volumes in, None for all."""
 
     name: str
     provisioner: str
@@ -161,12 +190,14 @@ class ClassSeen:
     parameters: Mapping[str, str] = field(default_factory=dict)
     binding_mode: str = "Immediate"
     policy: str = "Delete"
+    allowed: tuple[Term, ...] | None = None
 
     @classmethod
     def from_object(cls, storage_class: Mapping[str, Any]) -> ClassSeen:
         """Read a storage.k8s.io/v1 StorageClass.
 
-        Reads metadata (name, annotations), provisioner, parameters, volumeBindingMode, reclaimPolicy.
+        Reads metadata (name, annotations), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
+        (matchLabelExpressions (key, values)).
         """
         metadata = storage_class["metadata"]
         annotations = metadata.get("annotations") or {}
@@ -177,4 +208,12 @@ class ClassSeen:
             parameters=dict(storage_class.get("parameters") or {}),
             binding_mode=str(storage_class.get("volumeBindingMode") or "Immediate"),
             policy=str(storage_class.get("reclaimPolicy") or "Delete"),
+            allowed=tuple(
+                tuple(
+                    Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))
+                    for one in term.get("matchLabelExpressions") or ()
+                )
+                for term in storage_class.get("allowedTopologies") or ()
+            )
+            or None,
         )

@@ -13,7 +13,11 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import NO_VOLUMES, Volumes
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
+    NO_VOLUMES,
+    ClaimTemplate,
+    Volumes,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, PodFacts
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -123,19 +127,11 @@ class PluginTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTemplate:
-    """A claim that a StatefulSet makes for each of its pods."""
-
-    name: str
-    storage_class: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TemplateSeen:
     """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
 
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
-    or completions. finished: a Job that is done. first: the first ordinal of a StatefulSet.
+    or completions. finished: a Job that is done. first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods.
     """
 
     kind: str
@@ -145,6 +141,7 @@ class TemplateSeen:
     replicas: int | None = None
     finished: bool = False
     placement: Placement = ANYWHERE
+    node: str = ""
     volumes: Volumes = NO_VOLUMES
     claim_templates: tuple[ClaimTemplate, ...] = ()
     first: int = 0
@@ -160,9 +157,9 @@ class TemplateSeen:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
 
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
-        spec.replicas, spec.volumeClaimTemplates (metadata.name, spec.storageClassName), spec.ordinals.start,
+        spec.replicas, spec.volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
-        what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
+        nodeName and what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
         containers (name, image, args, command, env (value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
@@ -186,9 +183,10 @@ class TemplateSeen:
                 for one in status.get("conditions") or ()
             ),
             placement=Placement.from_spec(pod),
+            node=str(pod.get("nodeName") or ""),
             volumes=Volumes.from_spec(pod),
             claim_templates=tuple(
-                ClaimTemplate(str(one["metadata"]["name"]), (one.get("spec") or {}).get("storageClassName"))
+                ClaimTemplate.from_spec(str(one["metadata"]["name"]), one.get("spec"))
                 for one in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Placement
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ClaimTemplate
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate, Inline
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -20,7 +20,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief
@@ -306,6 +310,101 @@ FACTS: dict[Any, Callable[[Any], Any]] = {
     wire.VolumeList: VolumeSeen.from_object,
     wire.TemplateList: lambda item: TemplateSeen.from_object("DaemonSet", item),
 }
+
+
+CLAIM = {
+    "storageClassName": "disks",
+    "accessModes": ["ReadWriteOnce"],
+    "volumeMode": "Block",
+    "resources": {"requests": {"storage": "10Gi"}, "limits": {"storage": "20Gi"}},
+    "selector": {"matchLabels": {"tier": "gold"}},
+    "dataSource": {"kind": "VolumeSnapshot", "name": "monday"},
+    "volumeAttributesClassName": "fast",
+}
+TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+POD = {
+    "schedulerName": "own",
+    "schedulingGates": [{"name": "example.com/quota"}],
+    "nodeName": "win-1",
+    "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
+    "volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}],
+    "containers": [],
+}
+# Objects with everything that placing a pod depends on, and what each list decodes them into.
+PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
+    "a volume": (
+        wire.VolumeList,
+        VolumeSeen.from_object,
+        {
+            "metadata": {
+                "name": "pv",
+                "labels": {
+                    "topology.kubernetes.io/zone": "a",
+                    "failure-domain.beta.kubernetes.io/region": "r",
+                    "x": "y",
+                },
+                "annotations": {"volume.beta.kubernetes.io/storage-class": "old"},
+            },
+            "spec": {
+                "claimRef": {"namespace": "shop", "name": "data", "uid": "1-2"},
+                "capacity": {"storage": "10Gi"},
+                "volumeAttributesClassName": "fast",
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [TERM]}},
+            },
+        },
+    ),
+    "a claim": (
+        wire.ClaimList,
+        ClaimSeen.from_object,
+        {
+            "metadata": {
+                "namespace": "shop",
+                "name": "data",
+                "annotations": {"volume.beta.kubernetes.io/storage-class": "old"},
+            },
+            "spec": {**CLAIM, "volumeName": "pv"},
+        },
+    ),
+    "a class": (
+        wire.StorageClassList,
+        ClassSeen.from_object,
+        {
+            "metadata": {"name": "disks"},
+            "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}],
+        },
+    ),
+    "a StatefulSet": (
+        wire.TemplateList,
+        lambda item: TemplateSeen.from_object("StatefulSet", item),
+        {
+            "metadata": {"namespace": "shop", "name": "db"},
+            "spec": {
+                "template": {"spec": POD},
+                "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}],
+            },
+        },
+    ),
+    "a pod": (wire.PodList, PodSeen.from_object, {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD}),
+}
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_decoding_loses_nothing_that_placing_a_pod_depends_on(case: str) -> None:
+    shape, facts, whole_object = PLACED[case]
+    projected: Any = msgspec.json.decode(json.dumps({"metadata": {}, "items": [whole_object]}), type=shape)["items"]
+    read = facts(whole_object)
+    assert facts(projected[0]) == read
+    empty = facts({"metadata": whole_object["metadata"]})
+    same_field = {one.name for one in fields(read) if getattr(read, one.name) == getattr(empty, one.name)}
+    # What is in the object is in the fact, too.
+    given = {
+        "a volume": {"claim_uid", "size", "attributes_class", "terms"},
+        "a claim": {"access_modes", "block", "size", "narrowed"},
+        "a class": {"allowed"},
+        "a StatefulSet": {"node", "placement", "volumes", "claim_templates"},
+        "a pod": {"node", "placement", "volumes"},
+    }
+    assert not given[case] & same_field
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -38,7 +38,8 @@ KEY = b"a key"
 # What stays as it is: words of Kubernetes, versions, states, and keys that a driver or the platform gives.
 KEPT = {
     "ClassSeen": {"binding_mode", "policy", "parameters"},
-    "ClaimSeen": {"phase"},
+    "ClaimSeen": {"phase", "access_modes", "narrowed"},
+    "ClaimTemplate": {"access_modes", "narrowed"},
     "ClusterSeen": {"kubernetes", "openshift", "updating_to", "infrastructure", "storage_driver", "wmco"},
     "Condition": {"type", "status", "reason"},
     "ConfigMapSeen": {"name", "data"},
