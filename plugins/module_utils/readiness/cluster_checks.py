@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
@@ -22,15 +21,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluste
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import LINUX_FILE_SYSTEMS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
-
-# One command for every rule that an account lacks; which rule it is stands in the evidence.
-_RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
-GRANT = f"kubectl apply -f {_RBAC} (once, then bind its ClusterRole kubewin-preflight to this account)"
 
 # Which sidecars make and attach volumes; distributions keep these words in their names.
 _SIDECARS = ("provisioner", "attacher")
@@ -74,7 +69,7 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
 def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tuple[Finding, ...]:
     """Judge the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
     snapshot = index.snapshot
-    findings = [*_unread(snapshot)]
+    findings = [*unread(snapshot.unread)]
     if index.windows:
         findings += _classes(index, demand)
         for name in sorted(demand):
@@ -82,13 +77,6 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tup
                 findings += _driver(index, BY_NAME[name], moved)
         findings += _openshift(index, demand)
     return tuple(findings)
-
-
-def _unread(snapshot: Snapshot) -> Iterator[Finding]:
-    for one in snapshot.unread:
-        remedy = GRANT if one.rule else "run it again once it can be read"
-        told = (one.why, f"missing rule: {one.rule}") if one.rule else (one.why,)
-        yield found("CSI-C01", one.resource, f"{one.resource} could not be read: {one.why}", told, remedy)
 
 
 # A driver's other half

@@ -205,6 +205,16 @@ class Index:
         return found
 
     @cached_property
+    def attachments_of(self) -> Mapping[str, list[AttachmentSeen]]:
+        """VolumeAttachments by PersistentVolume."""
+        found: dict[str, list[AttachmentSeen]] = defaultdict(list)
+        for some in self.attachments.values():
+            for one in some:
+                if one.volume:
+                    found[one.volume].append(one)
+        return found
+
+    @cached_property
     def attached_to_windows(self) -> frozenset[str]:
         """PersistentVolumes that are attached to Windows nodes."""
         return frozenset(

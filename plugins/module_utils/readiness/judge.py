@@ -50,9 +50,9 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     subjects = collect(index, use)
     on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
-    volume_verdicts, of_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
-    told = (*cluster_checks.judge(index, subjects.demand, moved(subjects)), *on_nodes.findings, *of_volumes)
-    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, volume_verdicts, told)
+    on_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
+    told = (*cluster_checks.judge(index, subjects.demand, moved(subjects)), *on_nodes.findings, *on_volumes.findings)
+    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, told)
     findings: list[Finding] = [*told, *of_workloads]
     if asked.target:
         findings += target.judge(now, asked.target, subjects.demand)
@@ -64,7 +64,7 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
         taken_at=snapshot.taken_at.isoformat(),
         target=asked.target,
         findings=tuple(sorted(unique.values(), key=_order)),
-        volumes=volume_verdicts,
+        volumes=tuple(on_volumes.verdicts),
         nodes=on_nodes.verdicts,
         workloads=workload_verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),

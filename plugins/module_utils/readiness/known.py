@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 
+# One command for every rule that an account lacks; which rule it is stands in the evidence.
+_RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
+GRANT = f"kubectl apply -f {_RBAC} (once, then bind its ClusterRole kubewin-preflight to this account)"
 PAGE = "https://github.com/kubewin/csi/blob/main/docs/docsite/rst/findings.rst"
 
 
@@ -88,6 +94,7 @@ KNOWN: dict[str, Known] = {
     "CSI-W07": Known("warning", "nothing makes it again after a drain or the loss of its node"),
     "CSI-W08": Known("warning", "what makes its pods was not to be seen, so where the next ones may run is not known", doubt=True),
     "CSI-W09": Known("warning", "its pods stay Pending, or it is not known that they start again, so the report is not ready", doubt=True),
+    "CSI-W10": Known("blocker", "a pod needs all of its volumes on one node, and there is none that takes them together"),
     # A target.
     "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
     "CSI-T02": Known("warning", "this collection does not know that line, so its part of the question has no answer", doubt=True),
@@ -142,6 +149,20 @@ def found(
         remedy=remedy,
         link=f"{PAGE}#{id_.lower()}",
         doubt=known.doubt,
+    )
+
+
+def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
+    """That lists could not be read."""
+    return tuple(
+        found(
+            "CSI-C01",
+            one.resource,
+            f"{one.resource} could not be read: {one.why}",
+            (one.why, f"missing rule: {one.rule}") if one.rule else (one.why,),
+            GRANT if one.rule else "run it again once it can be read",
+        )
+        for one in lists
     )
 
 

@@ -396,7 +396,7 @@ class _Room:
                 yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
         for one in self._index.attachments.get(node.name, ()):
             if one.attacher == self._driver:
-                yield from _attachment(self._index.snapshot, node, one)
+                yield from attachment_findings(self._index.snapshot, one)
 
 
 def _held(index: Index, driver: str, node: NodeSeen) -> int:
@@ -405,8 +405,9 @@ def _held(index: Index, driver: str, node: NodeSeen) -> int:
     return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
 
 
-def _attachment(snapshot: Snapshot, node: NodeSeen, one: AttachmentSeen) -> Iterator[Finding]:
-    about = f"Node {node.name}, driver {one.attacher}"
+def attachment_findings(snapshot: Snapshot, one: AttachmentSeen) -> Iterator[Finding]:
+    """That an attachment failed, or hangs."""
+    about = f"Node {one.node}, driver {one.attacher}"
     what = f"volume {one.volume}" if one.volume else "an inline volume"
     error = one.attach_error or one.detach_error
     if error:

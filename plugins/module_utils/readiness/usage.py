@@ -45,8 +45,8 @@ class Workload:
     """Something whose pods use volumes.
 
     template: None for bare and static pods and for owners that were not seen. pods: those that use volumes. claims: keys
-    of claims, those above a StatefulSet's replicas in spare. made: claims that pods get as they are made and none has
-    now. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
+    of claims, those above a StatefulSet's replicas in spare. made: claims that some pod gets as it is made. ordinals: of a
+    StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why none accepts its next pod,
     empty where one does or its system is not known.
     """
 
@@ -59,6 +59,7 @@ class Workload:
     spare: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
     made: tuple[ClaimTemplate, ...] = ()
+    ordinals: range = range(0)
     system: System = "unknown"
     because: str = ""
     eligible: int = 0
@@ -157,10 +158,16 @@ def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], 
     workload.spare = tuple(one for one in dict.fromkeys(spare) if one not in needed)
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
-        living = {one.name for pod in workload.pods for one in pod.volumes.ephemeral}
-        workload.made = tuple(one for one in template.volumes.ephemeral if one.name not in living)
-        if not workload.claims:
-            workload.made += template.claim_templates
+        workload.made = template.volumes.ephemeral
+        for made in template.claim_templates:
+            there = {number for number, dummy in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())}
+            # A set of zero replicas is judged as if it had those whose claims are there.
+            last = (
+                max(there, default=template.first) + 1 if not template.replicas else template.first + template.replicas
+            )
+            workload.ordinals = range(template.first, max(workload.ordinals.stop, last))
+            if not there.issuperset(range(template.first, last)):
+                workload.made += (made,)
 
 
 def _place(index: Index, workload: Workload) -> None:

@@ -158,11 +158,44 @@ class NodeVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class StepVerdict:
+    """A step that stops a pod on some nodes, on its way from bind to publish.
+
+    pod: its name, or the workload's for several equal ones. answer: blocked or unknown. decides: the pod is lost at this
+    step. volume: "namespace/name" of a claim, "new claim namespace/name" or "inline name"; empty for the pod as a whole.
+    """
+
+    pod: str
+    step: str
+    answer: str
+    decides: bool
+    nodes: tuple[str, ...]
+    volume: str
+    because: str
+    findings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "pod": self.pod,
+            "step": self.step,
+            "answer": self.answer,
+            "decides": self.decides,
+            "nodes": list(self.nodes[:NAMED_NODES]),
+            "node_count": len(self.nodes),
+            "volume": self.volume,
+            "because": self.because,
+            "findings": list(self.findings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
     """A workload that has volumes and may run on Windows.
 
     workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. comes_back: whether its pods
-    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes.
+    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
+    stop its pods, of a workload that does not come back or is unknown.
     """
 
     workload: str
@@ -172,6 +205,7 @@ class WorkloadVerdict:
     because: str
     volumes: tuple[str, ...]
     findings: tuple[str, ...] = ()
+    steps: tuple[StepVerdict, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
@@ -182,6 +216,7 @@ class WorkloadVerdict:
             "comes_back": self.comes_back,
             "because": self.because,
             "volumes": list(self.volumes),
+            "steps": [one.as_dict() for one in self.steps],
             "findings": list(self.findings),
         }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
@@ -24,25 +25,59 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects imp
     Subject,
     Subjects,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, VolumeClass, VolumeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
+    AS_BEFORE,
+    WELL,
+    Finding,
+    VolumeClass,
+    VolumeVerdict,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Step, Word
 
 
-def judge(
-    index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int
-) -> tuple[tuple[VolumeVerdict, ...], tuple[Finding, ...]]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verdict as a step of a walk asks for it. nodes: a set of the index. step: the one that it stops."""
+
+    nodes: int
+    step: Step
+    verdict: VolumeVerdict
+    findings: tuple[Finding, ...]
+
+    @property
+    def word(self) -> Word:
+        """The verdict in the words of a walk."""
+        if self.verdict.verdict in WELL or self.verdict.verdict in AS_BEFORE:
+            return "ok"
+        return "unknown" if self.verdict.verdict == "UNKNOWN" else "blocked"
+
+
+@dataclass(slots=True)
+class VolumesJudged:
+    """What came out. told: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
+
+    verdicts: list[VolumeVerdict] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
+    forbidden: dict[str, Finding] = field(default_factory=dict)
+
+
+def judge(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesJudged:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
 
     no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
     """
     control = {known.field: control_plane_migrates(index, known) for known in in_tree.PLUGINS}
     twins = _twins(index, all_.subjects.values())
-    verdicts: list[VolumeVerdict] = []
-    findings: list[Finding] = list(all_.findings)
+    judged = VolumesJudged(findings=list(all_.findings))
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
-        verdicts += one.verdicts()
-        findings += one.findings
-    return tuple(verdicts), tuple(findings)
+        told = judged.told[key] = tuple(one.judge())
+        judged.verdicts += (each.verdict for each in told)
+        judged.findings += one.findings
+        if one.forbidden is not None:
+            judged.forbidden[key] = one.forbidden
+    return judged
 
 
 def _handle(volume: VolumeSeen) -> tuple[str, str] | None:
@@ -86,15 +121,15 @@ class _Volume:
         self._control = control.get(subject.source.field, False)
         self._twins = twins
         self.findings: list[Finding] = []
-        self._about: list[str] = []
+        self.forbidden: Finding | None = None
 
-    def verdicts(self) -> Iterator[VolumeVerdict]:
+    def judge(self) -> Iterator[Told]:
         """Judge it."""
         subject = self._subject
         self._of_itself()
         nodes = subject.eligible
         if not subject.source.field:
-            yield self._verdict("UNKNOWN", nodes, "what kind of volume it is was not to be seen")
+            yield self._verdict("UNKNOWN", nodes, "what kind of volume it is was not to be seen", step="bind")
             return
         if subject.unused:
             self._unused()
@@ -116,7 +151,7 @@ class _Volume:
             return
         yield from self._by_path(nodes)
 
-    def _by_path(self, nodes: int) -> Iterator[VolumeVerdict]:
+    def _by_path(self, nodes: int) -> Iterator[Told]:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
         if dead := nodes & paths.dead:
             yield self._dead(dead)
@@ -126,11 +161,11 @@ class _Volume:
             what = f"its kubelets may mount {subject.source.field} either way, and their CSINodes do not tell which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
             self._finds("CSI-V22", what, remedy, unknown)
-            yield self._verdict("UNKNOWN", unknown, what)
+            yield self._verdict("UNKNOWN", unknown, what, step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := self._untranslatable()):
             self._finds("CSI-V13", why[0], why[1], csi)
-            yield self._verdict("DEAD", csi, why[0])
+            yield self._verdict("DEAD", csi, why[0], step="attach")
             csi = 0
         if broken := csi & paths.broken:
             yield self._broken(broken)
@@ -140,7 +175,6 @@ class _Volume:
         refused = self._refused()
         if refused is not None:
             self.findings.append(refused)
-            self._about.append(refused.id)
             if refused.doubt:
                 yield self._verdict("UNKNOWN", csi, refused.message)
             else:
@@ -148,7 +182,7 @@ class _Volume:
             return
         yield from self._by_driver(csi)
 
-    def _by_driver(self, csi: int) -> Iterator[VolumeVerdict]:
+    def _by_driver(self, csi: int) -> Iterator[Told]:
         plugin, state = self._subject.plugin, self._state
         if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
             old = csi & self._no_mbr & state.piped
@@ -161,21 +195,19 @@ class _Volume:
         if rest := csi & ~state.good & ~state.bad:
             yield self._with_driver("", rest)
 
-    def _with_driver(self, word: str, nodes: int) -> VolumeVerdict:
+    def _with_driver(self, word: str, nodes: int) -> Told:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
-        ids = tuple(dict.fromkeys(one.id for one in reasons))
         if word == "OK":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", ids)
+            return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons)
         telling = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         said = f": {telling.id} {telling.message}" if telling is not None else ""
         if word:
-            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{said}", ids)
-        return self._verdict(
-            "UNKNOWN", nodes, f"whether {driver} works on {first} is not known{said}", ids or ("CSI-C01",)
-        )
+            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{said}", reasons)
+        because = f"whether {driver} works on {first} is not known{said}"
+        return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
     def _word(self, word: str) -> VolumeClass:
         native: dict[str, VolumeClass] = {
@@ -238,6 +270,7 @@ class _Volume:
                 f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
             )
             self._finds("CSI-V28", what, "use a claim for this volume")
+            self.forbidden = self.findings[-1]
 
     def _unused(self) -> None:
         claim = self._subject.claim
@@ -246,20 +279,21 @@ class _Volume:
             remedy = "say where it belongs by what uses it, or delete it when nothing will"
             self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
 
-    def _nowhere(self) -> VolumeVerdict:
+    def _nowhere(self) -> Told:
         if not self._subject.wanted:
-            return self._verdict("UNKNOWN", 0, "no Windows node accepts the pods that use it", ("CSI-W09",))
+            because = "no Windows node accepts the pods that use it"
+            return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
         what = "its nodeAffinity is met by none of the Windows nodes that its workload may run on"
         self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
-        return self._verdict(self._word("REFUSED"), self._subject.wanted, what)
+        return self._verdict(self._word("REFUSED"), self._subject.wanted, what, step="schedule")
 
-    def _left_behind(self, nodes: int) -> Iterator[VolumeVerdict]:
+    def _left_behind(self, nodes: int) -> Iterator[Told]:
         gone = in_tree.DEAD[self._subject.source.field]
         what = f"kind {self._subject.source.field} left Kubernetes in {gone}, and no CSI driver took over"
         self._finds("CSI-V12", what, "copy the data while something can mount it still", nodes)
         yield self._verdict("DEAD", nodes, what)
 
-    def _dead(self, nodes: int) -> VolumeVerdict:
+    def _dead(self, nodes: int) -> Told:
         plugin = self._subject.plugin
         what = (
             f"kind {self._subject.source.field} left Kubernetes in {plugin.gone if plugin else ''}, its translation too"
@@ -267,7 +301,7 @@ class _Volume:
         self._finds("CSI-V12", what, "make a new volume of the CSI driver and copy the data", nodes)
         return self._verdict("DEAD", nodes, what)
 
-    def _in_tree(self, nodes: int) -> VolumeVerdict:
+    def _in_tree(self, nodes: int) -> Told:
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
@@ -294,7 +328,7 @@ class _Volume:
             )
         return None
 
-    def _broken(self, nodes: int) -> VolumeVerdict:
+    def _broken(self, nodes: int) -> Told:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.issue(version) if plugin is not None and version is not None else ""
@@ -302,7 +336,7 @@ class _Volume:
         self._finds("CSI-V20", what, "upgrade these kubelets by one patch release", nodes)
         return self._verdict("MIGRATED_REFUSED", nodes, what)
 
-    def _mbr(self, nodes: int, volume: VolumeSeen) -> VolumeVerdict:
+    def _mbr(self, nodes: int, volume: VolumeSeen) -> Told:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created[:10] < in_tree.MBR_DAY:
@@ -361,7 +395,6 @@ class _Volume:
 
     def _finds(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._made(id_, what, remedy, nodes, about))
-        self._about.append(id_)
 
     def _evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -384,9 +417,19 @@ class _Volume:
             said = "not told" if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {said}"
 
-    def _verdict(self, word: VolumeClass, nodes: int, because: str, findings: tuple[str, ...] = ()) -> VolumeVerdict:
+    def _verdict(
+        self,
+        word: VolumeClass,
+        nodes: int,
+        because: str,
+        reasons: tuple[Finding, ...] = (),
+        ids: tuple[str, ...] = (),
+        step: Step = "stage",
+    ) -> Told:
+        """reasons: findings of others that explain it. ids: of those that are made elsewhere."""
         subject = self._subject
-        return VolumeVerdict(
+        explained = (*self.findings, *reasons)
+        verdict = VolumeVerdict(
             volume=subject.volume.name
             if subject.volume is not None
             else ""
@@ -399,5 +442,6 @@ class _Volume:
             verdict=word,
             because=because,
             evidence=tuple(self._evidence(nodes)),
-            findings=tuple(dict.fromkeys((*self._about, *findings))),
+            findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),
         )
+        return Told(nodes, step, verdict, explained)

@@ -5,40 +5,34 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     AS_BEFORE,
-    WELL,
     Answer,
     Finding,
     VolumeVerdict,
     WorkloadVerdict,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk import words
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.mount import Mounts
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk import Rules, Walks
 
 
 def judge(
-    index: Index, use: Usage, subjects: Subjects, volumes: Iterable[VolumeVerdict], told: Iterable[Finding]
+    index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged, told: Iterable[Finding]
 ) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
     """A verdict for each workload that may run on Windows. told: the findings about everything else.
 
     One that is not known has a finding that keeps the report from being ready.
     """
     explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
-    by_key: dict[str, list[VolumeVerdict]] = defaultdict(list)
-    for one in volumes:
-        by_key[one.volume or one.claim].append(one)
-    stuck = {
-        one.volume
-        for some in index.attachments.values()
-        for one in some
-        if one.volume and (one.attach_error or one.detach_error)
-    }
+    rules = _rules(index, subjects, volumes)
     verdicts: list[WorkloadVerdict] = []
     findings: list[Finding] = []
     for workload in use.workloads:
@@ -47,18 +41,17 @@ def judge(
             continue
         own = tuple(_hidden(index, workload))
         lacking = subjects.missing.get(workload.key, [])
-        mine = [one for key in subjects.by_workload.get(workload.key, ()) for one in by_key.get(key, ())]
-        answer, because = _comes_back(workload, mine, lacking, stuck)
+        mine = [one.verdict for key in subjects.by_workload.get(workload.key, ()) for one in volumes.told.get(key, ())]
+        walked = Walks(index, workload, rules)
+        answer, because = _comes_back(workload, walked, mine, lacking)
+        steps = tuple(walked.steps()) if answer != "yes" else ()
+        own += tuple(walked.findings) if answer != "yes" else ()
         unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
-        if answer != "no" and workload.nowhere:
-            answer, because = "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
-            own += (
-                _unknown(
-                    workload, because, "let its pods tolerate the taint or fit a node, or add a node that accepts them"
-                ),
-            )
+        if workload.nowhere and not lacking:
+            remedy = "let its pods tolerate the taint or fit a node, or add a node that accepts them"
+            own += (_unknown(workload, because, remedy),)
         ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
         explained = any(one.doubt for one in own) or any(id_ in explaining for id_ in ids)
         if answer == "unknown" and not explained and not because.startswith("CSI-C01"):
@@ -76,9 +69,38 @@ def judge(
                 because=because,
                 volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
                 findings=tuple(dict.fromkeys(ids)),
+                steps=steps,
             )
         )
     return tuple(verdicts), tuple(findings)
+
+
+def _rules(index: Index, subjects: Subjects, volumes: VolumesJudged) -> Rules:
+    mounts = Mounts(index, volumes)
+    return {
+        "schedule": (lambda pod, nodes: _placed(index, subjects, pod, nodes),),
+        "attach": (mounts.attach,),
+        "stage": (mounts.stage,),
+        "publish": (mounts.publish,),
+    }
+
+
+def _placed(index: Index, subjects: Subjects, pod: words.PodToStart, nodes: int) -> list[words.Answer]:
+    """Where a pod fits, and where each of its volumes can be reached."""
+    fitting = nodes & (index.bit.get(pod.node, 0) if pod.node else index.fitting(pod.placement))
+    told = [words.Answer("schedule", "ok", fitting)] if fitting else []
+    if nodes & ~fitting:
+        what = "its selector, affinity and tolerations leave these nodes out"
+        finding = found("CSI-W09", pod.workload, what, (what,), "let its pods fit more nodes")
+        told.append(words.Answer("schedule", "blocked", nodes & ~fitting, "", what, (what,), (finding,)))
+    for key in pod.claims:
+        claim = index.claims.get(key)
+        subject = subjects.subjects.get(claim.volume) if claim is not None else None
+        if subject is not None and (apart := fitting & ~reachable(index, subject)):
+            what = "its nodeAffinity leaves these nodes out"
+            finding = found("CSI-V17", subject.title, what, (what,), "add a Windows node in its zone, or move the data")
+            told.append(words.Answer("schedule", "blocked", apart, key, what, (what,), (finding,)))
+    return told
 
 
 def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
@@ -88,27 +110,14 @@ def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
 
 
 def _comes_back(
-    workload: Workload,
-    volumes: list[VolumeVerdict],
-    lacking: list[Finding],
-    stuck: set[str],
+    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], lacking: list[Finding]
 ) -> tuple[Answer, str]:
     if lacking:
         return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
-    held = next((one for one in volumes if one.volume in stuck), None)
-    if held is not None:
-        return "no", f"CSI-N34: volume {held.volume} is not attached or not let go"
-    # Where the same volume is well on other nodes, the scheduler decides.
-    well = {(one.volume, one.claim): one for one in volumes if one.verdict in WELL or one.verdict in AS_BEFORE}
-    stops = [one for one in volumes if one.verdict not in WELL and one.verdict not in AS_BEFORE]
-    for one in stops:
-        if one.verdict != "UNKNOWN" and (one.volume, one.claim) not in well:
-            return "no", f"{_named(one)} is {one.verdict}: {one.because}"
-    if stops:
-        one = stops[0]
-        good = well.get((one.volume, one.claim))
-        places = f"; on {', '.join(good.nodes[:3])} it works" if good is not None else ""
-        return "unknown", f"{_named(one)} is {one.verdict}{_on(one)}: {one.because}{places}"
+    if workload.nowhere:
+        return "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
+    if walked.worst is not None:
+        return walked.worst
     if workload.system in ("mixed", "unknown"):
         return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"
     if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
@@ -120,12 +129,7 @@ def _comes_back(
     before = next((one for one in volumes if one.verdict in AS_BEFORE), None)
     if before is not None:
         return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
-    where = ", ".join(volumes[0].nodes[:3])
-    return "yes", f"every volume works on {where}{' and more' if len(volumes[0].nodes) > 3 else ''}"
-
-
-def _on(one: VolumeVerdict) -> str:
-    return f" on {len(one.nodes)} {'node' if len(one.nodes) == 1 else 'nodes'}" if one.nodes else ""
+    return "yes", walked.works()
 
 
 def _named(one: VolumeVerdict) -> str:

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods that a workload starts next, equal ones together. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
+
+
+def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
+    """The pods of a workload that starts anew: of one that is scaled to zero those that it would have.
+
+    Without a template they are its present pods: a static pod stays on its node, others are placed again.
+    """
+    template = workload.template
+    if template is None:
+        return tuple(_as_they_are(index, workload))
+    if workload.ordinals:
+        return tuple(_ordinals(index, workload, template))
+    return (
+        PodToStart(
+            workload=workload.key,
+            namespace=workload.namespace,
+            name=workload.name,
+            placement=template.placement,
+            count=template.replicas or 1,
+            claims=tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims),
+            made=template.volumes.ephemeral,
+            inline=template.volumes.inline,
+        ),
+    )
+
+
+def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Iterator[PodToStart]:
+    """Ordinals with a claim that exists each by itself, all others together."""
+    shared = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
+    alike = 0
+    for ordinal in workload.ordinals:
+        own = {
+            one.name: f"{workload.namespace}/{one.name}-{workload.name}-{ordinal}" for one in template.claim_templates
+        }
+        there = tuple(key for key in own.values() if key in index.claims)
+        if not there:
+            alike += 1
+            continue
+        made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)
+        yield PodToStart(
+            workload=workload.key,
+            namespace=workload.namespace,
+            name=f"{workload.name}-{ordinal}",
+            placement=template.placement,
+            claims=shared + there,
+            made=made + template.volumes.ephemeral,
+            inline=template.volumes.inline,
+        )
+    if alike:
+        yield PodToStart(
+            workload=workload.key,
+            namespace=workload.namespace,
+            name=workload.name,
+            placement=template.placement,
+            count=alike,
+            claims=shared,
+            made=template.claim_templates + template.volumes.ephemeral,
+            inline=template.volumes.inline,
+        )
+
+
+def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
+    alike: Counter[PodToStart] = Counter()
+    for pod in workload.pods:
+        if workload.kind != "Pod" and pod.finished:
+            continue
+        alike[_again(index, workload, pod)] += 1
+    for pod_to_start, count in alike.items():
+        yield (
+            pod_to_start
+            if count == 1
+            else PodToStart(
+                workload=workload.key,
+                namespace=workload.namespace,
+                name=workload.name,
+                placement=pod_to_start.placement,
+                count=count,
+                claims=pod_to_start.claims,
+                made=pod_to_start.made,
+                inline=pod_to_start.inline,
+            )
+        )
+
+
+def _again(index: Index, workload: Workload, pod: PodSeen) -> PodToStart:
+    single = workload.kind == "Pod"
+    own = {one.name: f"{pod.namespace}/{pod.name}-{one.name}" for one in pod.volumes.ephemeral}
+    # Only a pod that stays keeps the claims that were made with it.
+    kept = tuple(key for key in own.values() if single and key in index.claims)
+    return PodToStart(
+        workload=workload.key,
+        namespace=workload.namespace,
+        name=pod.name if single else workload.name,
+        placement=pod.placement,
+        node=pod.node if single else "",
+        claims=(*(f"{pod.namespace}/{name}" for name in pod.volumes.claims), *kept),
+        made=tuple(one for one in pod.volumes.ephemeral if own[one.name] not in kept),
+        inline=pod.volumes.inline,
+    )

@@ -1,0 +1,202 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Walk a pod down its path on every node at once: a pod starts where each step of all its volumes is ok. Pure.
+
+Sets of nodes are numbers, so that equal nodes are judged once; equal pods are one pod with a count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, StepVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.pods import to_start
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
+    STEPS,
+    Answer,
+    PodToStart,
+    Rule,
+    Step,
+)
+
+Rules = Mapping[Step, Sequence[Rule]]
+
+# What the scheduler knows of: it avoids nodes that these steps refuse, and no others.
+_SEEN_BY_SCHEDULER: tuple[Step, ...] = ("bind", "provision", "schedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A pod on the nodes it was asked about. ok, blocked, unknown: they share out all of these; placed: where it may be put.
+
+    answers: of every step, about those nodes that all steps before let through.
+    """
+
+    pod: PodToStart
+    answers: tuple[Answer, ...]
+    ok: int
+    blocked: int
+    unknown: int
+    placed: int
+
+    @property
+    def decides(self) -> Step:
+        """The step at which the last nodes were lost."""
+        stops = [STEPS.index(one.step) for one in self.answers if one.word != "ok"]
+        return STEPS[max(stops, default=0)]
+
+    def stopped(self) -> Iterator[Answer]:
+        """The answers that are not ok."""
+        return (one for one in self.answers if one.word != "ok")
+
+
+def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
+    """Ask every step about the nodes that are left of nodes."""
+    left, unknown = nodes, 0
+    placed = nodes
+    answers: list[Answer] = []
+    for step in STEPS:
+        if not left:
+            break
+        told = [answer for rule in rules.get(step, ()) for answer in rule(pod, left)]
+        if step in rules:
+            told += _unanswered(index, pod, step, told, left)
+        for answer in told:
+            if answer.word == "blocked":
+                left &= ~answer.nodes
+            elif answer.word == "unknown":
+                unknown |= answer.nodes
+        answers += told
+        if step in _SEEN_BY_SCHEDULER:
+            placed = left
+    return Walked(pod, tuple(answers), left & ~unknown, nodes & ~left, left & unknown, placed)
+
+
+def _unanswered(index: Index, pod: PodToStart, step: Step, told: Iterable[Answer], nodes: int) -> Iterator[Answer]:
+    """Stands for what no rule of a step mentions: it is unknown."""
+    covered: dict[str, int] = defaultdict(int)
+    for answer in told:
+        covered[answer.volume] |= answer.nodes
+    whole = covered[""]
+    for volume in pod.volumes or ("",):
+        rest = nodes & ~whole & ~covered[volume]
+        if rest:
+            what = f"no rule says whether {volume or 'the pod'} passes the step {step} on {index.names(rest)[0]}"
+            evidence = (f"{pod.workload}: {volume or 'no volume'}",)
+            remedy = "report this as a gap of the collection, or accept it with a suppression"
+            finding = found("CSI-W09", pod.workload, what, evidence, remedy)
+            yield Answer(step, "unknown", rest, volume, what, evidence, (finding,))
+
+
+def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
+    """Whether a pod starts, wherever the scheduler puts it. everywhere: one is put on each node that takes it.
+
+    The scheduler does not know of a node that will not mount a volume, so that one such node among others is in doubt.
+    """
+    refused = walked.placed & walked.blocked
+    if not walked.ok and not walked.unknown:
+        return "no"
+    if everywhere and refused:
+        return "no"
+    if refused or not walked.ok or walked.unknown & walked.placed & _unsure(walked):
+        return "unknown"
+    return "yes"
+
+
+def _unsure(walked: Walked) -> int:
+    """Nodes of which a step that the scheduler does not see is unknown."""
+    nodes = 0
+    for one in walked.answers:
+        if one.word == "unknown" and one.step not in _SEEN_BY_SCHEDULER:
+            nodes |= one.nodes
+    return nodes
+
+
+# A report tells the steps of no more pods of one workload than this.
+_NAMED_PODS = 10
+
+
+class Walks:
+    """The walks of a workload's pods over every Windows node. findings: what no single volume explains."""
+
+    def __init__(self, index: Index, workload: Workload, rules: Rules) -> None:
+        self._index = index
+        everywhere = workload.kind == "DaemonSet"
+        self._all = tuple(walk(index, pod, index.windows, rules) for pod in to_start(index, workload))
+        judged = [(starts(one, everywhere), one) for one in self._all]
+        self._stopped = sorted((pair for pair in judged if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
+        self.findings = tuple(self._together())
+
+    @property
+    def worst(self) -> tuple[verdict.Answer, str] | None:
+        """Of the pod that fares worst, whether it starts and why not; None when all start."""
+        if not self._stopped:
+            return None
+        answer, one = self._stopped[0]
+        if self.findings and answer == "no":
+            return answer, self.findings[0].message
+        stops = [stop for stop in one.stopped() if stop.step == one.decides]
+        first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
+        some = number(len(self._index.names(first.nodes)), "node")
+        places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
+        said = "is blocked" if first.word == "blocked" else "is unknown"
+        return answer, f"{first.volume or one.pod.name}: step {first.step} {said} on {some}: {first.because}{places}"
+
+    def works(self) -> str:
+        """Where its pods start."""
+        return (
+            f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
+        )
+
+    def _together(self) -> Iterator[Finding]:
+        """That volumes which work, each by itself, do so on no node together."""
+        for answer, one in self._stopped:
+            if answer == "no" and (apart := self._apart(one)):
+                what = f"no Windows node takes all volumes of {one.pod.name}: {'; '.join(apart)}"
+                evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
+                remedy = "add a node that takes all of them, or move the data of one to where the others are"
+                yield found("CSI-W10", one.pod.workload, what, evidence, remedy)
+
+    def _apart(self, one: Walked) -> list[str]:
+        """Where each volume could be alone; empty when one of them could be nowhere."""
+        lost: dict[str, int] = dict.fromkeys(one.pod.volumes, 0)
+        whole = 0
+        for stop in one.stopped():
+            if stop.word == "blocked":
+                if stop.volume:
+                    lost[stop.volume] |= stop.nodes
+                else:
+                    whole |= stop.nodes
+        free = {volume: self._index.windows & ~whole & ~nodes for volume, nodes in lost.items()}
+        if len(free) < 2 or not all(free.values()):
+            return []
+        return [f"{volume} only on {listed(self._index.names(nodes), 3)}" for volume, nodes in free.items()]
+
+    def steps(self) -> Iterator[StepVerdict]:
+        """What stops them, for a report."""
+        for dummy, one in self._stopped[:_NAMED_PODS]:
+            for stop in one.stopped():
+                yield StepVerdict(
+                    pod=one.pod.name,
+                    step=stop.step,
+                    answer=stop.word,
+                    decides=stop.step == one.decides,
+                    nodes=self._index.names(stop.nodes),
+                    volume=stop.volume,
+                    because=stop.because,
+                    findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
+                )
+
+
+def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
+    """Stands for a workload of which it is not known whether it starts again."""
+    told = (f"runs on {workload.system}: {workload.because}",)
+    return found("CSI-W09", workload.key, because, told, remedy)
