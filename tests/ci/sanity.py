@@ -90,12 +90,12 @@ def search_path(lane: Lane, pythons: Mapping[str, Python], links: Path) -> str:
 
 
 def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python], *, whole: bool) -> None:
-    """Run the sanity tests of one ansible-core line: on what ships, for the main line on the whole checkout.
+    """Run the sanity tests of one ansible-core line on what ships; with `whole` the main line reads the tests too.
 
     Without `whole`, a line that is not the main one runs what depends on its ansible-core: imports, documentation and
     modules are loaded with it, under the lane's own Python. The main line runs the rest for all: pylint, which takes most
     of the time and reads the same code everywhere, and the imports under every Python. `make torture` runs all tests on
-    every line, because each line brings another pylint.
+    every line, because each line brings another pylint, which takes longest over the tests: ruff and mypy read those daily.
     """
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
@@ -103,8 +103,7 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
     work = paths.WORK / "sanity" / lane.name
     # Two runs in one HOME would build the same environments over one another.
     with locked(paths.cache() / "ansible-test" / lane.folder.name):
-        # Most of pylint's time goes to the tests: the main line reads them, for all lines.
-        own = tree.export(work, collections, shipped=lane.name != MAIN)
+        own = tree.export(work, collections, shipped=not whole or lane.name != MAIN)
         environment = {
             "HOME": str(home(lane)),
             "PATH": search_path(lane, pythons, work / "bin"),

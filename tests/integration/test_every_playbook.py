@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every playbook on every ansible-core line, with --check and for real, on an empty cluster and on one with workloads.
 
-A test is one cell of that matrix, and its name says which. The cells of a line follow one another on a lab of their own; other
+A test is one cell of that matrix, and its name says which. The main line has all four of each playbook; the others try an empty
+cluster with --check and one with workloads for real. The cells of a line follow one another on a lab of their own; other
 tests look at what the playbooks do, here they have to come to their end, and change nothing with --check. Their account may do
 everything: which rights each one needs is tested elsewhere.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ci import venvs
 from integration import foreign, rebind
 from integration.kube import also_holds, writes
 from integration.playbooks import ROOT, lines, play
@@ -28,6 +30,7 @@ from lab import builds, handle
 from lab.cluster import vsphere
 from lab.handle import Lab, eventually, ready
 
+MAIN = venvs.MAIN.removeprefix("core-")
 EMPTY, USED = "empty", "with workloads"
 NODES = ("win-1", "win-2")
 # How each host is reached; the inventory has what breaks tasks on localhost besides. test_connections has all of them.
@@ -97,9 +100,25 @@ def playbooks() -> set[str]:
 
 
 def test_no_playbook_is_forgotten() -> None:
+    assert MAIN in lines()
     on = {cluster: {cell.playbook for cell in CELLS if cell.cluster == cluster} for cluster in (EMPTY, USED)}
     assert on[EMPTY] == playbooks()
     assert on[USED] == playbooks() - {"build_csi_proxy"}
+
+
+def modes(core: str, cell: Cell) -> tuple[str, ...]:
+    """How a cell runs on a line. What others are tried on is made by enable_csi and cleared by remove."""
+    if core == MAIN or (cell.cluster == EMPTY and cell.playbook in ("enable_csi", "remove", "build_csi_proxy")):
+        return "check", "real"
+    return ("check",) if cell.cluster == EMPTY else ("real",)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each line its cells."""
+    if metafunc.cls is not None and issubclass(metafunc.cls, Matrix):
+        cells = [(cell, mode) for cell in CELLS for mode in modes(metafunc.cls.core, cell)]
+        names = [f"{cell.playbook} {cell.cluster}-{mode}" for cell, mode in cells]
+        metafunc.parametrize(("cell", "mode"), cells, ids=names)
 
 
 class Matrix:
@@ -117,8 +136,6 @@ class Matrix:
             yield Cluster(lab, tmp_path_factory.mktemp("matrix"))
         lab.stop()
 
-    @pytest.mark.parametrize("mode", ["check", "real"])
-    @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.playbook} {cell.cluster}")
     def test_cell(self, cluster: Cluster, cell: Cell, mode: str) -> None:
         cluster.prepare(cell)
         before, pods = cluster.lab.audit_size(), cluster.shop()
