@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 
 try:
-    import yaml
-
-    HAS_YAML = True
+    from yaml import YAMLError
 except ImportError:
     # kubernetes.core's module class says so in its words.
-    HAS_YAML = False
+    YAMLError = ValueError  # type: ignore[misc, assignment]
 
 
 # What Ansible puts in the place of a secret (ansible.module_utils.common.parameters).
@@ -35,8 +34,8 @@ def documents(given: Any) -> list[dict[str, Any]]:
             "invalid",
         )
     try:
-        listed = list(yaml.safe_load_all(given)) if isinstance(given, str) else given
-    except yaml.YAMLError as error:
+        listed = list(yaml_load_all(given)) if isinstance(given, str) else given
+    except YAMLError as error:
         raise ClusterError(f"the definition is no YAML: {error}", "invalid") from error
     found: list[dict[str, Any]] = []
     for item in [listed] if isinstance(listed, dict) else listed or []:
@@ -66,5 +65,5 @@ def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 def as_text(diff: dict[str, Any]) -> dict[str, Any]:
     """A diff of YAML texts, which people read more easily than JSON."""
-    sides = {side: yaml.safe_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
+    sides = {side: yaml_dump(diff[side], sort_keys=True) if diff[side] else "" for side in ("before", "after")}
     return {**diff, **sides}

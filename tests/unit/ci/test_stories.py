@@ -9,18 +9,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ci import paths
 from ci.stories import dearest, keep_seconds, table
 
 
 def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_file(tmp_path: Path) -> None:
     folder, report = tmp_path / "tests", tmp_path / "report.xml"
     folder.mkdir()
+    (folder / "conftest.py").write_bytes((paths.ROOT / "tests" / "conftest.py").read_bytes())
     (folder / "test_waits.py").write_text(
         '"""What all of them are for.\n\nMore."""\n'
-        "import threading, pytest\n"
+        "import subprocess, sys, threading, pytest\n"
         "def test_quick():\n    assert True\n"
         "@pytest.mark.parametrize('name', ['a'])\n"
         'def test_long(name):\n    """Why it is long.\n\n    Details.\n    """\n    assert not threading.Event().wait(0.3)\n'
+        "    subprocess.run([sys.executable, '-c', 'sum(range(9_000_000))'], check=True)\n"
         "@pytest.fixture\ndef dear():\n    threading.Event().wait(0.15)\n"
         "class TestMore:\n"
         "    def test_with_a_dear_fixture(self, dear):\n        assert True\n"
@@ -33,8 +36,10 @@ def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_fi
         ("tests/test_waits.py", "test_long[a]", "Why it is long."),
         ("tests/test_waits.py", "TestMore.test_with_a_dear_fixture", "What all of them are for."),
     ]
+    assert found[0].cpu >= 0.1 > found[1].cpu
     first, purpose, *_more = table(found)
-    assert first.split() == [f"{found[0].seconds:.1f}", "s", "tests/test_waits.py::test_long[a]"]
+    assert first.split()[:2] == [f"{found[0].seconds:.1f}", "s,"]
+    assert first.endswith("s of CPU  tests/test_waits.py::test_long[a]")
     assert purpose.strip() == "Why it is long."
 
 

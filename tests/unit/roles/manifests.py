@@ -61,7 +61,8 @@ class Case:
         self, kubernetes: str = KUBERNETES, wanted: Wanted | None = None, *, namespace: bool = False
     ) -> list[dict[str, Any]]:
         """The same, read."""
-        return [item for item in yaml.safe_load_all(self.render(kubernetes, wanted, namespace=namespace)) if item]
+        rendered = self.render(kubernetes, wanted, namespace=namespace)
+        return [item for item in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if item]
 
     def pod(self, wanted: Wanted | None = None) -> dict[str, Any]:
         """The pod spec of its DaemonSet."""

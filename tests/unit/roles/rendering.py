@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
 def render(plan: Plan) -> list[dict[str, Any]]:
     """The objects of a plan, in the order they would be applied."""
     rendered = manifests.render(plan.as_dict()["template"], plan.settings)
-    return [document for document in yaml.safe_load_all(rendered) if document]
+    return [document for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if document]
 
 
 def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import kubernetes_validate  # type: ignore[import-untyped]  # the package has neither types nor stubs
+import kubernetes_validate.utils  # type: ignore[import-untyped]  # the package has neither types nor stubs
 
 MINORS = range(25, 38)
 """Minor releases of Kubernetes 1 that the collection's manifests are tried against: 1.25 to the newest."""
+
+# It reads a schema anew for each object.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
 
 
 def validate(item: dict[str, Any], minor: int) -> None:
