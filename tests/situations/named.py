@@ -537,15 +537,22 @@ def a_directory_of_the_node(world: World) -> None:
     on_windows(world, "local", {"local": {"path": "C:\\data"}}, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("4 hazard", "CSI-V14", classes={"pv-ext4": "NATIVE_REFUSED"}, comes_back={"Deployment shop/ext4": "no"})
+@situation("4 hazard", "CSI-V18", classes={"pv-ext4": "UNKNOWN"}, comes_back={"Deployment shop/ext4": "unknown"})
 def a_linux_file_system_reachable_from_windows(world: World) -> None:
+    on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
+    world.get("Pod", "ext4-0", SHOP)["status"]["phase"] = "Pending"
+
+
+@situation("4 hazard", classes={"pv-ext4": "NATIVE_CSI"}, comes_back={"Deployment shop/ext4": "yes"})
+def a_disk_named_ext4_that_windows_has_mounted(world: World) -> None:
     on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
 
 
-@situation("correction 5", "CSI-V14", classes={"pv-ebs": "MIGRATED_REFUSED"})
+@situation("correction 5", "CSI-V32", classes={"pv-ebs": "UNKNOWN"})
 def an_ebs_volume_that_names_no_file_system(world: World) -> None:
     install(world, "aws_ebs", "csi_proxy")
     on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws://a/vol-1"}})
+    world.get("Pod", "ebs-0", SHOP)["status"]["phase"] = "Pending"
 
 
 @situation("correction 5", classes={"pv-pd": "MIGRATED_OK"})

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Table
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
 Mode = Literal["csi_proxy", "host_process"]
@@ -184,9 +185,9 @@ class Driver:
     csi_driver: the spec of its CSIDriver object as upstream installs it. topology_keys: of its nodes; one that ends in a
     slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
     images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
-    one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype that work
-    on Windows, empty when the driver mounts shares; unnamed_fstype: what its node plugin takes for a volume that names
-    none. mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
+    one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
+    a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin takes.
+    mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
     keeps away from. prerequisites: what must be there and nobody can see from the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess form
@@ -219,7 +220,7 @@ class Driver:
     windows_since: Mapping[str, str] = field(default_factory=dict)
     wmic_below: str | None = None
     fstypes: tuple[str, ...] = ()
-    unnamed_fstype: str = "ntfs"
+    capabilities: Table = field(default_factory=dict)
     mirrors: tuple[str, ...] = ()
     platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
     avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -24,7 +24,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import ADMIN_MAPS
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import LINUX_FILE_SYSTEMS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 
 # Which sidecars make and attach volumes; distributions keep these words in their names.
@@ -196,8 +195,7 @@ def _file_system(parameters: Mapping[str, str]) -> str:
 
 
 def _usable(driver: Driver, parameters: Mapping[str, str]) -> bool:
-    named = _file_system(parameters)
-    return named in driver.fstypes and (named not in LINUX_FILE_SYSTEMS or driver.unnamed_fstype == "ntfs")
+    return _file_system(parameters) in driver.fstypes
 
 
 # OpenShift

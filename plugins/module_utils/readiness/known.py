@@ -62,6 +62,7 @@ KNOWN: dict[str, Known] = {
     "CSI-N42": Known("warning", "the label is never taken away, so the next upgrade of this node is allowed already"),
     "CSI-N43": Known("note", "the operator holds this node's kubelet back until somebody allows its upgrade"),
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
+    "CSI-N45": Known("blocker", "a plugin without csi-proxy in it and without the rights of the host reaches none of its disks"),
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing it goes through CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it goes on as it is, until the first upgrade that takes in-tree code away"),
@@ -84,6 +85,8 @@ KNOWN: dict[str, Known] = {
     "CSI-V28": Known("blocker", "a pod may name a volume of this driver itself only when its CSIDriver allows it"),
     "CSI-V29": Known("warning", "translated, it may be written by one node at a time only"),
     "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
+    "CSI-V31": Known("blocker", "the driver refuses the volume on Windows, and its pod does not start"),
+    "CSI-V32": Known("warning", "nobody can say that the driver takes the volume on Windows, so it is not called ready", doubt=True),
     # Workloads.
     "CSI-W01": Known("warning", "its volumes are judged for Windows as well, and may be mounted by either system", doubt=True),
     "CSI-W02": Known("note", "a claim is not let go while any pod names it, finished ones included"),

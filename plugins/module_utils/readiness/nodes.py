@@ -48,7 +48,10 @@ _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("registered", ("CSI-G20", "CSI-N44")),
     ("node id", ("CSI-G21",)),
     ("topology labels", ("CSI-G22",)),
-    ("plugin pod", ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38")),
+    (
+        "plugin pod",
+        ("CSI-G02", "CSI-G03", "CSI-G10", "CSI-G11", "CSI-G13", "CSI-G14", "CSI-G15", "CSI-N37", "CSI-N38", "CSI-N45"),
+    ),
     ("started since boot", ("CSI-G12",)),
     ("one provider", ("CSI-G30",)),
     ("csi-proxy", ("CSI-G40", "CSI-G41", "CSI-G42", "CSI-G43", "CSI-N32")),
@@ -87,12 +90,16 @@ _TOLD_BY = {
 
 @dataclass(slots=True)
 class DriverState:
-    """A driver on the Windows nodes that need it: sets of nodes, and why by node. piped: it talks to csi-proxy there."""
+    """A driver on the Windows nodes that need it: sets of nodes, and why by node.
+
+    piped: it talks to csi-proxy there. forms: by release and mode that its plugin has there; None, empty where not known.
+    """
 
     good: int = 0
     bad: int = 0
     piped: int = 0
     reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    forms: dict[tuple[Version | None, str], int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -123,8 +130,11 @@ def judge(
             by_driver.setdefault(node.name, {})[driver] = judged
             state.reasons[node.name] = judged
             bit, answer = index.bit[node.name], _answer(judged, index)
-            if any(one.plugin is not None and one.plugin.gate.pipes for one in index.providers_on(driver, node)):
+            here = index.providers_on(driver, node)
+            if any(one.plugin is not None and one.plugin.gate.pipes for one in here):
                 state.piped |= bit
+            form = _form(driver, here)
+            state.forms[form] = state.forms.get(form, 0) | bit
             if answer == "yes":
                 state.good |= bit
             elif answer == "no":
@@ -322,10 +332,19 @@ def _plugin(
         message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
         yield found("CSI-N32", about, message, evidence, "deploy one form of it; enable_csi.yml decides by release")
     version = None if known is None else running(known, main)
-    if known is None or version is None or not down:
+    if known is None or version is None:
         return
     rule = known.rule("host_process" if host_process else "csi_proxy")
     if rule is None:
+        return
+    # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
+    if not host_process and not rule.covers(version):
+        near = known.nearest(version, rule.mode)
+        remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this form" if near else "")
+        message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
+        yield found("CSI-N45", about, message, evidence, remedy)
+        return
+    if not down:
         return
     builds = known.builds(version, rule)
     if node.build and image_for(node.build, builds) == "no":
@@ -343,6 +362,14 @@ def _plugin(
             "take csi-proxy 1.3.0 with the csi_proxy form, or a later release of the driver, or add the capability WMIC"
         )
         yield found("CSI-N38", about, message, evidence, remedy)
+
+
+def _form(driver: str, here: tuple[TemplateSeen, ...]) -> tuple[Version | None, str]:
+    """Release and mode of the one plugin that a driver has on a node."""
+    known = BY_NAME.get(driver)
+    if known is None or len(here) != 1 or here[0].plugin is None:
+        return None, ""
+    return running(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
 
 
 def running(driver: Driver, template: TemplateSeen) -> Version | None:

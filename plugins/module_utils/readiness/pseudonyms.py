@@ -209,9 +209,14 @@ class Pseudonyms:
     def _node_ids(self, ids: Mapping[str, str]) -> dict[str, str]:
         return {self._driver(driver): self.name(told) for driver, told in ids.items()}
 
+    def _server(self, text: str) -> str:
+        """A host's name; that it is one of the cluster is kept."""
+        return ".".join(part if part == "svc" else self.name(part) for part in text.split("."))
+
     def _parameters(self, parameters: Mapping[str, str]) -> dict[str, str]:
+        kept = (*FILE_SYSTEM, "protocol")
         return {
-            key: value if key.lower() in FILE_SYSTEM or value in _VALUES else self.name(value)
+            key: value if key.lower() in kept or value in _VALUES else self._server(value)
             for key, value in parameters.items()
         }
 
@@ -319,7 +324,8 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
     rules: list[tuple[Callable[[Pseudonyms, Any], Any], type, str]] = [
         (Pseudonyms._keep, Unread, "resource rule"),
         (Pseudonyms._keep, placement.Placement, "os"),
-        (Pseudonyms._keep, sources.Source, "field fs_type kind"),
+        (Pseudonyms._keep, sources.Source, "field fs_type kind attribute protocol"),
+        (Pseudonyms._server, sources.Source, "server"),
         (Pseudonyms._keep, sources.Volumes, "pipes"),
         (Pseudonyms._keep, sources.ClaimTemplate, "access_modes narrowed"),
         (Pseudonyms._keep, nodes.NodeSeen, "os kubelet build runtime"),

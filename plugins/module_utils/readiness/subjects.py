@@ -16,7 +16,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Inline, Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
+    ClaimTemplate,
+    Inline,
+    Source,
+    server_of,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -31,7 +36,8 @@ LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
 class Subject:
     """A volume that Windows may mount.
 
-    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. eligible: Windows
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: of a claim that is
+    yet to be made. eligible: Windows
     nodes that may mount it; wanted: those that its users may be on, reachable or not. users, linux_users: workloads.
     """
 
@@ -39,6 +45,7 @@ class Subject:
     source: Source
     volume: VolumeSeen | None = None
     claim: ClaimSeen | None = None
+    made: ClaimTemplate | None = None
     inline: bool = False
     terms: tuple[Term, ...] | None = None
     eligible: int = 0
@@ -53,6 +60,11 @@ class Subject:
         if self.volume is not None:
             return f"PersistentVolume {self.volume.name}"
         return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
+
+    @property
+    def asked(self) -> VolumeSeen | ClaimSeen | ClaimTemplate | None:
+        """What tells its access modes, and whether it is a raw device."""
+        return self.volume or self.claim or self.made
 
     @property
     def plugin(self) -> InTree | None:
@@ -157,7 +169,7 @@ class _Collector:
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             source = self._by_class(made.storage_class, key, workload)
             if source is not None:
-                subject = self.subjects.setdefault(key, Subject(key, source))
+                subject = self.subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
                 self._used(subject, workload, workload.eligible)
 
@@ -221,11 +233,19 @@ class _Collector:
         if storage_class is None:
             self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
             return None
-        fs_type = next((value for key, value in storage_class.parameters.items() if key.lower() in FILE_SYSTEM), "")
+        given = {key.lower(): value for key, value in storage_class.parameters.items()}
+        fs_type = next((value for key, value in given.items() if key in FILE_SYSTEM), "")
         known = in_tree.find(storage_class.provisioner)
         if known is not None:
             return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
-        return Source("csi", driver=storage_class.provisioner, fs_type=fs_type)
+        return Source(
+            "csi",
+            driver=storage_class.provisioner,
+            fs_type=fs_type,
+            attribute=given.get("fstype", ""),
+            protocol=given.get("protocol", ""),
+            server=server_of(given),
+        )
 
     def _is_unread(self, resource: str, workload: Workload | None) -> bool:
         if resource in self._index.unread and workload is not None:

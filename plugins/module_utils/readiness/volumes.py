@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability, in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Asked, Taken
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -33,6 +35,16 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     VolumeVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Step, Word
+
+_REMEDY = "use another volume, or let the workload run on Linux"
+_REMEDIES = {
+    "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) where several nodes read",
+    "ReadWriteMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) where several nodes write",
+    capability.READ_ONLY: "mount it writable and set readOnly in the container's volumeMounts",
+    capability.INLINE: "use a claim for this volume",
+    f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
+    capability.CLUSTER_NAME: "name the server by an address or a name that the nodes themselves resolve",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +184,12 @@ class _Volume:
             csi &= ~broken
         if not csi:
             return
-        refused = self._refused()
-        if refused is not None:
+        for refused, some in self._refused(csi):
+            if refused is None:
+                yield from self._by_driver(some)
+                continue
             self.findings.append(refused)
-            if refused.doubt:
-                yield self._verdict("UNKNOWN", csi, refused.message)
-            else:
-                yield self._verdict(self._word("REFUSED"), csi, refused.message)
-            return
-        yield from self._by_driver(csi)
+            yield self._verdict("UNKNOWN" if refused.doubt else self._word("REFUSED"), some, refused.message)
 
     def _by_driver(self, csi: int) -> Iterator[Told]:
         plugin, state = self._subject.plugin, self._state
@@ -349,31 +358,92 @@ class _Volume:
         self._finds("CSI-V18", what, remedy, nodes)
         return self._verdict("UNKNOWN", nodes, what)
 
-    def _refused(self) -> Finding | None:
-        """Whether Windows or the driver there refuses what the volume holds."""
+    def _refused(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
+        """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
         subject, driver = self._subject, BY_NAME.get(self._subject.driver)
-        if subject.volume is not None and subject.volume.block:
-            remedy = "use a volume with volumeMode Filesystem"
-            return self._made("CSI-V15", "its volumeMode is Block", remedy)
-        if driver is None or not driver.fstypes:
-            return None
-        if subject.linux_users:
+        if driver is not None and driver.fstypes and subject.linux_users:
             who = subject.linux_users[0]
             what = f"{self._user()} on Windows and {who.key} on Linux use the same disk"
-            return self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB")
-        named = subject.source.fs_type
-        taken = named or driver.unnamed_fstype
-        if taken.lower() not in driver.fstypes:
+            yield self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"), nodes
+            return
+        asked = self._asked(driver)
+        table = {capability.BLOCK: (capability.NO_BLOCK,)} if driver is None else driver.capabilities
+        if driver is None and not asked.block:
+            yield None, nodes
+            return
+        found_: dict[Taken, int] = {}
+        rest = nodes
+        for (version, mode), where in self._state.forms.items():
+            if here := rest & where:
+                answer = capability.takes(table, asked, version, mode)
+                found_[answer] = found_.get(answer, 0) | here
+                rest &= ~here
+        if rest:
+            answer = capability.takes(table, asked)
+            found_[answer] = found_.get(answer, 0) | rest
+        for answer, here in found_.items():
+            yield self._answered(answer, driver), here
+
+    def _asked(self, driver: Driver | None) -> Asked:
+        """The volume as its driver is asked for it."""
+        subject, source, asked = self._subject, self._subject.source, self._subject.asked
+        modes = asked.access_modes if asked is not None else ()
+        if source.field == "gcePersistentDisk":
+            # By its translation, as CSI-V29 says.
+            modes = tuple("ReadWriteOnce" if one == "ReadWriteMany" else one for one in modes)
+        shares = driver is not None and not driver.fstypes
+        return Asked(
+            access_modes=modes,
+            block=asked is not None and asked.block,
+            fs_type=source.fs_type if shares else source.attribute or source.fs_type,
+            read_only=source.read_only,
+            # Its CSIDriver tells first, by CSI-V28.
+            inline=subject.inline and source.field == "csi" and self.forbidden is None,
+            protocol=source.protocol or (source.attribute if shares else ""),
+            server=source.server,
+        )
+
+    def _answered(self, answer: Taken, driver: Driver | None) -> Finding | None:
+        if answer.feature.startswith(capability.FILE_SYSTEM) and answer.word != "yes":
+            return self._file_system(answer, driver)
+        if answer.word == "yes":
+            return self._file_system(answer, driver)
+        source = (f"as {answer.source} has it",) if answer.source else ()
+        if answer.feature == capability.BLOCK:
+            return self._made("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
+        title = driver.title if driver is not None else self._subject.driver
+        what = f"{self._word_of(answer.feature)}, and {title} {answer.why}"
+        made = self._made("CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY))
+        return replace(made, evidence=made.evidence + source)
+
+    def _file_system(self, answer: Taken, driver: Driver | None) -> Finding | None:
+        """What its file system makes of it, when nothing else is refused."""
+        subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
+        if driver is None or not driver.fstypes:
+            return None
+        if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
-            what = f"its fsType is {named or f'not named, for which the driver takes {taken}'}, expected {usable}"
+            what = f"its fsType is {named or 'not named'}, expected {usable}: {driver.title} {answer.why}"
             remedy = "if Windows formatted it: rebind it with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
-        if named in LINUX_FILE_SYSTEMS and subject.volume is not None and not self._mounted_on_windows():
+        if self._mounted_on_windows():
+            return None
+        if named in LINUX_FILE_SYSTEMS and subject.volume is not None:
             what = f"its fsType is {named} and nothing on Windows has mounted it yet, so what it holds is not known"
             return self._made(
                 "CSI-V18", what, "look at the disk before Windows mounts it, or start it on Windows once it is new"
             )
+        if answer.word == "unknown":
+            what = f"its fsType is {named or 'not named'}, and {driver.title} {answer.why}"
+            return self._made("CSI-V32", what, "name fsType ntfs, in its StorageClass or in the volume")
         return None
+
+    def _word_of(self, feature: str) -> str:
+        if feature in capability.ACCESS_MODES:
+            return f"its access mode is {feature}"
+        if feature == capability.CLUSTER_NAME:
+            return f"its server is {self._subject.source.server}"
+        return f"it is {feature}" if feature in (capability.READ_ONLY, capability.INLINE) else f"its {feature}"
 
     def _mounted_on_windows(self) -> bool:
         index, volume = self._index, self._subject.volume

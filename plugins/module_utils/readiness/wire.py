@@ -81,32 +81,46 @@ class SecurityContext(TypedDict, total=False):
 # Where volumes are
 
 
+class CsiAttributes(TypedDict, total=False):
+    source: str
+    server: str
+    protocol: str
+    fsType: str
+    fstype: str
+
+
 class Csi(TypedDict, total=False):
     driver: str
     volumeHandle: str
     fsType: str
+    readOnly: bool | None
+    volumeAttributes: CsiAttributes | None
 
 
 class ByVolumeId(TypedDict, total=False):
     volumeID: str
     fsType: str
+    readOnly: bool | None
 
 
 class AzureDisk(TypedDict, total=False):
     diskURI: str
     kind: str | None
     fsType: str | None
+    readOnly: bool | None
 
 
 class AzureFile(TypedDict, total=False):
     shareName: str
     secretName: str
     secretNamespace: str | None
+    readOnly: bool | None
 
 
 class GcePersistentDisk(TypedDict, total=False):
     pdName: str
     fsType: str
+    readOnly: bool | None
 
 
 class VsphereVolume(TypedDict, total=False):

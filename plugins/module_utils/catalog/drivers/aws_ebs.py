@@ -12,6 +12,7 @@ left out.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -23,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     StorageClass,
     limits,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _NAME = "ebs.csi.aws.com"
 _SIDECARS = "public.ecr.aws/csi-components"
@@ -47,6 +49,31 @@ def _release(version: str, registrar: str, liveness_probe: str) -> Release:
         },
     )
 
+
+_MOUNTER = "pkg/mounter/mount_windows_proxyV1.go FormatAndMountSensitiveWithFormatOptions"
+_NAME_NOT_READ = "does not read that name on Windows, and formats with NTFS what it finds unformatted"
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
+    "ReadWriteOncePod": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
+    "ReadOnlyMany": (Cell(False, "pkg/driver/controller.go isValidCapability", "takes ReadWriteOnce only"),),
+    "ReadWriteMany": (
+        Cell(False, "pkg/driver/controller.go isValidCapability", "takes that for raw block volumes only"),
+    ),
+    capability.BLOCK: (NO_BLOCK,),
+    "file system ntfs": (Cell(True, "pkg/driver/node.go ValidFSTypes"),),
+    # It takes these names, formats a disk that has no file system with NTFS, and formats one of Linux again: its mounter
+    # on Windows does not read the name. Upstream's own tests leave them out on Windows (Makefile, GINKGO_WINDOWS_SKIP).
+    "file system": (Cell(None, _MOUNTER, "takes ext4 for it, and formats with NTFS what it finds unformatted"),),
+    "file system ext3": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
+    "file system ext4": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
+    "file system xfs": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
+    "file system *": (Cell(False, "pkg/driver/node.go NodeStageVolume", "does not know that file system"),),
+    capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
+    capability.INLINE: (Cell(False, "deploy/kubernetes/base/csidriver.yaml", "has no inline volumes"),),
+    capability.EXPANSION: (Cell(True, "pkg/mounter/mount_windows.go Resize"),),
+}
 
 DRIVER = Driver(
     key="aws_ebs",
@@ -124,7 +151,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348", "26100"),
     windows_since={"20348": "1.12.0", "26100": "1.56.0"},
     fstypes=("ntfs",),
-    unnamed_fstype="ext4",
+    capabilities=_CAPABILITIES,
     mirrors=("registry.k8s.io/provider-aws/aws-ebs-csi-driver",),
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},

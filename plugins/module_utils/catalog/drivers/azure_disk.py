@@ -10,6 +10,7 @@ https://github.com/kubernetes-sigs/azuredisk-csi-driver.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     StorageClass,
     limits,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _NAME = "disk.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
@@ -55,6 +57,31 @@ def _new(version: str, host_registrar: str) -> Release:
     name = f"{_MCR2}/csi-node-driver-registrar"
     return _release(version, f"{name}:v2.13.0", "v2.15.0", f"{name}:{host_registrar}", driver=_MCR2)
 
+
+_UTILS = "pkg/azureutils/azure_disk_utils.go"
+_BLOCK_ONLY = "shares a disk between nodes as a raw block volume only"
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, f"{_UTILS} IsValidVolumeCapabilities"),),
+    "ReadWriteOncePod": (Cell(True, f"{_UTILS} IsValidVolumeCapabilities"),),
+    "ReadOnlyMany": (Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY),),
+    "ReadWriteMany": (Cell(False, f"{_UTILS} IsValidVolumeCapabilities", _BLOCK_ONLY),),
+    capability.BLOCK: (NO_BLOCK,),
+    "file system": (Cell(True, "pkg/azuredisk/nodeserver.go getDefaultFsType"),),
+    "file system ntfs": (Cell(True, "pkg/azuredisk/nodeserver.go NodeStageVolume"),),
+    # Its mounters on Windows do not read the name; pull request 3779 says so and warns.
+    "file system *": (
+        Cell(
+            None,
+            "pkg/mounter/safe_mounter_windows.go FormatAndMount",
+            "does not read that name on Windows, and formats with NTFS what it finds unformatted",
+        ),
+    ),
+    capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
+    capability.INLINE: (Cell(False, "deploy/csi-azuredisk-driver.yaml", "has no inline volumes"),),
+    capability.EXPANSION: (Cell(True, "pkg/azuredisk/azure_common_windows.go resizeVolume"),),
+}
 
 DRIVER = Driver(
     key="azure_disk",
@@ -135,6 +162,7 @@ DRIVER = Driver(
     in_tree="kubernetes.io/azure-disk",
     windows_builds=("17763", "20348"),
     fstypes=("ntfs", ""),
+    capabilities=_CAPABILITIES,
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},
     credentials=(

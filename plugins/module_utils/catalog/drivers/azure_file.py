@@ -10,6 +10,7 @@ https://github.com/kubernetes-sigs/azurefile-csi-driver.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     StorageClass,
     limits,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _NAME = "file.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
@@ -45,6 +47,34 @@ def _release(
         },
     )
 
+
+_NODE = "pkg/azurefile/nodeserver.go"
+_BY_HOST = (
+    "pkg/mounter/safe_mounter_windows.go SMBMount",
+    "has the host map the share, which does not resolve names of Services",
+)
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
+    "ReadWriteOncePod": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
+    "ReadOnlyMany": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
+    "ReadWriteMany": (Cell(True, "pkg/azurefile/controllerserver.go volumeCaps"),),
+    capability.BLOCK: (NO_BLOCK,),
+    # fsType of the volume is not read; that of its attributes is judged as its protocol.
+    "file system *": (Cell(True, f"{_NODE} NodeStageVolume"),),
+    "protocol smb": (Cell(True, f"{_NODE} NodeStageVolume"),),
+    "protocol cifs": (Cell(True, f"{_NODE} NodeStageVolume"),),
+    # Whatever the protocol, its mounter on Windows makes an SMB mapping.
+    "protocol nfs": (
+        Cell(False, "pkg/mounter/safe_mounter_windows.go SMBMount", "mounts shares by SMB only on Windows"),
+    ),
+    "protocol *": (Cell(False, f"{_NODE} NodeStageVolume", "mounts no disk images on Windows"),),
+    capability.CLUSTER_NAME: (Cell(False, *_BY_HOST),),
+    capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
+    capability.INLINE: (Cell(True, f"{_NODE} NodePublishVolume"),),
+    capability.EXPANSION: (Cell(True, "pkg/azurefile/controllerserver.go ControllerExpandVolume"),),
+}
 
 DRIVER = Driver(
     key="azure_file",
@@ -129,6 +159,7 @@ DRIVER = Driver(
         allow_expansion=True,
     ),
     in_tree="kubernetes.io/azure-file",
+    capabilities=_CAPABILITIES,
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azurefile-node-win"},

@@ -11,6 +11,7 @@ holds only a PodSecurityPolicy rule; newer releases read their Node at start, so
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -20,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Rule,
     StorageClass,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, Cell
 
 _NAME = "pd.csi.storage.gke.io"
 _PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
@@ -34,6 +36,29 @@ def _release(version: str, registrar: str) -> Release:
         },
     )
 
+
+_UTILS = "pkg/gce-pd-csi-driver/utils.go"
+_ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts it so is not known"
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, f"{_UTILS} validateAccessMode"),),
+    "ReadWriteOncePod": (Cell(True, f"{_UTILS} validateAccessMode"),),
+    # The disk is attached read-only then; nobody tells whether Windows mounts NTFS from one.
+    "ReadOnlyMany": (Cell(None, f"{_UTILS} validateAccessMode", _ATTACHED_READ_ONLY),),
+    "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "takes that for raw block volumes only"),),
+    capability.BLOCK: (NO_BLOCK,),
+    "file system": (Cell(True, "pkg/gce-pd-csi-driver/node.go getDefaultFsType"),),
+    "file system ntfs": (Cell(True, "pkg/gce-pd-csi-driver/utils_windows.go formatAndMount"),),
+    "file system *": (
+        Cell(False, "pkg/gce-pd-csi-driver/utils_windows.go formatAndMount", "mounts NTFS only on Windows"),
+    ),
+    capability.READ_ONLY: (
+        Cell(None, "pkg/gce-pd-csi-driver/controller.go executeControllerPublishVolume", _ATTACHED_READ_ONLY),
+    ),
+    capability.INLINE: (Cell(False, "deploy/kubernetes/base/controller/v1_csidriver.yaml", "has no inline volumes"),),
+    capability.EXPANSION: (Cell(True, "pkg/resizefs/resizefs_windows.go Resize"),),
+}
 
 DRIVER = Driver(
     key="gce_pd",
@@ -91,6 +116,7 @@ DRIVER = Driver(
     windows_builds=("17763", "20348"),
     windows_since={"20348": "1.18.0"},
     fstypes=("ntfs",),
+    capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
     credentials=(Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
     prerequisites=("the metadata server http://metadata.google.internal, reached from the pod network",),

@@ -10,6 +10,7 @@ Upstream's chart runs HostProcess from 1.17.0 on unless told otherwise; its inst
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     StorageClass,
     limits,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _NAME = "smb.csi.k8s.io"
 _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
@@ -40,6 +42,35 @@ def _release(version: str, registrar: str, liveness_probe: str, host_registrar: 
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
+
+_NODE = "pkg/smb/nodeserver.go"
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, "pkg/smb/smb.go Run"),),
+    "ReadWriteOncePod": (Cell(True, "pkg/smb/smb.go Run"),),
+    "ReadOnlyMany": (Cell(True, "pkg/smb/smb.go Run"),),
+    "ReadWriteMany": (Cell(True, "pkg/smb/smb.go Run"),),
+    capability.BLOCK: (NO_BLOCK,),
+    "file system *": (Cell(True, f"{_NODE} NodeStageVolume"),),
+    capability.CLUSTER_NAME: (
+        Cell(
+            False,
+            "deploy/example/e2e_usage.md; pkg/mounter/safe_mounter_windows.go SMBMount",
+            "has the host map the share, which does not resolve names of Services",
+        ),
+    ),
+    capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
+    capability.INLINE: (
+        Cell(False, f"{_NODE} NodePublishVolume", "has inline volumes from 1.17.0 on", last="1.16.99"),
+        Cell(True, f"{_NODE} NodePublishVolume", first="1.17.0"),
+    ),
+    # A share has no size; from 1.17.0 on its controller answers so (pkg/smb/controllerserver.go ControllerExpandVolume).
+    capability.EXPANSION: (
+        Cell(False, "pkg/smb/smb.go NewDriver", "has no expansion before 1.17.0", last="1.16.99"),
+        Cell(True, "pkg/smb/smb.go NewDriver", first="1.17.0"),
+    ),
+}
 
 DRIVER = Driver(
     key="smb",
@@ -114,6 +145,7 @@ DRIVER = Driver(
         required=("source",),
     ),
     windows_builds=("17763", "20348"),
+    capabilities=_CAPABILITIES,
     credentials=(
         Credential(
             "claim",

@@ -10,6 +10,7 @@ entries name the one that serves them now.
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Rule,
     StorageClass,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 
 def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int = 59) -> Release:
@@ -34,6 +36,26 @@ def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int
         max_volumes=max_volumes,
     )
 
+
+_UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
+_NO_FILE_VOLUME = "makes it a file volume of vSAN, which is NFS and is not mounted on Windows"
+
+# What its node plugin takes on Windows; files and functions are those of upstream's repository.
+_CAPABILITIES: capability.Table = {
+    "ReadWriteOnce": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
+    # Its kubelet and attacher ask for SINGLE_NODE_WRITER, since the driver does not tell SINGLE_NODE_MULTI_WRITER.
+    "ReadWriteOncePod": (Cell(True, "pkg/csi/service/common/types.go BlockVolumeCaps"),),
+    "ReadOnlyMany": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME),),
+    "ReadWriteMany": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", _NO_FILE_VOLUME),),
+    capability.BLOCK: (NO_BLOCK,),
+    "file system": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
+    "file system ntfs": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
+    "file system ext4": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
+    "file system *": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", "mounts NTFS only on Windows"),),
+    capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
+    capability.INLINE: (Cell(False, "manifests/vanilla/vsphere-csi-driver.yaml CSIDriver", "has no inline volumes"),),
+    capability.EXPANSION: (Cell(True, f"{_UTILS} ResizeVolume"),),
+}
 
 DRIVER = Driver(
     key="vsphere",
@@ -114,6 +136,7 @@ DRIVER = Driver(
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
     wmic_below="1.3.0",
+    capabilities=_CAPABILITIES,
     fstypes=("ntfs", "", "ext4"),
     credentials=(
         Credential(

@@ -23,7 +23,8 @@ class Source:
     """Where a volume's bytes are.
 
     field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
-    kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy.
+    kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
+    for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
     """
 
     field: str
@@ -33,12 +34,17 @@ class Source:
     kind: str = ""
     secret_namespace: str = ""
     policy: bool = False
+    read_only: bool = False
+    attribute: str = ""
+    protocol: str = ""
+    server: str = ""
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Source:
         """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes.
 
-        Reads, of the kind that is there: csi (driver, volumeHandle, fsType), awsElasticBlockStore (volumeID, fsType),
+        Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, of volumeAttributes protocol,
+        source, server, fsType and fstype), awsElasticBlockStore (volumeID, fsType),
         azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
         fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
         (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
@@ -47,6 +53,7 @@ class Source:
         for name in in_tree.FIELDS:
             entry = spec.get(name)
             if entry is not None:
+                told = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
                 return cls(
                     field=name,
                     driver=sys.intern(str(entry.get("driver") or "")),
@@ -55,8 +62,21 @@ class Source:
                     kind=str(entry.get("kind") or ""),
                     secret_namespace=str(entry.get("secretNamespace") or ""),
                     policy=bool(entry.get("storagePolicyName")),
+                    read_only=bool(entry.get("readOnly")),
+                    attribute=sys.intern(str(told.get("fsType") or told.get("fstype") or "")),
+                    protocol=sys.intern(str(told.get("protocol") or "")),
+                    server=server_of(told),
                 )
         return cls(field="")
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def server_of(given: Mapping[str, Any]) -> str:
+    """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
+    text = str(given.get("source") or given.get("server") or "")
+    return sys.intern(re.split(r"[\\/]", text.lstrip("\\/"), maxsplit=1)[0])
 
 
 def _handle(name: str, entry: Mapping[str, Any]) -> str:

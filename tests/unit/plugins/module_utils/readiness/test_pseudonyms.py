@@ -56,7 +56,7 @@ KEPT = {
     "PodFacts": {"phase", "template_generation"},
     "PodSeen": {"phase"},
     "Requirement": {"operator", "key"},
-    "Source": {"field", "fs_type", "kind"},
+    "Source": {"attribute", "field", "fs_type", "kind", "protocol"},
     "Taint": {"effect"},
     "TemplateSeen": {"kind"},
     "Toleration": {"operator", "effect"},
