@@ -74,7 +74,7 @@ class Index:
         self.provisioned_by = frozenset(one.provisioned_by for one in snapshot.volumes if one.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
         self._placed: dict[Placement, int] = {}
-        self._termed: dict[tuple[Term, ...], int] = {}
+        self._termed: dict[tuple[tuple[Term, ...], bool], int] = {}
         self._tolerated: dict[tuple[Toleration, ...], int] = {}
         self._named: dict[int, tuple[str, ...]] = {}
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -145,31 +145,34 @@ class Index:
             self._tolerated[tolerations] = known
         return known
 
-    def matching(self, terms: tuple[Term, ...], topology_key: str = "") -> int:
-        """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity."""
-        known = self._termed.get(terms) if not topology_key else None
+    def matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
+        """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity.
+
+        exact: labels are compared as the scheduler does; otherwise an older label of a zone stands for the newer one.
+        """
+        known = self._termed.get((terms, exact)) if not topology_key else None
         if known is not None:
             return known
         nodes = 0
         for term in terms:
             passing = self.all if term else 0
             for one in term:
-                passing &= self._satisfying(one, topology_key)
+                passing &= self._satisfying(one, topology_key, exact)
             nodes |= passing
         if not topology_key:
-            self._termed[terms] = nodes
+            self._termed[terms, exact] = nodes
         return nodes
 
-    def _satisfying(self, one: Requirement, topology_key: str) -> int:
+    def _satisfying(self, one: Requirement, topology_key: str, exact: bool) -> int:
         if one.field:
             named = 0
             for value in one.values:
                 named |= self.bit.get(value, 0)
             return named if one.operator == "In" else self.all & ~named
         keys: tuple[str, ...] = (one.key,)
-        if one.key in ZONES:
+        if not exact and one.key in ZONES:
             keys = (*ZONES, topology_key) if topology_key else ZONES
-        elif one.key in REGIONS:
+        elif not exact and one.key in REGIONS:
             keys = REGIONS
         labels = [self._labels[key] for key in keys if key in self._labels]
         if one.operator in ("In", "NotIn"):

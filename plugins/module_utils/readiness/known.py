@@ -87,6 +87,9 @@ KNOWN: dict[str, Known] = {
     "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
     "CSI-V31": Known("blocker", "the driver refuses the volume on Windows, and its pod does not start"),
     "CSI-V32": Known("warning", "nobody can say that the driver takes the volume on Windows, so it is not called ready", doubt=True),
+    "CSI-V40": Known("blocker", "claim and volume do not come together, so no pod with the claim starts"),
+    "CSI-V41": Known("warning", "whether the claim gets a volume depends on what is not known here", doubt=True),
+    "CSI-V42": Known("blocker", "such a claim lets in one pod at a time, and any other one stays Pending"),
     # Workloads.
     "CSI-W01": Known("warning", "its volumes are judged for Windows as well, and may be mounted by either system", doubt=True),
     "CSI-W02": Known("note", "a claim is not let go while any pod names it, finished ones included"),
@@ -98,6 +101,8 @@ KNOWN: dict[str, Known] = {
     "CSI-W08": Known("warning", "what makes its pods was not to be seen, so where the next ones may run is not known", doubt=True),
     "CSI-W09": Known("warning", "its pods stay Pending, or it is not known that they start again, so the report is not ready", doubt=True),
     "CSI-W10": Known("blocker", "a pod needs all of its volumes on one node, and there is none that takes them together"),
+    "CSI-W20": Known("blocker", "the scheduler puts no pod of it on these nodes, or the kubelet there refuses it"),
+    "CSI-W21": Known("warning", "whether the scheduler puts a pod of it there depends on what is not known here", doubt=True),
     # A target.
     "CSI-T01": Known("blocker", "kubelets that are too far behind the API server are not supported and may not work"),
     "CSI-T02": Known("warning", "this collection does not know that line, so its part of the question has no answer", doubt=True),

@@ -1,0 +1,259 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The first step: is each claim of a pod bound, or will it be. Pure.
+
+Source: https://github.com/kubernetes/kubernetes, pkg/controller/volume/persistentvolume/pv_controller.go, and
+pkg/scheduler/framework/plugins volumebinding and volumerestrictions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
+    NO_PROVISIONER,
+    Claims,
+    Wanted,
+    belongs,
+    fits,
+    provisioner,
+    serves,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+
+ALONE = "ReadWriteOncePod"
+
+
+class Bind:
+    """The step for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """What becomes of each claim, on nodes."""
+        answers: list[Answer] = []
+        static = None
+        for wanted in self._claims.of(pod):
+            split = Split("bind", nodes, wanted.volume_key)
+            if wanted.claim is None:
+                self._missing(wanted, pod, split)
+                answers += split.answers("")
+                continue
+            self._shared(wanted, wanted.claim, pod, split)
+            if wanted.claim.deleting and not pod.node:
+                what = "it is being deleted, and the scheduler places no pod that uses it"
+                split.blocked(nodes, _finding("CSI-V40", wanted, what, "wait until it is gone, then create it again"))
+            if wanted.bound:
+                because = self._bound(wanted, wanted.claim, split)
+            elif wanted.claim.volume:
+                because = self._asked_for(wanted, wanted.claim, split)
+            elif wanted.volume is not None:
+                because = f"volume {wanted.volume.name} is reserved for it"
+            else:
+                static = static or self._claims.static(pod)
+                because = self._open(wanted, wanted.claim, pod, split, static.sure[wanted.volume_key])
+                unsure = static.maybe[wanted.volume_key] & nodes
+                if unsure and not self._made_for(wanted):
+                    what = (
+                        "several volumes fit, and which one another claim of the pod takes decides whether one is left"
+                    )
+                    split.unknown(
+                        unsure, _finding("CSI-V41", wanted, what, "name the volume in each claim: spec.volumeName")
+                    )
+            answers += split.answers(because)
+        return answers
+
+    def _missing(self, wanted: Wanted, pod: PodToStart, split: Split) -> None:
+        if "persistentvolumeclaims" in self._index.unread:
+            what = "claims could not be read, so whether it is there is not known"
+            split.unknown(
+                split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumeclaims")
+            )
+            return
+        what = f"{pod.workload} names it and it is not there"
+        split.blocked(split.nodes, _finding("CSI-V27", wanted, what, "create the claim, or correct the workload"))
+
+    # ReadWriteOncePod
+
+    @cached_property
+    def _users(self) -> Mapping[str, list[PodSeen]]:
+        """By claim, the pods on nodes that have it."""
+        users: dict[str, list[PodSeen]] = defaultdict(list)
+        for pod in self._index.snapshot.pods:
+            if pod.node and not pod.finished:
+                for name in pod.volumes.claims:
+                    users[f"{pod.namespace}/{name}"].append(pod)
+        return users
+
+    @cached_property
+    def _templates(self) -> Mapping[tuple[str, str, str], TemplateSeen]:
+        return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
+
+    def _shared(self, wanted: Wanted, claim: ClaimSeen, pod: PodToStart, split: Split) -> None:
+        if ALONE not in claim.access_modes or wanted.made:
+            return
+        remedy = "give each pod a claim of its own, or use ReadWriteOnce"
+        if pod.count > 1:
+            what = f"its access mode is {ALONE}, and {pod.count} pods of {pod.workload} share it"
+            split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+            return
+        if "pods" in self._index.unread:
+            what = f"its access mode is {ALONE}, and pods could not be read"
+            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list pods"))
+            return
+        for other in self._users.get(claim.key, ()):
+            if not self._is_replaced(other, pod):
+                what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
+                split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+                return
+
+    def _is_replaced(self, other: PodSeen, pod: PodToStart) -> bool:
+        """Whether a pod on a node is this one, or goes before this one comes."""
+        if (other.namespace, other.name) == (pod.namespace, pod.name):
+            return True
+        kind, namespace, name = root_of(other, self._templates)
+        return f"{kind} {namespace}/{name}" == pod.workload
+
+    # Bound claims
+
+    def _bound(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> str:
+        volume = wanted.volume
+        remedy = "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
+        if claim.phase == "Lost":
+            what = f"it is Lost: its volume {claim.volume or '(none named)'} is not there for it"
+            split.blocked(split.nodes, _finding("CSI-V23", wanted, what, remedy))
+        elif volume is None:
+            self._no_volume(wanted, claim, split, "CSI-V23", remedy)
+        elif not belongs(volume, claim):
+            self._foreign(wanted, claim, volume, split)
+        return f"it is bound to volume {claim.volume}"
+
+    def _no_volume(self, wanted: Wanted, claim: ClaimSeen, split: Split, id_: str, remedy: str) -> None:
+        if "persistentvolumes" in self._index.unread:
+            what = f"volumes could not be read, so whether {claim.volume} is there for it is not known"
+            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumes"))
+            return
+        split.blocked(split.nodes, _finding(id_, wanted, f"its volume {claim.volume} does not exist", remedy))
+
+    def _foreign(self, wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen, split: Split) -> None:
+        what = f"volume {volume.name} is {volume.phase or 'taken'}"
+        what += f" and belongs to claim {volume.claim or '(none)'}"
+        if volume.claim == claim.key:
+            what += f" with uid {volume.claim_uid}, and this one has uid {claim.uid}"
+        remedy = f'when nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
+        if volume.claim != claim.key:
+            remedy = "name another volume, or delete the claim that has this one"
+        split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
+
+    # Claims without a volume
+
+    def _asked_for(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> str:
+        """A claim that names its volume itself and is not bound yet."""
+        volume, because = wanted.volume, f"it asks for volume {claim.volume}, which is free for it"
+        if volume is None:
+            self._no_volume(wanted, claim, split, "CSI-V40", "create the volume, or a claim that names none")
+        elif belongs(volume, claim):
+            return because
+        elif volume.claim:
+            self._foreign(wanted, claim, volume, split)
+        elif misfit := _misfit(wanted, claim, volume):
+            what = f"it asks for volume {volume.name}, which is {misfit}"
+            split.blocked(split.nodes, _finding("CSI-V40", wanted, what, "create a claim that fits the volume"))
+        elif claim.narrowed:
+            self._narrowed(wanted, claim, split)
+        return because
+
+    def _open(self, wanted: Wanted, claim: ClaimSeen, pod: PodToStart, split: Split, taken: int) -> str:
+        """A claim that names no volume and has none."""
+        if "storageclasses" in self._index.unread:
+            what = "classes could not be read, so what becomes of it is not known"
+            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list storageclasses"))
+            return ""
+        if wanted.storage_class is None:
+            what = "it names no StorageClass, and there are several default ones"
+            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "leave one default StorageClass"))
+            return ""
+        if claim.narrowed:
+            self._narrowed(wanted, claim, split)
+            return ""
+        some = self._claims.candidates(wanted)
+        if not self._claims.waits(wanted):
+            if some:
+                return f"volume {some[0].name} fits"
+            if not self._made_for(wanted):
+                split.blocked(split.nodes, self._nobody(wanted, claim))
+            return "a volume is made for it"
+        if pod.node and not claim.selected_node:
+            what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName passes by"
+            remedy = "use nodeSelector kubernetes.io/hostname in place of spec.nodeName"
+            split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
+        if not self._made_for(wanted):
+            static = self._claims.static(pod)
+            rest = split.nodes & ~taken & ~static.maybe[wanted.volume_key]
+            split.blocked(rest, self._nobody(wanted, claim))
+            return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
+        return "a volume is made for it" if not some else f"one of {len(some)} volumes fits, or one is made"
+
+    def _made_for(self, wanted: Wanted) -> bool:
+        storage_class = self._claims.storage_class(wanted)
+        return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
+
+    def _nobody(self, wanted: Wanted, claim: ClaimSeen) -> Finding:
+        if self._claims.storage_class(wanted) is None:
+            what = f"its StorageClass {wanted.storage_class} does not exist"
+            if not wanted.storage_class:
+                none = claim.storage_class is None
+                what = "it names no StorageClass and there is no default one" if none else "it asks for no StorageClass"
+            remedy = "create the StorageClass, or a claim that names another one"
+        else:
+            what = f"its StorageClass {wanted.storage_class} makes no volumes"
+            remedy = "create a volume of that class for it"
+        free = [
+            one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == wanted.storage_class
+        ]
+        if free:
+            misfits = sorted({_misfit(wanted, claim, one) or "not where it is needed" for one in free})
+            what += f", and its free volumes are {' or '.join(misfits)}"
+        else:
+            what += ", and no free volume fits"
+        return _finding("CSI-V26", wanted, what, remedy)
+
+    def _narrowed(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+        what = f"its spec has {', '.join(claim.narrowed)}, which this report does not judge"
+        remedy = "look at the claim's events once its pod is created: kubectl describe pvc"
+        split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
+
+
+def _misfit(wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen) -> str:
+    """Why a volume that is free is none for a claim, empty where it is one."""
+    if volume.deleting:
+        return "being deleted"
+    if volume.phase not in ("Available", ""):
+        return volume.phase
+    if volume.storage_class != (wanted.storage_class or ""):
+        return f"of class {volume.storage_class or '(none)'}"
+    if volume.size < claim.size:
+        return "too small"
+    if volume.block != claim.block:
+        return "of the other volumeMode"
+    if not serves(volume, claim):
+        return f"without access mode {', '.join(sorted(set(claim.access_modes) - set(volume.access_modes)))}"
+    return "" if fits(volume, claim) else "of another VolumeAttributesClass"
+
+
+def _finding(id_: str, wanted: Wanted, message: str, remedy: str) -> Finding:
+    claim = wanted.claim
+    evidence = (f"claim {wanted.key}: phase {claim.phase}",) if claim is not None and not wanted.made else ()
+    about = wanted.volume_key if wanted.made else f"PersistentVolumeClaim {wanted.key}"
+    return found(id_, about, message, evidence, remedy)

@@ -1,0 +1,232 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of each claim of a pod that is to start: bound, waiting, or taking a volume that is there. Pure.
+
+Kubernetes decides this in two places that follow the same rules, the volume controller and the scheduler
+(pkg/controller/volume/persistentvolume/pv_controller.go, pkg/scheduler/framework/plugins/volumebinding/binder.go, and
+k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
+
+NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+WAITS = "WaitForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A claim of a pod. volume_key: what answers call it. claim: None where it is not there. made: it comes with the pod.
+
+    storage_class: with the default one filled in, None where several could be. volume: the one it has, asks for, or will
+    be given by the volume controller.
+    """
+
+    volume_key: str
+    key: str
+    claim: ClaimSeen | None
+    made: bool = False
+    storage_class: str | None = ""
+    volume: VolumeSeen | None = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether it is bound, whatever became of its volume."""
+        return self.claim is not None and self.claim.phase in ("Bound", "Lost")
+
+    @property
+    def open(self) -> bool:
+        """Whether it is there, or will be, and has no volume yet."""
+        return self.claim is not None and not self.bound and not self.claim.volume and self.volume is None
+
+
+@dataclass(slots=True)
+class Static:
+    """Volumes that exist and that unbound claims of one pod could take: by claim, nodes where it surely does, or may."""
+
+    sure: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    maybe: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+class Claims:
+    """The claims of a snapshot, and the volumes nobody has taken."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._wanted: dict[tuple[str, str, tuple[str, ...], object], tuple[Wanted, ...]] = {}
+
+    @cached_property
+    def _reserved(self) -> Mapping[str, list[VolumeSeen]]:
+        """By claim, the volumes that name it."""
+        found: dict[str, list[VolumeSeen]] = defaultdict(list)
+        for one in self._index.snapshot.volumes:
+            if one.claim and one.phase != "Released":
+                found[one.claim].append(one)
+        return found
+
+    @cached_property
+    def _free(self) -> Mapping[str, list[VolumeSeen]]:
+        """By class, the volumes that nobody has taken, smallest first."""
+        found: dict[str, list[VolumeSeen]] = defaultdict(list)
+        for one in self._index.snapshot.volumes:
+            if not one.claim and one.phase == "Available" and not one.deleting:
+                found[one.storage_class].append(one)
+        for some in found.values():
+            some.sort(key=lambda one: (one.size, one.name))
+        return found
+
+    @cached_property
+    def _defaults(self) -> tuple[str, ...]:
+        return tuple(sorted(one.name for one in self._index.snapshot.classes if one.default))
+
+    def of(self, pod: PodToStart) -> tuple[Wanted, ...]:
+        """Every claim of a pod."""
+        key = (pod.namespace, pod.name, pod.claims, pod.made)
+        known = self._wanted.get(key)
+        if known is None:
+            known = self._wanted[key] = tuple(self._each(pod))
+        return known
+
+    def _each(self, pod: PodToStart) -> Iterator[Wanted]:
+        for key in pod.claims:
+            claim = self._index.claims.get(key)
+            yield self._one(key, key, claim, False)
+        for made in pod.made:
+            # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
+            names = (f"{made.name}-{pod.name}", f"{pod.name}-{made.name}")
+            key = next((name for name in names if f"{pod.namespace}/{name}" in self._reserved), names[0])
+            claim = ClaimSeen(
+                namespace=pod.namespace,
+                name=key,
+                storage_class=made.storage_class,
+                access_modes=made.access_modes,
+                block=made.block,
+                size=made.size,
+                narrowed=made.narrowed,
+                phase="Pending",
+            )
+            yield self._one(f"new claim {pod.namespace}/{made.name}", claim.key, claim, True)
+
+    def _one(self, volume_key: str, key: str, claim: ClaimSeen | None, made: bool) -> Wanted:
+        if claim is None:
+            return Wanted(volume_key, key, None)
+        name = claim.storage_class
+        if name is None:
+            name = "" if not self._defaults else self._defaults[0] if len(self._defaults) == 1 else None
+        volume = self._index.volumes.get(claim.volume)
+        if not claim.volume and claim.phase not in ("Bound", "Lost"):
+            volume = next(
+                (one for one in self._reserved.get(key, ()) if belongs(one, claim) and fits(one, claim)), None
+            )
+        return Wanted(volume_key, key, claim, made, name, volume)
+
+    def storage_class(self, wanted: Wanted) -> ClassSeen | None:
+        """The class that makes its volume."""
+        return self._index.classes.get(wanted.storage_class or "")
+
+    def waits(self, wanted: Wanted) -> bool:
+        """Whether its volume is chosen or made only once a pod is scheduled."""
+        found = self.storage_class(wanted)
+        return found is not None and found.binding_mode == WAITS
+
+    def candidates(self, wanted: Wanted) -> list[VolumeSeen]:
+        """Free volumes that a claim could take, smallest first."""
+        claim = wanted.claim
+        if claim is None or wanted.storage_class is None:
+            return []
+        return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
+
+    def static(self, pod: PodToStart) -> Static:
+        """Where the claims of a pod that wait for it would take volumes that are there.
+
+        The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
+        among equals it takes any.
+        """
+        open_ = [
+            one
+            for one in self.of(pod)
+            if one.open and self.waits(one) and one.claim is not None and not one.claim.selected_node
+        ]
+        open_.sort(key=lambda one: one.claim.size if one.claim is not None else 0)
+        options = {one.volume_key: self.candidates(one) for one in open_}
+        found = Static()
+        names = {one.name: one for some in options.values() for one in some}
+        parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
+        for name, volume in names.items():
+            reached = reachable(self._index, volume)
+            for there, nodes in list(parts.items()):
+                if some := nodes & reached:
+                    parts[there] = nodes & ~reached
+                    parts[there | {name}] = parts.get(there | {name}, 0) | some
+        for there, nodes in parts.items():
+            if not nodes or not there:
+                continue
+            outcomes = _outcomes([(key, [one for one in some if one.name in there]) for key, some in options.items()])
+            for key in options:
+                if all(key in one for one in outcomes):
+                    found.sure[key] |= nodes
+                elif any(key in one for one in outcomes):
+                    found.maybe[key] |= nodes
+        return found
+
+
+def _outcomes(options: Sequence[tuple[str, list[VolumeSeen]]]) -> set[frozenset[str]]:
+    """The sets of claims that get a volume, for every way to choose among volumes of one size."""
+    states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
+    for key, some in options:
+        following: set[tuple[frozenset[str], frozenset[str]]] = set()
+        for taken, served in states:
+            left = [one for one in some if one.name not in taken]
+            smallest = [one for one in left if one.size == left[0].size]
+            following |= {(taken | {one.name}, served | {key}) for one in smallest} or {(taken, served)}
+        states = following
+    return {served for dummy, served in states}
+
+
+def belongs(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+    """Whether a volume is reserved for a claim or bound to it."""
+    return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
+
+
+def fits(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+    """Whether a volume is large enough, of the same mode and of no attributes class."""
+    return (
+        volume.size >= claim.size
+        and volume.block == claim.block
+        and not volume.attributes_class
+        and not volume.deleting
+    )
+
+
+def serves(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+    """Whether a volume has every access mode of a claim."""
+    return set(claim.access_modes) <= set(volume.access_modes)
+
+
+def reachable(index: Index, volume: VolumeSeen) -> int:
+    """The nodes that a volume's own node affinity lets pass, label by label as the scheduler compares them."""
+    if volume.terms is None:
+        return index.all
+    # Of a volume only labels are compared; an expression about a node's name is passed over.
+    terms = tuple(tuple(one for one in term if not one.field) for term in volume.terms if term)
+    return index.all if () in terms else index.matching(terms, exact=True)
+
+
+def provisioner(found: ClassSeen) -> str:
+    """The name of the driver that makes volumes of a class: that of CSI where it took over."""
+    known = in_tree.find(found.provisioner)
+    return known.driver if known is not None else found.provisioner

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many volumes of a driver a node still takes, counted as the scheduler does. Pure.
+
+Source: https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/plugins/nodevolumelimits/csi.go: unique volumes
+of the pods on the node, migrated in-tree ones included, and attachments of CSI volumes that no pod there has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
+    NO_PROVISIONER,
+    Claims,
+    provisioner,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
+
+# In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
+COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
+# Volumes that a pod names itself and that two pods on a node do not share (volumerestrictions).
+_ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
+
+Unique = tuple[str, str]
+
+
+class Limits:
+    """Attach limits of the nodes of a snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+
+    def narrow(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Finding]) -> None:
+        """Note the nodes that take no more volumes, with what is not known of them."""
+        self._apart(pod, split, finding)
+        wanted = set(self._of(pod))
+        if not wanted:
+            return
+        index, drivers = self._index, {driver for driver, dummy in wanted}
+        unread = [one for one in ("csinodes", "pods", "volumeattachments") if one in index.unread]
+        if unread:
+            what = f"{' and '.join(unread)} could not be read, so how many volumes nodes hold is not known"
+            split.unknown(split.nodes, finding("CSI-W21", what, f"let this account list {' and '.join(unread)}"))
+        linux = split.nodes & index.linux & ~sum(index.bit[name] for name in index.csi_nodes if name in index.bit)
+        if linux:
+            what = "attach limits of Linux nodes are not read"
+            split.unknown(linux, finding("CSI-W21", what, "give its pods nodeSelector kubernetes.io/os"))
+        for driver in sorted(drivers):
+            limited = list(index.each(split.nodes & self._limited(driver)))
+            for node in limited:
+                limit = self._limit(node, driver) or 0
+                held, attached = self._held[node.name]
+                mine = {one for one in wanted if one[0] == driver}
+                here = {one for one in held if one[0] == driver}
+                more = {one for one in attached if one[0] == driver} - here
+                if mine - here and len(here) + len(more) + len(mine - here) > limit:
+                    what = f"node {node.name} takes {limit} volumes of {driver} and has {len(here) + len(more)}"
+                    remedy = "add nodes, or move pods with volumes of this driver to other nodes"
+                    split.blocked(index.bit[node.name], finding("CSI-W20", what, remedy))
+
+    def _limited(self, driver: str) -> int:
+        return self._by_driver.get(driver, 0)
+
+    @cached_property
+    def _by_driver(self) -> dict[str, int]:
+        """By driver, the nodes with a limit for it."""
+        found: dict[str, int] = defaultdict(int)
+        for one in self._index.csi_nodes.values():
+            for entry in one.drivers:
+                if entry.limit is not None:
+                    found[entry.name] |= self._index.bit.get(one.name, 0)
+        return found
+
+    def _limit(self, node: NodeSeen, driver: str) -> int | None:
+        seen = self._index.csi_nodes.get(node.name)
+        entry = seen.entry(driver) if seen is not None else None
+        return entry.limit if entry is not None else None
+
+    @cached_property
+    def _held(self) -> dict[str, tuple[set[Unique], set[Unique]]]:
+        """By node, the volumes of the pods there, and those attached there."""
+        found: dict[str, tuple[set[Unique], set[Unique]]] = defaultdict(lambda: (set(), set()))
+        for pod in self._index.snapshot.pods:
+            if pod.node in self._index.csi_nodes and not pod.finished:
+                found[pod.node][0].update(self._of_pod(pod))
+        for node, some in self._index.attachments.items():
+            for one in some:
+                volume = self._index.volumes.get(one.volume)
+                if volume is not None and volume.source.field == "csi":
+                    found[node][1].add((one.attacher, volume.source.handle))
+        return found
+
+    def _of_pod(self, pod: PodSeen) -> Iterator[Unique]:
+        names = [*pod.volumes.claims, *(f"{pod.name}-{one.name}" for one in pod.volumes.ephemeral)]
+        for name in names:
+            claim = self._index.claims.get(f"{pod.namespace}/{name}")
+            if claim is not None:
+                yield from self._of_claim(claim, claim.storage_class)
+        for inline in pod.volumes.inline:
+            yield from _of_source(inline.source, inline=True)
+
+    def _of(self, pod: PodToStart) -> Iterator[Unique]:
+        for one in self._claims.of(pod):
+            if one.claim is not None:
+                yield from self._of_claim(one.claim, one.storage_class)
+        for inline in pod.inline:
+            yield from _of_source(inline.source, inline=True)
+
+    def _of_claim(self, claim: ClaimSeen, class_name: str | None) -> Iterator[Unique]:
+        volume = self._index.volumes.get(claim.volume)
+        if volume is not None:
+            yield from _of_source(volume.source)
+            return
+        storage_class = self._index.classes.get(class_name or "")
+        if storage_class is None:
+            return
+        known = in_tree.find(storage_class.provisioner)
+        if known is None or known.field in COUNTED:
+            # A name that no driver gives: two claims are two volumes.
+            yield provisioner(storage_class), f"claim {claim.key}"
+
+    def _apart(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Finding]) -> None:
+        own = [one.source for one in pod.inline if one.source.field in _ALONE]
+        if not own:
+            return
+        for other in self._index.snapshot.pods:
+            nodes = self._index.bit.get(other.node, 0) & split.nodes
+            if not nodes or other.finished:
+                continue
+            for one in other.volumes.inline:
+                if one.source.field == "awsElasticBlockStore" and one.source in own:
+                    what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
+                    split.blocked(nodes, finding("CSI-W20", what, "let one pod use the disk"))
+                elif any(one.source.field == mine.field and one.source.handle == mine.handle for mine in own):
+                    what = (
+                        f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
+                    )
+                    split.unknown(nodes, finding("CSI-W21", what, "use claims for these volumes"))
+
+
+def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:
+    """The unique name of a volume that counts, or nothing."""
+    if source.field == "csi":
+        # One that a pod names itself is not attached.
+        if not inline and source.driver and source.handle:
+            yield source.driver, source.handle
+        return
+    known = in_tree.of_field(source.field)
+    if known is not None and source.field in COUNTED:
+        handle = source.handle.rsplit("/", 1)[-1] if source.field == "awsElasticBlockStore" else source.handle
+        yield known.driver, handle
+
+
+__all__ = ["COUNTED", "NO_PROVISIONER", "Limits"]

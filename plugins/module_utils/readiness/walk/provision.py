@@ -1,0 +1,119 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The second step: is a volume made for each claim that has none, for a pod on which nodes. Pure.
+
+Source: https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/plugins/volumebinding/binder.go,
+checkVolumeProvisions; what makes volumes is the driver's controller with its external-provisioner.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
+    NO_PROVISIONER,
+    Claims,
+    Wanted,
+    provisioner,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+
+
+class Provision:
+    """The step for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims = index, claims
+        self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Where a volume would be made for each claim, on nodes."""
+        answers: list[Answer] = []
+        static = None
+        for one in self._claims.of(pod):
+            split = Split("provision", nodes, one.volume_key)
+            storage_class = self._claims.storage_class(one)
+            waits = self._claims.waits(one)
+            if not one.open or (not waits and self._claims.candidates(one)):
+                answers += split.answers("no volume has to be made for it")
+                continue
+            if storage_class is None or provisioner(storage_class) in NO_PROVISIONER:
+                answers += split.answers("nothing makes volumes of its class")
+                continue
+            static = static or self._claims.static(pod)
+            here = nodes & ~static.sure[one.volume_key]
+            self._allowed(one, storage_class, split, here)
+            for finding in self._of_controller(one, storage_class):
+                note = split.unknown if finding.doubt else split.blocked
+                note(here, finding)
+            answers += split.answers(f"{provisioner(storage_class)} makes it")
+        return answers
+
+    def _allowed(self, one: Wanted, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+        if storage_class.allowed is None or not self._claims.waits(one):
+            return
+        terms = tuple(term for term in storage_class.allowed if term)
+        outside = nodes & ~self._index.matching(terms, exact=True)
+        if outside:
+            keys = ", ".join(sorted({part.key for term in terms for part in term}))
+            what = f"allowedTopologies of StorageClass {storage_class.name} leave out where the node is ({keys})"
+            remedy = "add the nodes' zone to a new StorageClass, or nodes where the class makes volumes"
+            split.blocked(outside, found("CSI-V26", _about(one), what, (f"allowedTopologies: {keys}",), remedy))
+
+    def _of_controller(self, one: Wanted, storage_class: ClassSeen) -> tuple[Finding, ...]:
+        """What keeps a driver from making volumes; what is in doubt besides."""
+        name, plugin = provisioner(storage_class), storage_class.provisioner
+        known = self._controllers.get((name, plugin))
+        if known is None:
+            known = self._controllers[name, plugin] = self._look(name, plugin, storage_class)
+        return known
+
+    def _look(self, name: str, plugin: str, storage_class: ClassSeen) -> tuple[Finding, ...]:
+        index, about = self._index, f"StorageClass {storage_class.name}"
+        noted: list[Finding] = []
+        spec = next((one.spec for one in index.snapshot.drivers if one.name == name), {})
+        if spec.get("storageCapacity") and storage_class.binding_mode != "Immediate":
+            what = f"CSIDriver {name} tracks its capacity, which this report does not read"
+            noted.append(
+                found("CSI-V41", about, what, ("spec.storageCapacity: true",), "kubectl get csistoragecapacities -A")
+            )
+        driver = BY_NAME.get(name)
+        if driver is None:
+            if name not in index.provisioned_by:
+                what = f"this collection does not know {name}, and no volume that it made is bound"
+                noted.append(
+                    found("CSI-V41", about, what, (f"provisioner: {plugin}",), "look whether its controller runs")
+                )
+            return tuple(noted)
+        if "deployments" in index.unread:
+            what = f"deployments could not be read, so whether the controller of {name} runs is not known"
+            return (*noted, found("CSI-V41", about, what, (), "let this account list deployments"))
+        seen = view(index.snapshot, driver)
+        controllers = sorted(
+            (one for one in index.snapshot.controllers if one.driver == driver.key),
+            key=lambda one: (one.seen.namespace, one.seen.name),
+        )
+        controller = controllers[0] if controllers else None
+        if controller is None and ownership.hides_controller(driver, seen):
+            return tuple(noted)
+        lacks = surroundings.controller_findings(driver, wanted.Wanted(), seen, controller.seen if controller else None)
+        noted += [
+            passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
+            for one in lacks
+            if one.severity == "blocker"
+        ]
+        if controller is not None:
+            moved = frozenset((plugin,)) if in_tree.find(plugin) is not None else frozenset()
+            noted += lacking_sidecars(driver, controller, moved, ("provisioner",))
+        return tuple(noted)
+
+
+def _about(one: Wanted) -> str:
+    return one.volume_key if one.made else f"PersistentVolumeClaim {one.key}"

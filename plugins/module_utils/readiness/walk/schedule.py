@@ -1,0 +1,317 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The third step: on which nodes does the scheduler put a pod. Pure.
+
+Source: https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/plugins: nodeaffinity, nodename,
+nodeunschedulable, tainttoleration, volumebinding, volumezone, volumerestrictions and nodevolumelimits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
+    ANYWHERE,
+    Requirement,
+    Term,
+    Toleration,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
+    Claims,
+    Wanted,
+    provisioner,
+    reachable,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
+
+NOT_JUDGED = (
+    "Not judged: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
+    "A pod can wait for these as well."
+)
+
+# By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
+# CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
+_TRANSLATED = {
+    "awsElasticBlockStore": ("kubernetes.io/aws-ebs", "topology.ebs.csi.aws.com/zone"),
+    "gcePersistentDisk": ("kubernetes.io/gce-pd", "topology.gke.io/zone"),
+    "cinder": ("kubernetes.io/cinder", "topology.cinder.csi.openstack.org/zone"),
+}
+# What begins the reasons that are not the scheduler's: it puts the pod there, and the kubelet does not start it.
+BEYOND = ("spec.os.name is ", "the node is not Ready")
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+# Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
+_GIVEN = tuple(
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoExecute") for key in ("not-ready", "unreachable")
+)
+_OF_DAEMONS = _GIVEN + tuple(
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoSchedule")
+    for key in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+_OPERATORS = ("Equal", "Exists")
+
+
+class Schedule:
+    """The step for one snapshot."""
+
+    def __init__(self, index: Index, claims: Claims) -> None:
+        self._index, self._claims, self._limits = index, claims, Limits(index, claims)
+        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
+        for node in index.node_list:
+            self._taints[node.taints] |= index.bit[node.name]
+        self._cordoned = sum(index.bit[node.name] for node in index.node_list if node.cordoned)
+        self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
+        self._topology: dict[str, frozenset[str]] | None = None
+
+    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+        """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
+        split = Split("schedule", nodes)
+        if pod.node:
+            self._bound(pod, split)
+        else:
+            self._by_itself(pod, split)
+            self._limits.narrow(pod, split, lambda id_, what, remedy: _finding(id_, pod, what, remedy))
+            self._system(pod, split)
+            what = "the node is not Ready"
+            split.blocked(self._not_ready, _finding("CSI-W20", pod, what, "look at the conditions of the node"))
+        answers = split.answers("the scheduler may put it there")
+        for one in self._claims.of(pod):
+            split = Split("schedule", nodes, one.volume_key)
+            because = self._reach(one, pod, split)
+            answers += split.answers(because)
+        return answers
+
+    # The pod itself
+
+    def _bound(self, pod: PodToStart, split: Split) -> None:
+        """A pod that names its node: no scheduler is asked, and the kubelet refuses what does not fit."""
+        here = self._index.bit.get(pod.node, 0)
+        what = f"it is bound to node {pod.node}"
+        split.blocked(
+            split.nodes & ~here, _finding("CSI-W20", pod, what, "delete the pod, so that another one is placed")
+        )
+        self._kept_off(pod, split, ("NoExecute",))
+        self._fitting(pod, split)
+        self._system(pod, split)
+
+    def _by_itself(self, pod: PodToStart, split: Split) -> None:
+        index, placement = self._index, pod.placement
+        if placement.scheduler:
+            what = f"scheduler {placement.scheduler} places it, by rules of its own"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "look at the events of its pods"))
+        if placement.gated:
+            what = "it has schedulingGates, and waits until something removes them"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "look for the controller that removes the gates"))
+        self._fitting(pod, split)
+        self._kept_off(pod, split, ("NoSchedule", "NoExecute"))
+        if not _accepted(_UNSCHEDULABLE, self._tolerations(pod)):
+            what = "the node is cordoned"
+            split.blocked(self._cordoned, _finding("CSI-W20", pod, what, "kubectl uncordon the node"))
+        if "nodes" in index.unread:
+            what = "nodes could not be read"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list nodes"))
+
+    def _fitting(self, pod: PodToStart, split: Split) -> None:
+        index, placement = self._index, pod.placement
+        added = index.runtime_classes.get(placement.runtime_class)
+        if placement.runtime_class and added is None:
+            if "runtimeclasses" in index.unread:
+                what = "runtime classes could not be read"
+                split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list runtimeclasses"))
+            else:
+                what = f"RuntimeClass {placement.runtime_class} does not exist, so its pods are refused"
+                split.blocked(
+                    split.nodes, _finding("CSI-W20", pod, what, "create the RuntimeClass, or correct the workload")
+                )
+        for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", (added or ANYWHERE).selector)):
+            for key, value in selector:
+                what = f"{by} {key}={value} is not on the node"
+                outside = index.all & ~index.with_label(key, value)
+                split.blocked(outside, _finding("CSI-W20", pod, what, "label the nodes, or change the selector"))
+        if placement.terms is not None:
+            outside = index.all & ~index.matching(placement.terms, exact=True)
+            what = "its required node affinity does not match the node"
+            split.blocked(outside, _finding("CSI-W20", pod, what, "label the nodes, or change the affinity"))
+
+    def _tolerations(self, pod: PodToStart) -> tuple[Toleration, ...]:
+        added = self._index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
+        given = _OF_DAEMONS if pod.workload.startswith("DaemonSet ") else _GIVEN
+        return pod.placement.tolerations + added + given
+
+    def _kept_off(self, pod: PodToStart, split: Split, effects: tuple[str, ...]) -> None:
+        tolerations = self._tolerations(pod)
+        for taints, nodes in self._taints.items():
+            for taint in taints:
+                if not nodes & split.nodes or taint.effect not in effects or _accepted(taint, tolerations):
+                    continue
+                shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+                compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
+                if compared:
+                    what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}"
+                    split.unknown(nodes, _finding("CSI-W21", pod, what, "use operator Equal or Exists"))
+                    continue
+                what = f"taint {shown}:{taint.effect} is not tolerated"
+                remedy = "let its pods tolerate the taint, or remove the taint when its reason is gone"
+                split.blocked(nodes, _finding("CSI-W20", pod, what, remedy))
+
+    def _system(self, pod: PodToStart, split: Split) -> None:
+        """What spec.os says: the scheduler does not look at it, and the kubelet refuses a pod of the other system."""
+        os = pod.placement.os
+        if os and (other := self._index.linux if os == "windows" else self._index.windows):
+            what = f"spec.os.name is {os}, and the kubelet of another system refuses its pod"
+            split.blocked(other, _finding("CSI-W20", pod, what, f"add nodeSelector kubernetes.io/os={os}"))
+
+    # Its volumes
+
+    def _reach(self, one: Wanted, pod: PodToStart, split: Split) -> str:
+        index, claim, volume = self._index, one.claim, one.volume
+        if claim is None:
+            return "the claim is not there"
+        if volume is None and not claim.volume and one.open and not self._claims.waits(one):
+            some = self._claims.candidates(one)
+            volume = some[0] if some else None
+            reaches = {reachable(index, other) for other in some}
+            if len(reaches) > 1:
+                what = "several volumes fit, and they are in different places"
+                split.unknown(
+                    split.nodes, _finding("CSI-W21", pod, f"{one.volume_key}: {what}", "name one: spec.volumeName")
+                )
+                return ""
+        if volume is not None:
+            self._places(one, volume, pod, split)
+            return f"volume {volume.name} is reachable there"
+        if claim.selected_node and self._claims.waits(one):
+            outside = index.all & ~index.bit.get(claim.selected_node, 0)
+            what = (
+                f"{one.volume_key}: its volume is made for node {claim.selected_node}, which the scheduler has chosen"
+            )
+            remedy = f"if it hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
+            split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
+            return "the scheduler has chosen the node"
+        if not one.open or self._claims.waits(one):
+            return "its volume is chosen or made where the pod goes"
+        self._made_anywhere(one, pod, split)
+        return "its volume is reachable wherever it is made"
+
+    def _places(self, one: Wanted, volume: VolumeSeen, pod: PodToStart, split: Split) -> None:
+        index = self._index
+        outside = index.all & ~self._affine(volume)
+        local = volume.source.field == "local"
+        if outside & split.nodes:
+            what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
+            remedy = "add a node where the volume is, or move the data"
+            if local and not self._affine(volume):
+                what = f"{one.volume_key}: volume {volume.name} is a disk of a node that is gone"
+                remedy = "bring the node back under its name, or restore the data to another volume"
+            split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
+        if volume.places and not _is_ephemeral(one, pod):
+            outside = self._zoned() & ~self._in_zone(volume.places)
+            shown = ", ".join(f"{key}={value}" for key, value in volume.places)
+            what = f"{one.volume_key}: volume {volume.name} has labels {shown}, and the node has other ones"
+            split.blocked(
+                outside, _finding("CSI-W20", pod, what, "add a node in the volume's zone, or correct the labels")
+            )
+
+    def _affine(self, volume: VolumeSeen) -> int:
+        """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
+        nodes = reachable(self._index, volume)
+        plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
+        if not plugin:
+            return nodes
+        moved = sum(
+            self._index.bit.get(one.name, 0) for one in self._index.csi_nodes.values() if plugin in (one.migrated or ())
+        )
+        if not moved:
+            return nodes
+        translated = reachable(self._index, replace(volume, terms=_translated(volume, key)))
+        return (nodes & ~moved) | (translated & moved)
+
+    def _zoned(self) -> int:
+        """Nodes with any label of zone or region."""
+        return self._index.matching(tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS)), exact=True)
+
+    def _in_zone(self, places: Iterable[tuple[str, str]]) -> int:
+        """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
+        index, nodes = self._index, self._index.all
+        for key, text in places:
+            values = {part.strip() for part in text.split("__")}
+            if "" in values:
+                # The scheduler passes over a label that it cannot read.
+                continue
+            newer = ZONES[0] if key in ZONES else REGIONS[0]
+            own = index.matching(((Requirement(key, "Exists"),),), exact=True)
+            here = newest = 0
+            for value in values:
+                here |= index.with_label(key, value)
+                newest |= index.with_label(newer, value)
+            nodes &= here | (newest & ~own)
+        return nodes
+
+    def _made_anywhere(self, one: Wanted, pod: PodToStart, split: Split) -> None:
+        """A claim whose volume is made before its pod is placed, so that nobody asks where the pod can run."""
+        storage_class = self._claims.storage_class(one)
+        if storage_class is None:
+            return
+        index, name = self._index, provisioner(storage_class)
+        keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
+        if storage_class.allowed is not None:
+            keys |= {part.key for term in storage_class.allowed for part in term}
+        if "csinodes" in index.unread:
+            what = f"{one.volume_key}: CSINodes could not be read, so where its volume can be made is not known"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list csinodes"))
+        if not keys:
+            return
+        places = {tuple(node.labels.get(key) for key in sorted(keys)) for node in index.each(index.all)}
+        if len(places) > 1:
+            what = (
+                f"{one.volume_key}: its volume is made in any zone before the pod is placed ({', '.join(sorted(keys))})"
+            )
+            remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
+
+
+def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
+    """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
+    return one.claim is not None and bool(one.claim.pod) and one.claim.pod == pod.name
+
+
+def _translated(volume: VolumeSeen, key: str) -> tuple[Term, ...] | None:
+    """A volume's affinity once it is translated: its label of the zone becomes the driver's."""
+    terms, places = volume.terms or (), dict(volume.places)
+    named = {one.key for term in terms for one in term if not one.field}
+    which = next((n for n in (0, 1) if ZONES[n] in named), next((n for n in (0, 1) if ZONES[n] in places), 0))
+    zone = ZONES[which]
+    if any(one.key == zone and one.values for term in terms for one in term):
+        terms = tuple(tuple(replace(one, key=key) if one.key == zone else one for one in term) for term in terms)
+    elif zone in places:
+        zones = tuple(sorted({part.strip() for part in places[zone].split("__")} - {""}))
+        if zones:
+            terms = tuple((*term, Requirement(key, "In", zones)) for term in terms or ((),))
+    if which == 1:
+        terms = tuple(
+            tuple(replace(one, key=REGIONS[0]) if one.key == REGIONS[1] else one for one in term) for term in terms
+        )
+    return terms or None
+
+
+def _accepted(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(
+        one.operator in _OPERATORS
+        and tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect)
+        for one in tolerations
+    )
+
+
+def _finding(id_: str, pod: PodToStart, message: str, remedy: str) -> Finding:
+    return found(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers of one step that cover each node exactly once. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, Step, Word
+
+
+class Split:
+    """What a step says of one volume, or of the pod as a whole, on some nodes.
+
+    What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest is ok.
+    """
+
+    def __init__(self, step: Step, nodes: int, volume: str = "") -> None:
+        self._step: Step = step
+        self.nodes = nodes
+        self._volume = volume
+        self._noted: dict[Word, list[tuple[int, Finding]]] = {"blocked": [], "unknown": []}
+
+    def blocked(self, nodes: int, finding: Finding) -> None:
+        """The pod cannot pass this step on these nodes."""
+        self._noted["blocked"].append((nodes, finding))
+
+    def unknown(self, nodes: int, finding: Finding) -> None:
+        """Whether it can is not known on these nodes."""
+        self._noted["unknown"].append((nodes, finding))
+
+    def answers(self, because: str) -> list[Answer]:
+        """The answers. because: why it is ok where nothing was noted."""
+        left, found = self.nodes, []
+        for word, noted in self._noted.items():
+            for nodes, finding in noted:
+                if some := nodes & left:
+                    found.append(
+                        Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
+                    )
+                    left &= ~some
+        if left:
+            found.append(Answer(self._step, "ok", left, self._volume, because))
+        return found

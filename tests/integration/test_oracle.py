@@ -1,0 +1,47 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where pods can be scheduled, held against the real scheduler and the real volume controllers."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from integration.oracle import Oracle, Tally, made
+from lab.handle import Lab
+
+# Another run tries other clusters: KUBEWIN_ORACLE_SEED=7 makes those of run 7 again.
+SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
+
+
+def told(tally: Tally) -> str:
+    shown = [
+        f"seed {SEED}: {tally.clusters} clusters, {tally.pods} pods: {tally.placed} placed, {tally.pending} Pending, "
+        f"{tally.undecided} where nothing is claimed; {len(tally.disagreements)} disagreements"
+    ]
+    return "\n\n".join([*shown, *map(str, tally.disagreements)])
+
+
+def test_pods_go_where_we_say_and_nowhere_else(lab: Lab) -> None:
+    oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
+    tally = oracle.run([made(f"{SEED}-{number}", pods=4) for number in range(20)])
+    tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
+    assert not tally.disagreements, told(tally)
+    # Neither of the two says the same to every pod.
+    assert tally.placed > 10
+    assert tally.pending > 10
+    assert tally.undecided * 4 < tally.pods
+
+
+@pytest.mark.torture
+def test_ten_thousand_pods_in_a_thousand_clusters(lab: Lab) -> None:
+    oracle, tally = Oracle(lab.api, lab.state.kubeconfigs["admin"]), Tally()
+    for batch in range(int(os.environ.get("KUBEWIN_ORACLE_BATCHES", "20"))):
+        tally.add(oracle.run([made(f"{SEED}-{batch}-{number}") for number in range(50)]))
+        print(told(Tally(**{**vars(tally), "disagreements": []})), flush=True)
+    hopeful = [one for one in tally.disagreements if one.hopeful]
+    wary = [one for one in tally.disagreements if not one.hopeful]
+    tally.disagreements = [oracle.shrunk(one) for one in [*hopeful[:3], *wary[:3]]]
+    assert not hopeful, told(tally)
+    assert len(wary) * 1000 <= tally.pods, told(tally)
