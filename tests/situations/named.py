@@ -278,7 +278,7 @@ def a_host_was_looked_at_yesterday(world: World) -> None:
     world.host("win-1")["observed_at"] = world.ago(hours=26)
 
 
-@situation("3.2 #1", "CSI-G05")
+@situation("3.2 #1", "CSI-G05", "CSI-V52")
 def a_node_that_is_not_ready(world: World) -> None:
     condition = world.get("Node", "win-1")["status"]["conditions"][0]
     condition.update(status="Unknown", reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
@@ -364,7 +364,7 @@ def an_attachment_that_failed(world: World) -> None:
     found["status"] = {"attached": False, "attachError": {"message": "disk is busy", "time": world.ago(minutes=1)}}
 
 
-@situation("3.2 #11", "CSI-N35")
+@situation("3.2 #11", "CSI-N35", "CSI-W09")
 def an_attachment_that_does_not_go(world: World) -> None:
     found = next(
         one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
@@ -380,7 +380,9 @@ def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> Non
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})
 
 
-@situation("3.1", "CSI-N39", "CSI-V10", classes={"pv-legacy": "MIGRATED_OK SPLIT", "pv-static": "MIGRATED_OK SPLIT"})
+@situation(
+    "3.1", "CSI-N39", "CSI-V10", "CSI-V50", classes={"pv-legacy": "MIGRATED_OK SPLIT", "pv-static": "MIGRATED_OK SPLIT"}
+)
 def a_kubelet_that_loses_registration_sockets(world: World) -> None:
     kubelets(world, "v1.23.9", migrated=(), only="win-1")
 
@@ -412,12 +414,14 @@ def a_plugin_whose_selector_leaves_a_node_out(world: World) -> None:
 # Volumes
 
 
-@situation("2.3 SPLIT", "CSI-V10", classes={"pv-legacy": "SPLIT"}, comes_back={"Deployment shop/legacy": "yes"})
+@situation(
+    "2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT"}, comes_back={"Deployment shop/legacy": "no"}
+)
 def a_split_migration(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("2.3 SPLIT", "CSI-V10", classes={"pv-legacy": "SPLIT MIGRATED_OK"})
+@situation("2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT MIGRATED_OK"})
 def one_node_of_two_was_upgraded(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk",), only="win-1")
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from situations.base import VSPHERE, ZONE, situation
-from situations.cluster import csi, pod_spec, volume, workload
-from situations.world import World
+from situations.base import IN_TREE_VSPHERE, NO_OLD_SERVER, NO_OPENSHIFT, VSPHERE, ZONE, kubelets, openshift, situation
+from situations.cluster import attach, csi, pod_spec, volume, workload
+from situations.world import Object, World
 
 
 def _in_zones(world: World, *zones: str) -> None:
@@ -26,3 +26,122 @@ def two_volumes_in_two_zones(world: World) -> None:
 @situation("walk together", comes_back={"Deployment shop/zoned": "yes"})
 def two_volumes_in_one_zone(world: World) -> None:
     _in_zones(world, "a", "a")
+
+
+# Attach: kubelet and control plane go the same way
+
+
+def _chosen(world: World, driver: str) -> None:
+    """OpenShift 4.13, whose kubelets use CSI for vSphere, with what was chosen for the control plane."""
+    world.kubernetes = "v1.26.5"
+    openshift(world, "4.13.9")
+    world.add("Storage", "cluster", spec={"vsphereStorageDriver": driver})
+    kubelets(world, "v1.26.5", migrated=(IN_TREE_VSPHERE,))
+    for one in world.of("PersistentVolume"):
+        one["metadata"]["annotations"].pop("pv.kubernetes.io/migrated-to", None)
+
+
+@situation("walk attach", "CSI-C11", "CSI-V50", comes_back={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
+def a_kubelet_that_migrates_and_a_control_plane_that_does_not(world: World) -> None:
+    _chosen(world, "LegacyDeprecatedInTreeDriver")
+
+
+@situation("walk attach", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OPENSHIFT)
+def a_kubelet_and_a_control_plane_that_migrate(world: World) -> None:
+    _chosen(world, "CSIWithMigrationDriver")
+
+
+@situation(
+    "walk attach", "CSI-C16", "CSI-V10", "CSI-V50", comes_back={"Deployment shop/legacy": "no"}, only_here=NO_OLD_SERVER
+)
+def a_control_plane_without_the_code_that_a_kubelet_waits_for(world: World) -> None:
+    world.kubernetes = "v1.30.1"
+    kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+
+
+@situation("walk attach", "CSI-C16", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+def a_control_plane_without_code_that_no_kubelet_waits_for(world: World) -> None:
+    world.kubernetes = "v1.30.1"
+    kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
+
+
+@situation("walk attach", "CSI-V10", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+def a_control_plane_that_attaches_for_a_kubelet_in_tree(world: World) -> None:
+    world.kubernetes = "v1.29.4"
+    kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+
+
+@situation("walk attach", "CSI-V51", comes_back={"Deployment shop/legacy": "unknown"}, only_here=NO_OLD_SERVER)
+def a_control_plane_that_does_not_say_whether_it_migrates(world: World) -> None:
+    a_control_plane_that_wrote_that_it_migrates(world)
+    for one in world.of("PersistentVolume"):
+        one["metadata"]["annotations"] = {}
+
+
+@situation("walk attach", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+def a_control_plane_that_wrote_that_it_migrates(world: World) -> None:
+    world.kubernetes = "v1.24.9"
+    kubelets(world, "v1.24.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
+
+
+# Attach: one node at a time
+
+
+def _two_users(world: World, second: str) -> None:
+    """Two Deployments that name one claim, the first of them running on win-1 and the second kept on a node."""
+    volume(world, "pv-both", csi(VSPHERE.name, "fcd-both"), "both")
+    attach(world, "pv-both", "win-1", VSPHERE.name, "fcd-both")
+    workload(world, "Deployment", "holder", pod_spec("both"), on=["win-1"])
+    selector = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": second}
+    workload(world, "Deployment", "second", pod_spec("both", nodeSelector=selector), replicas=1)
+
+
+@situation("walk attach", "CSI-V53", comes_back={"Deployment shop/second": "no"})
+def a_volume_that_a_pod_on_another_node_holds(world: World) -> None:
+    _two_users(world, "win-2")
+
+
+@situation("walk attach", comes_back={"Deployment shop/second": "yes"})
+def a_volume_that_a_pod_on_the_same_node_holds(world: World) -> None:
+    _two_users(world, "win-1")
+
+
+def _replicas(world: World, replicas: int, node: str = "") -> None:
+    volume(world, "pv-one", csi(VSPHERE.name, "fcd-one"), "one")
+    selector = {"kubernetes.io/os": "windows", **({"kubernetes.io/hostname": node} if node else {})}
+    workload(world, "Deployment", "alike", pod_spec("one", nodeSelector=selector), replicas=replicas)
+
+
+@situation("walk attach", "CSI-V53", comes_back={"Deployment shop/alike": "unknown"})
+def two_replicas_with_one_volume_for_one_node(world: World) -> None:
+    _replicas(world, 2)
+
+
+@situation("walk attach", comes_back={"Deployment shop/alike": "yes"})
+def one_replica_with_one_volume_for_one_node(world: World) -> None:
+    _replicas(world, 1)
+
+
+@situation("walk attach", comes_back={"Deployment shop/alike": "yes"})
+def two_replicas_with_one_volume_that_are_kept_on_one_node(world: World) -> None:
+    _replicas(world, 2, "win-1")
+
+
+# Attach: attachments that fail or hang
+
+
+def _down(world: World, *taints: Object) -> None:
+    """win-2 does not answer; its volumes are attached to it still."""
+    node = world.get("Node", "win-2")
+    node["status"]["conditions"][0].update(status="Unknown", reason="NodeStatusUnknown", message="stopped posting")
+    node["spec"]["taints"] += [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}, *taints]
+
+
+@situation("walk attach", "CSI-G05", "CSI-V52", comes_back={"Deployment shop/static": "no"})
+def a_volume_held_by_a_node_that_is_not_ready(world: World) -> None:
+    _down(world)
+
+
+@situation("walk attach", "CSI-G05", comes_back={"Deployment shop/static": "unknown"})
+def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
+    _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})

@@ -90,6 +90,10 @@ KNOWN: dict[str, Known] = {
     "CSI-V40": Known("blocker", "claim and volume do not come together, so no pod with the claim starts"),
     "CSI-V41": Known("warning", "whether the claim gets a volume depends on what is not known here", doubt=True),
     "CSI-V42": Known("blocker", "such a claim lets in one pod at a time, and any other one stays Pending"),
+    "CSI-V50": Known("blocker", "the control plane and the kubelet attach it in different ways, so the kubelet waits for ever"),
+    "CSI-V51": Known("warning", "a kubelet waits for ever for a volume that the control plane attaches in the other way", doubt=True),
+    "CSI-V52": Known("blocker", "a volume is detached from such a node only when the node is back, deleted or declared out of service"),
+    "CSI-V53": Known("warning", "a second node is refused with Multi-Attach, and the pod there waits for its volume", doubt=True),
     # Workloads.
     "CSI-W01": Known("warning", "its volumes are judged for Windows as well, and may be mounted by either system", doubt=True),
     "CSI-W02": Known("note", "a claim is not let go while any pod names it, finished ones included"),

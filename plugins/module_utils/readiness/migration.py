@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,15 +64,34 @@ def paths(index: Index, known: InTree) -> Paths:
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
 
-def control_plane_migrates(index: Index, known: InTree) -> bool:
-    """Whether kube-controller-manager provisions, deletes and resizes volumes of an in-tree plugin through CSI."""
+# What OpenShift's Storage "cluster" may say of vSphere (spec.vsphereStorageDriver of operator.openshift.io/v1).
+_CHOSEN: Mapping[str, Way] = {"LegacyDeprecatedInTreeDriver": "in_tree", "CSIWithMigrationDriver": "csi"}
+
+
+def control_plane(index: Index, known: InTree) -> Way:
+    """Which way kube-controller-manager attaches, provisions, deletes and resizes volumes of an in-tree plugin."""
     version = index.kubernetes
-    if version is None or not known.translated:
-        return False
+    if version is None:
+        return "unknown"
+    if known.dead(version):
+        return "dead"
+    if not known.translated:
+        return "in_tree"
     if known.forced(version) or known.driver in index.migrated_to:
-        return True
+        return "csi"
+    chosen = index.snapshot.cluster.storage_driver or "" if known.field == "vsphereVolume" else ""
+    if chosen in _CHOSEN:
+        return _CHOSEN[chosen]
     if known.plugin in index.provisioned_by:
         # It would have said so on those.
-        return False
+        return "in_tree"
     line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
-    return known.on_by_default(version) and not (line is not None and known.plugin in line.not_migrated)
+    if line is not None and known.plugin in line.not_migrated:
+        return "in_tree"
+    # A gate that is off unless somebody sets it may have been set.
+    return "csi" if known.on_by_default(version) else "unknown"
+
+
+def control_plane_migrates(index: Index, known: InTree) -> bool:
+    """Whether the control plane has gone over to CSI for an in-tree plugin."""
+    return control_plane(index, known) == "csi"

@@ -32,7 +32,7 @@ def judge(
     One that is not known has a finding that keeps the report from being ready.
     """
     explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
-    rules = _rules(index, subjects, volumes)
+    rules = _rules(index, use, subjects, volumes)
     verdicts: list[WorkloadVerdict] = []
     findings: list[Finding] = []
     for workload in use.workloads:
@@ -45,7 +45,7 @@ def judge(
         walked = Walks(index, workload, rules)
         answer, because = _comes_back(workload, walked, mine, lacking)
         steps = tuple(walked.steps()) if answer != "yes" else ()
-        own += tuple(walked.findings) if answer != "yes" else ()
+        own += walked.findings if answer != "yes" and not lacking else ()
         unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
@@ -53,7 +53,7 @@ def judge(
             remedy = "let its pods tolerate the taint or fit a node, or add a node that accepts them"
             own += (_unknown(workload, because, remedy),)
         ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
-        explained = any(one.doubt for one in own) or any(id_ in explaining for id_ in ids)
+        explained = any(one.doubt or one.severity == "blocker" for one in own) or any(id_ in explaining for id_ in ids)
         if answer == "unknown" and not explained and not because.startswith("CSI-C01"):
             own += (
                 _unknown(workload, because, "mend what keeps it from being known, or accept it with a suppression"),
@@ -75,8 +75,8 @@ def judge(
     return tuple(verdicts), tuple(findings)
 
 
-def _rules(index: Index, subjects: Subjects, volumes: VolumesJudged) -> Rules:
-    mounts = Mounts(index, volumes)
+def _rules(index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged) -> Rules:
+    mounts = Mounts(index, use, subjects, volumes)
     return {
         "schedule": (lambda pod, nodes: _placed(index, subjects, pod, nodes),),
         "attach": (mounts.attach,),

@@ -10,20 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import unread
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import control_plane
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import attachment_findings
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesJudged
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import STEPS, Answer, PodToStart, Step
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Told, VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
+    STEPS,
+    Answer,
+    PodToStart,
+    Step,
+    Word,
+)
 
 _ATTACH = STEPS.index("attach")
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 class Mounts:
     """The three steps, about volumes that were judged."""
 
-    def __init__(self, index: Index, judged: VolumesJudged) -> None:
-        self._index, self._judged = index, judged
+    def __init__(self, index: Index, use: Usage, subjects: Subjects, judged: VolumesJudged) -> None:
+        self._index, self._use, self._subjects, self._judged = index, use, subjects, judged
+        self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
+        required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
+        required |= {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
+        self._unattached = frozenset(name for name, needed in required.items() if not needed)
         # What explains an answer that depends on a list, where nothing else does.
         self._unread = unread(index.snapshot.unread)
 
@@ -32,7 +50,7 @@ class Mounts:
         found: list[Answer] = []
         for volume, key in self._keys(pod):
             left = nodes
-            for answer in self._held(volume, key, nodes):
+            for answer in self._attached(pod, volume, key, nodes):
                 found.append(answer)
                 left &= ~answer.nodes
             found += self._of("attach", volume, key, left)
@@ -67,7 +85,7 @@ class Mounts:
     def _of(self, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """What the verdicts of a volume say of a step; those about earlier steps are answered when it is to be attached."""
         place = STEPS.index(step)
-        for told in self._judged.told.get(key, ()):
+        for told in self._told(key):
             at = told.nodes & nodes
             if at:
                 stops = told.word != "ok" and max(STEPS.index(told.step), _ATTACH) == place
@@ -75,10 +93,125 @@ class Mounts:
                 findings = (told.findings or self._unread) if stops else ()
                 yield Answer(step, word, at, volume, told.verdict.because, told.verdict.evidence, findings)
 
-    def _held(self, volume: str, key: str, nodes: int) -> Iterator[Answer]:
-        """Where an attachment of the volume failed it goes nowhere."""
+    def _told(self, key: str) -> tuple[Told, ...]:
+        return self._judged.told.get(key, ())
+
+    def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+        """Where the volume cannot be attached, whatever its driver does on the node."""
+        subject = self._subjects.subjects.get(key)
+        if subject is None or not subject.driver or subject.driver in self._unattached:
+            return
         for one in self._index.attachments_of.get(key, ()):
-            if one.attach_error or one.detach_error:
+            if one.attach_error or one.detach_error or one.deleting:
                 told = tuple(attachment_findings(self._index.snapshot, one))
-                yield Answer("attach", "blocked", nodes, volume, told[0].message, told[0].evidence, told)
-                return
+                if told:
+                    word: Word = "blocked" if one.attach_error or one.detach_error else "unknown"
+                    yield Answer("attach", word, nodes, volume, told[0].message, told[0].evidence, told)
+                    return
+        yield from self._migrated(subject, volume, nodes)
+        if _one_node_only(subject):
+            yield from self._one_node(pod, subject, volume, key, nodes)
+
+    def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
+        """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
+        plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
+        if plugin is None or paths is None:
+            return
+        control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
+        if (by_csi := nodes & paths.csi) and control in ("in_tree", "unknown"):
+            first = self._index.names(by_csi)[0]
+            told = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
+            if control == "in_tree":
+                what = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
+                remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
+                yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, told)
+            else:
+                what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
+                remedy = f"look for CSIMigration{plugin.gate} in the flags of kube-controller-manager"
+                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, told)
+        kubernetes = self._index.kubernetes
+        gone = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
+        if (in_tree_ := nodes & paths.in_tree) and gone and control == "csi":
+            first = self._index.names(in_tree_)[0]
+            told = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
+            what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
+            remedy = "upgrade these kubelets, their driver first"
+            yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, told)
+
+    def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+        """A volume that is attached to one node at a time: who has it, and for how many pods it is wanted."""
+        for one in self._index.attachments_of.get(key, ()):
+            node = self._index.nodes.get(one.node)
+            if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
+                continue
+            rest = nodes & ~self._index.bit[one.node]
+            if rest:
+                what = f"it is attached to node {one.node}, which is not ready and does not let it go"
+                told = (f"VolumeAttachment {one.name}: node {one.node}", f"Node {one.node}: {node.not_ready_because}")
+                remedy = (
+                    f"if the node is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+                )
+                yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, told)
+            return
+        holder = self._holder(pod, subject)
+        if holder is not None:
+            if rest := nodes & ~self._index.bit.get(holder.node, 0):
+                what = f"pod {holder.key} uses it on node {holder.node}, and it is attached to one node at a time"
+                seen = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
+                remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
+                severity: Severity | None = "blocker" if rest == nodes else None
+                yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, seen, severity)
+        elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
+            some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
+            what = f"{some} share it, it is attached to one node at a time, and the scheduler may spread them"
+            seen = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
+            remedy = (
+                "keep the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
+            )
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, seen)
+
+    def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
+        several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
+        return tuple(f"inline {one.name}" for one in pod.inline) if several else ()
+
+    def _holder(self, pod: PodToStart, subject: Subject) -> PodSeen | None:
+        """A pod of another workload that has the volume and does not go."""
+        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+        if len(users) < 2 or any(one.id == "CSI-V19" for told in self._told(subject.key) for one in told.findings):
+            return None
+        for user in users:
+            if user.key == pod.workload:
+                continue
+            for one in user.pods:
+                names = {f"{one.namespace}/{name}" for name in one.volumes.claims}
+                if one.node and not one.finished and not one.deleting and subject.claim and subject.claim.key in names:
+                    return one
+        return None
+
+    @staticmethod
+    def _modes(subject: Subject) -> tuple[str, ...]:
+        modes = subject.volume.access_modes if subject.volume is not None else ()
+        return (f"{subject.title} accessModes: {', '.join(modes)}",) if modes else ()
+
+    @staticmethod
+    def _stops(
+        word: Word,
+        id_: str,
+        subject: Subject,
+        volume: str,
+        nodes: int,
+        what: str,
+        remedy: str,
+        told: tuple[str, ...],
+        severity: Severity | None = None,
+    ) -> Answer:
+        finding = found(id_, subject.title, what, told, remedy, severity)
+        return Answer("attach", word, nodes, volume, what, told, (finding,))
+
+
+def _one_node_only(subject: Subject) -> bool:
+    """As isMultiAttachForbidden of pkg/volume/util/util.go of kubernetes/kubernetes; a pod's own disks likewise."""
+    if subject.inline:
+        return subject.plugin is not None
+    modes = subject.volume.access_modes if subject.volume is not None else ()
+    return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes

@@ -24,14 +24,18 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         return tuple(_as_they_are(index, workload))
     if workload.ordinals:
         return tuple(_ordinals(index, workload, template))
+    count = template.replicas or 1
+    claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     return (
         PodToStart(
             workload=workload.key,
             namespace=workload.namespace,
             name=workload.name,
             placement=template.placement,
-            count=template.replicas or 1,
-            claims=tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims),
+            node=template.node,
+            count=count,
+            claims=claims,
+            shared=claims if count > 1 or workload.kind == "DaemonSet" else (),
             made=template.volumes.ephemeral,
             inline=template.volumes.inline,
         ),
@@ -57,6 +61,7 @@ def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Itera
             name=f"{workload.name}-{ordinal}",
             placement=template.placement,
             claims=shared + there,
+            shared=shared if len(workload.ordinals) > 1 else (),
             made=made + template.volumes.ephemeral,
             inline=template.volumes.inline,
         )
@@ -68,6 +73,7 @@ def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Itera
             placement=template.placement,
             count=alike,
             claims=shared,
+            shared=shared if len(workload.ordinals) > 1 else (),
             made=template.claim_templates + template.volumes.ephemeral,
             inline=template.volumes.inline,
         )

@@ -47,11 +47,11 @@ class Walked:
     unknown: int
     placed: int
 
-    @property
-    def decides(self) -> Step:
-        """The step at which the last nodes were lost."""
-        stops = [STEPS.index(one.step) for one in self.answers if one.word != "ok"]
-        return STEPS[max(stops, default=0)]
+    def decides(self, answer: Answer) -> bool:
+        """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
+        if self.placed:
+            return answer.step not in _SEEN_BY_SCHEDULER
+        return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
 
     def stopped(self) -> Iterator[Answer]:
         """The answers that are not ok."""
@@ -125,7 +125,7 @@ _NAMED_PODS = 10
 
 
 class Walks:
-    """The walks of a workload's pods over every Windows node. findings: what no single volume explains."""
+    """The walks of a workload's pods over every Windows node. findings: what explains those that are not ready."""
 
     def __init__(self, index: Index, workload: Workload, rules: Rules) -> None:
         self._index = index
@@ -133,7 +133,8 @@ class Walks:
         self._all = tuple(walk(index, pod, index.windows, rules) for pod in to_start(index, workload))
         judged = [(starts(one, everywhere), one) for one in self._all]
         self._stopped = sorted((pair for pair in judged if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
-        self.findings = tuple(self._together())
+        self._apart = tuple(self._together())
+        self.findings = (*self._apart, *dict.fromkeys(self._deciding()))
 
     @property
     def worst(self) -> tuple[verdict.Answer, str] | None:
@@ -141,9 +142,9 @@ class Walks:
         if not self._stopped:
             return None
         answer, one = self._stopped[0]
-        if self.findings and answer == "no":
-            return answer, self.findings[0].message
-        stops = [stop for stop in one.stopped() if stop.step == one.decides]
+        if self._apart and answer == "no":
+            return answer, self._apart[0].message
+        stops = [stop for stop in one.stopped() if one.decides(stop)] or list(one.stopped())
         first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
         some = number(len(self._index.names(first.nodes)), "node")
         places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
@@ -156,16 +157,23 @@ class Walks:
             f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
         )
 
+    def _deciding(self) -> Iterator[Finding]:
+        """What explains the step at which each pod is lost."""
+        for dummy, one in self._stopped:
+            for stop in one.stopped():
+                if one.decides(stop) and stop.step not in _SEEN_BY_SCHEDULER:
+                    yield from stop.findings
+
     def _together(self) -> Iterator[Finding]:
         """That volumes which work, each by itself, do so on no node together."""
         for answer, one in self._stopped:
-            if answer == "no" and (apart := self._apart(one)):
+            if answer == "no" and (apart := self._places(one)):
                 what = f"no Windows node takes all volumes of {one.pod.name}: {'; '.join(apart)}"
                 evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
                 remedy = "add a node that takes all of them, or move the data of one to where the others are"
                 yield found("CSI-W10", one.pod.workload, what, evidence, remedy)
 
-    def _apart(self, one: Walked) -> list[str]:
+    def _places(self, one: Walked) -> list[str]:
         """Where each volume could be alone; empty when one of them could be nowhere."""
         lost: dict[str, int] = dict.fromkeys(one.pod.volumes, 0)
         whole = 0
@@ -188,7 +196,7 @@ class Walks:
                     pod=one.pod.name,
                     step=stop.step,
                     answer=stop.word,
-                    decides=stop.step == one.decides,
+                    decides=one.decides(stop),
                     nodes=self._index.names(stop.nodes),
                     volume=stop.volume,
                     because=stop.because,

@@ -28,7 +28,8 @@ class PodToStart:
     """A pod that is to start, or several equal ones.
 
     workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
-    to be scheduled. count: how many equal ones. claims: "namespace/name". made: claims that are made with it.
+    to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
+    workload have too. made: claims that are made with it.
     """
 
     workload: str
@@ -40,6 +41,7 @@ class PodToStart:
     claims: tuple[str, ...] = ()
     made: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
+    shared: tuple[str, ...] = ()
 
     @property
     def volumes(self) -> tuple[str, ...]:
