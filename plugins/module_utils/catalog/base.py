@@ -22,6 +22,14 @@ MODES: tuple[Mode, ...] = ("csi_proxy", "host_process")
 # Roles of an image in a node plugin pod; a user's overrides are keyed by them.
 IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 
+# Where it is written which images of sidecars registry.k8s.io serves.
+SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io"
+
+
+def shown(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
+    """Sources that show that a release's images were published, by role. Without one of the driver there is none."""
+    return dict(zip(IMAGE_ROLES, (driver, sidecars, sidecars), strict=True)) if driver else {}
+
 
 def limits(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
     """A container's resources as manifests have them: requests, and the memory limit (most)."""
@@ -33,6 +41,7 @@ class Release:
     """One release of a driver and what differs from release to release.
 
     version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
+    published: by IMAGE_ROLES, the source that shows that they can be pulled; only a user chooses a release without one.
     max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
     """
 
@@ -40,6 +49,12 @@ class Release:
     images: Mapping[str, str]
     max_volumes: int = 0
     mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    published: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Roles of the images of which nothing shows that they were published."""
+        return tuple(role for role in self.images if not self.published.get(role))
 
     def images_for(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""
@@ -263,14 +278,14 @@ class Driver:
     ) -> tuple[str, Mode] | None:
         """The known release closest to `version` that this collection can deploy, with its mode.
 
-        Given a mode, only releases in that mode count; with known_only also those it does not deploy. None when there is
-        no such release.
+        Given a mode, only releases in that mode count; with known_only also those it does not deploy, and those of which
+        nothing shows that their images were published. None when there is no such release.
         """
         usable = [
             (parse(known.version), rule.mode)
             for known in self.releases
             for rule in self.mode_rules(parse(known.version))
-            if (known_only or rule.template is not None) and mode in (None, rule.mode)
+            if (known_only or (rule.template is not None and not known.unproven)) and mode in (None, rule.mode)
         ]
         if not usable:
             return None

@@ -68,15 +68,25 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
     return tuple(found)
 
 
+def lacking_switches(driver: Driver, version: Version, snapshot: Snapshot) -> tuple[str, ...]:
+    """Feature states without which a release does not start, and which a map of them in this cluster does not have."""
+    states = driver.feature_states
+    if states is None:
+        return ()
+    needed = [key for key, fixed in states.required_before.items() if version.release < parse(fixed).release]
+    maps = [data for data in snapshot.feature_states.values() if data is not None]
+    return tuple(key for key in needed if any(data.get(key) != "true" for data in maps))
+
+
 def nearest(
     driver: Driver, version: Version, snapshot: Snapshot, mode: str | None = None
 ) -> tuple[Version, ModeRule] | None:
     """The closest release and mode that can be deployed in this cluster, None when there is none.
 
     The same release in another mode comes first, then the newest older one, then the oldest newer one. Given a mode,
-    only that one counts.
+    only that one counts. Other releases count when something shows that their images were published.
     """
-    versions = [version, *(parse(known.version) for known in driver.releases)]
+    versions = [version, *(parse(known.version) for known in driver.releases if not known.unproven)]
     usable = [
         (one, rule)
         for one in dict.fromkeys(versions)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import fit
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
@@ -77,6 +77,12 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
         version, source = running.versions[0], running.source
     else:
         version, source = parse(driver.default_version), "default"
+    stood_in: Finding | None = None
+    if wanted.version is None and (near := _stand_in(driver, wanted, running.versions or (version,), snapshot)):
+        if near not in running.versions:
+            stood_in = _not_published(driver, version, source, near)
+            source = "nearest that can be pulled"
+        version = near
     rules = driver.mode_rules(version)
     if wanted.mode != "auto":
         rules = tuple(rule for rule in rules if rule.mode == wanted.mode)
@@ -90,12 +96,62 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
             "make sure that the feature gate WindowsHostProcessContainers is on, or take mode csi_proxy if there is one"
         )
         findings.append(Finding("CSI-D07", "warning", "Kubernetes", message, remedy))
+    if stood_in is not None:
+        findings.append(stood_in)
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
+    elif unproven := _unproven(driver, wanted, version):
+        message = f"nothing shows that its images were published: {', '.join(unproven)}"
+        remedy = "look whether your nodes can pull them, or set the images or image_mirror option"
+        findings.append(Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy))
     findings += _told_by_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
         findings.append(_skew(driver, wanted, controller, running.versions[0], version))
     return Choice(version, rule, source, tuple(findings))
+
+
+def _unproven(driver: Driver, wanted: Wanted, version: Version) -> tuple[str, ...]:
+    """Roles of images of a release of which nothing shows that they were published, without those that the user gave."""
+    known = driver.release(version)
+    roles = IMAGE_ROLES[:1] if known is None else known.unproven
+    return tuple(role for role in roles if not wanted.images.get(role))
+
+
+def _stand_in(driver: Driver, wanted: Wanted, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
+    """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
+
+    One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
+    those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
+    """
+    if wanted.image_mirror or not _unproven(driver, wanted, versions[0]):
+        return None
+    usable = []
+    for known in driver.releases:
+        version = parse(known.version)
+        rules = [
+            one for one in driver.mode_rules(version) if one.template is not None and wanted.mode in ("auto", one.mode)
+        ]
+        if rules and not _unproven(driver, wanted, version) and not fit.lacking_switches(driver, version, snapshot):
+            usable.append((version, any(not fit.obstacles(driver, version, rule, snapshot) for rule in rules)))
+    usable = [one for one in usable if one[1]] or usable
+    found = [version for version, _fits in usable]
+    same = [version for version in found if version.minor in [one.minor for one in versions]]
+    older = [version for version in found if version < versions[0]]
+    if not found:
+        return None
+    return next((one for one in versions if one in found), None) or (
+        max(same) if same else max(older) if older else min(found)
+    )
+
+
+def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
+    message = (
+        f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that one serves"
+    )
+    remedy = (
+        f"nothing, if {near} suits; to run {version}, mirror its images and set version with image_mirror or images"
+    )
+    return Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy)
 
 
 def _whole(text: str) -> str:
@@ -195,6 +251,9 @@ def _skew(
     )
     if wanted.allow_version_skew:
         return Finding("CSI-D33", "warning", where, message, "accepted by allow_version_skew")
+    if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
+        remedy = f"accepted, since no release {running.minor[0]}.{running.minor[1]} is known that can be pulled for Windows; test it first"
+        return Finding("CSI-D33", "warning", where, message, remedy)
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
     return Finding(

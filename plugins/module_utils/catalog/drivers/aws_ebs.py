@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Rule,
     StorageClass,
     limits,
+    shown,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
@@ -39,6 +40,29 @@ _READINESS = Probe(delay=0, timeout=3, period=5, failures=3)
 _REGISTRAR_LIVENESS = Probe(delay=30, timeout=15, period=90, failures=3)
 
 
+# Sidecars of charts before 2.45.0.
+_DISTRO = "public.ecr.aws/eks-distro/kubernetes-csi"
+
+
+def _shown(version: str) -> dict[str, str]:
+    # The chart that ships a release has its number with another major.
+    tag = f"helm-chart-aws-ebs-csi-driver-2.{version.partition('.')[2]}"
+    source = f"charts/aws-ebs-csi-driver/values.yaml of kubernetes-sigs/aws-ebs-csi-driver at {tag}"
+    return shown(source, source)
+
+
+def _old(version: str, registrar: str, liveness_probe: str, distro: str) -> Release:
+    return Release(
+        version=version,
+        images={
+            "driver": f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}",
+            "registrar": f"{_DISTRO}/node-driver-registrar:{registrar}-eks-{distro}",
+            "liveness_probe": f"{_DISTRO}/livenessprobe:{liveness_probe}-eks-{distro}",
+        },
+        published=_shown(version),
+    )
+
+
 def _release(version: str, registrar: str, liveness_probe: str) -> Release:
     return Release(
         version=version,
@@ -47,6 +71,7 @@ def _release(version: str, registrar: str, liveness_probe: str) -> Release:
             "registrar": f"{_SIDECARS}/csi-node-driver-registrar:{registrar}",
             "liveness_probe": f"{_SIDECARS}/livenessprobe:{liveness_probe}",
         },
+        published=_shown(version),
     )
 
 
@@ -116,6 +141,12 @@ DRIVER = Driver(
         ),
     ),
     releases=(
+        _old("1.18.0", "v2.7.0", "v2.9.0", "1-26-7"),
+        _old("1.24.1", "v2.9.0", "v2.11.0", "1-28-7"),
+        _old("1.26.1", "v2.9.3", "v2.11.0", "1-29-2"),
+        _old("1.31.0", "v2.10.1", "v2.12.0", "1-30-4"),
+        _old("1.33.0", "v2.11.0", "v2.13.0", "1-30-10"),
+        _old("1.39.0", "v2.13.0", "v2.14.0", "1-31-12"),
         _release("1.45.0", "v2.14.0-eksbuild.2", "v2.16.0-eksbuild.2"),
         _release("1.47.0", "v2.14.0-eksbuild.4", "v2.16.0-eksbuild.4"),
         _release("1.48.0", "v2.14.0-eksbuild.5", "v2.16.0-eksbuild.5"),

@@ -21,11 +21,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Rule,
     StorageClass,
     limits,
+    shown,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _NAME = "disk.csi.azure.com"
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
+# Upstream's manifests of a release, which name its images and its sidecars'.
+_SHOWN = "deploy/v{}/csi-azuredisk-node-windows.yaml of kubernetes-sigs/azuredisk-csi-driver"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 
@@ -45,6 +48,7 @@ def _release(
                 "registrar": host_registrar,
             }
         },
+        published=shown(_SHOWN.format(version), _SHOWN.format(version)),
     )
 
 

@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Release,
     Rule,
     StorageClass,
+    shown,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, Cell
 
@@ -27,13 +28,17 @@ _NAME = "pd.csi.storage.gke.io"
 _PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
 
 
-def _release(version: str, registrar: str) -> Release:
+_PROMOTED = "registry.k8s.io/images/k8s-staging-cloud-provider-gcp/images.yaml of kubernetes/k8s.io"
+
+
+def _release(version: str, registrar: str, published: str = "") -> Release:
     return Release(
         version=version,
         images={
             "driver": f"{_PLUGIN}:v{version}",
             "registrar": f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}",
         },
+        published=shown(published),
     )
 
 
@@ -82,20 +87,21 @@ DRIVER = Driver(
         ),
     ),
     releases=(
-        _release("1.13.0", "v2.7.0"),
-        _release("1.15.2", "v2.9.3"),
-        _release("1.16.1", "v2.9.3"),
-        _release("1.17.15", "v2.9.3"),
+        _release("1.13.0", "v2.7.0", _PROMOTED),
+        _release("1.15.2", "v2.9.3", _PROMOTED),
+        _release("1.16.1", "v2.9.3", _PROMOTED),
+        _release("1.17.15", "v2.9.3", _PROMOTED),
         _release("1.18.0", "v2.9.3"),
         _release("1.20.0", "v2.13.0"),
         _release("1.21.6", "v2.13.0"),
+        _release("1.22.1", "v2.13.0", _PROMOTED),
         _release("1.23.3", "v2.13.0"),
         _release("1.24.0", "v2.13.0"),
         _release("1.25.0", "v2.13.0"),
-        _release("1.26.0", "v2.13.0"),
+        _release("1.26.0", "v2.13.0", "https://github.com/kubernetes/k8s.io/pull/9586"),
         _release("1.26.4", "v2.13.0"),
     ),
-    default_version="1.26.4",
+    default_version="1.26.0",
     controller=Controller(
         deployments=("csi-gce-pd-controller", "gcp-pd-csi-driver-controller"),
         container="gce-pd-driver",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    SIDECARS,
     Controller,
     Credential,
     Driver,
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Rule,
     StorageClass,
     limits,
+    shown,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
@@ -29,16 +31,25 @@ _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
 
 
-def _release(version: str, registrar: str, liveness_probe: str, host_registrar: str | None = None) -> Release:
+# What pulls them from there; the tag -windows-hp is promoted with the other one (kubernetes/k8s.io pull request 7720).
+_PULLED = "https://github.com/Siemens-Healthineers/K2s/pull"
+_SIDECARS = f"{SIDECARS}; https://github.com/cert-manager/csi-driver/pull/712"
+
+
+def _release(
+    version: str, registrar: str, liveness_probe: str, host_registrar: str | None = None, published: str = SIDECARS
+) -> Release:
     images = {
         "driver": f"{_PLUGIN}:v{version}",
         "registrar": f"{_SIG}/csi-node-driver-registrar:{registrar}",
         "liveness_probe": f"{_SIG}/livenessprobe:{liveness_probe}",
     }
     if host_registrar is None:
-        return Release(version=version, images=images)
+        return Release(version=version, images=images, published=shown(published, _SIDECARS))
     host = {"driver": f"{_PLUGIN}:v{version}-windows-hp", "registrar": host_registrar}
-    return Release(version=version, images=images, mode_images={"host_process": host})
+    return Release(
+        version=version, images=images, mode_images={"host_process": host}, published=shown(published, _SIDECARS)
+    )
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
@@ -119,9 +130,9 @@ DRIVER = Driver(
         _release("1.18.0", "v2.13.0", "v2.15.0", f"{_MCR}:v2.13.0"),
         _release("1.19.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
         _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
-        _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
-        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0"),
-        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0"),
+        _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0", published=""),
+        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0", f"{_PULLED}/2314"),
+        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", f"{_PULLED}/3074"),
     ),
     default_version="1.20.3",
     controller=Controller(

@@ -5,7 +5,7 @@
 
 Source: manifests/vanilla/vsphere-csi-driver.yaml of https://github.com/kubernetes-sigs/vsphere-csi-driver at each tag.
 The images of 3.0 to 3.3 were published to a registry that has been emptied since (issues 3054 and 3123 there); the
-entries name the one that serves them now.
+entries name the one that serves those from 3.1.2 on now.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Release,
     Rule,
     StorageClass,
+    shown,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
+_PROMOTED = "registry.k8s.io/images/k8s-staging-csi-vsphere/images.yaml of kubernetes/k8s.io"
 
-def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int = 59) -> Release:
+
+def _release(
+    version: str, registrar: str, liveness_probe: str, max_volumes: int = 59, published: str = _PROMOTED
+) -> Release:
     return Release(
         version=version,
         images={
@@ -34,6 +39,7 @@ def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int
             "liveness_probe": f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}",
         },
         max_volumes=max_volumes,
+        published=shown(published),
     )
 
 
@@ -92,7 +98,8 @@ DRIVER = Driver(
         ),
     ),
     releases=(
-        _release("3.0.3", "v2.7.0", "v2.9.0"),
+        # Its registry was emptied, and none serves it now.
+        _release("3.0.3", "v2.7.0", "v2.9.0", published=""),
         _release("3.1.2", "v2.8.0", "v2.10.0"),
         _release("3.2.0", "v2.10.0", "v2.12.0"),
         _release("3.3.0", "v2.10.0", "v2.12.0"),
@@ -104,7 +111,9 @@ DRIVER = Driver(
         _release("3.6.3", "v2.13.0", "v2.15.0"),
         _release("3.7.1", "v2.13.0", "v2.15.0", max_volumes=0),
         _release("3.7.2", "v2.13.0", "v2.15.0", max_volumes=0),
-        _release("3.7.3", "v2.13.0", "v2.15.0", max_volumes=0),
+        _release(
+            "3.7.3", "v2.13.0", "v2.15.0", max_volumes=0, published="https://github.com/kubernetes/k8s.io/pull/9799"
+        ),
     ),
     default_version="3.4.0",
     controller=Controller(
