@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import spell
 from ansible_collections.kubewin.csi.plugins.modules import driver_apply
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, failed_part, left_over, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WindowedAction
 
 display = Display()
@@ -32,8 +32,11 @@ class ActionModule(WindowedAction):
             return result
         if following is not None:
             result.update(self._roll(result, following, task_vars))
+        if result.get("failed"):
+            # The callback prints all that a failed task returns.
+            return failed_part(result)
         roll = result.get("roll")
-        if roll and not result.get("failed"):
+        if roll:
             warning = left_over(roll, self._name(result))
             if warning:
                 result.setdefault("warnings", []).append(warning)

@@ -16,6 +16,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import Cont
 # Options that tell one lease from another.
 _LEASE = ("kubeconfig", "context", "host", "namespace")
 
+# What a failed task returns of what is long, by the fields of its entries.
+_BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
+_LEFT_OUT = frozenset({"next", "turns", "claims", "text", "plan"})
+
 
 class ActionModule(ControllerAction):
     """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
@@ -25,10 +29,21 @@ class ActionModule(ControllerAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._task.args["holder"] = holder_of_run()
         result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("failed"):
+            # The callback prints all that a failed task returns; the rest is in the journal.
+            result = failed_part(result)
         if result.get("outcome") == "handed":
             lock = _lock(self._task.args)
             self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
         return result
+
+
+def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns: why it failed, and where each node stands."""
+    part = {key: value for key, value in result.items() if key not in _LEFT_OUT}
+    for name in _BRIEF.keys() & part.keys():
+        part[name] = [{key: one[key] for key in _BRIEF[name] if one.get(key)} for one in part[name]]
+    return part
 
 
 def _lock(options: Mapping[str, Any]) -> str:

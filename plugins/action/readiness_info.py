@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import Cont
 
 display = Display()
 
-# What goes to a job's statistics where nothing was written: short enough for any job.
+# What goes to a job's statistics: short enough for any job.
 _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
@@ -40,8 +40,8 @@ class ActionModule(ControllerAction):
             display.display(f"written to {path}")
         if result.get("failed"):
             del result["table"], result["unread"]
-        elif not result["paths"]:
-            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
+        else:
+            # AWX shows them as artifacts, and hands them to a workflow's next jobs.
             summary = {key: result[key] for key in _STATISTIC}
             result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
         return result

@@ -9,7 +9,6 @@ import os
 from typing import Any
 
 from ansible import context
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
@@ -48,37 +47,35 @@ class ActionModule(ActionBase):
         following = [command(run, one) for one in options["next"]]
         if following and not run.awx and left_out(run.extra):
             following.append("(with the other -e options of this run)")
+        summary: dict[str, Any]
         if options["lines"] is not None:
-            display.display("\n".join(["", *options["lines"], *ending(options["failure"], following)]))
-            result.update(changed=False, failed=bool(options["failure"]))
-            result.update({"msg": options["failure"]} if options["failure"] else {})
-            return dict(result)
-        summary = summarize(
-            options["hosts"],
-            options["rollouts"],
-            options["nodes_without_host"],
-            options["readiness"],
-            options["applied"],
-            options["failure"],
-            options["warnings"],
-        )
-        display.display("")
-        display.display(render_summary(summary, check=self._task.check_mode, following=following))
-        result.update(changed=False, summary=summary, path=None)
-        if options["output_dir"] and not self._task.check_mode:
-            result["path"] = _write(options["output_dir"], summary)
-            display.display(f"written to {result['path']}")
+            summary = {"lines": options["lines"], "failure": options["failure"]}
+            text = "\n".join([*options["lines"], *ending(options["failure"], following)])
         else:
-            # No durable place: the calling job's statistics carry it (AWX shows them as artifacts).
-            result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
+            summary = summarize(
+                options["hosts"],
+                options["rollouts"],
+                options["nodes_without_host"],
+                options["readiness"],
+                options["applied"],
+                options["failure"],
+                options["warnings"],
+            )
+            text = render_summary(summary, check=self._task.check_mode, following=following)
+        summary["next"] = following
+        display.display(f"\n{text.lstrip()}")
+        # Ansible drops the statistics of a task that fails, so this one never does.
+        result.update(changed=False, summary=summary, path=None)
+        result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
+        if options["output_dir"] and not self._task.check_mode:
+            try:
+                result["path"] = write_whole(
+                    options["output_dir"], NAME, json.dumps(summary, indent=2, sort_keys=True).encode()
+                )
+                display.display(f"written to {result['path']}")
+            except OSError as error:
+                result["warnings"] = [
+                    f"{os.path.join(options['output_dir'], NAME)} cannot be written: {error.strerror}. The statistic "
+                    "kubewin_summary holds the summary. Set kubewin_output_dir to a folder that this account can write to."
+                ]
         return dict(result)
-
-
-def _write(folder: str, summary: dict[str, Any]) -> str:
-    try:
-        return write_whole(folder, NAME, json.dumps(summary, indent=2, sort_keys=True).encode())
-    except OSError as error:
-        raise AnsibleActionFail(
-            f"cannot write the summary to {os.path.join(folder, NAME)}: {error.strerror}. "
-            "Set kubewin_output_dir to a folder that can be written, or leave it unset."
-        ) from error

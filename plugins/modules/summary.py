@@ -13,6 +13,8 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Brings together what was seen on the Windows hosts and what the gate said of their Nodes, prints it as a table
     with a verdict for each node, and returns it as data.
+  - Sets the statistic C(kubewin_summary) to that data, as M(ansible.builtin.set_stats) would.
+  - Never fails because of O(failure). A task that fails sets no statistics, so let a task after this one fail.
   - Nodes that no host of the inventory is, and hosts that were left out, are listed with the reason.
 extends_documentation_fragment:
   - kubewin.csi.attributes
@@ -61,13 +63,11 @@ options:
   lines:
     description:
       - What the run did, a line each, instead of a row for each node.
-      - The task then fails with O(failure), if there is one.
     type: list
     elements: str
   output_dir:
     description:
-      - Folder on the controller to write C(enable-csi.json) to.
-      - Without it the summary is the statistic C(kubewin_summary), as M(ansible.builtin.set_stats) would set it.
+      - Folder on the controller to write C(enable-csi.json) to. A file that cannot be written is a warning.
     type: path
 seealso:
   - module: kubewin.csi.csi_proxy_info
@@ -85,9 +85,10 @@ EXAMPLES = r"""
 RETURN = r"""
 summary:
   description:
-    - The verdict, a row for each node, the changes, the findings of all hosts, why the run failed, and the judgement of volumes where
-      it was asked.
-  returned: success, without O(lines)
+    - The verdict, a row for each node, the changes, the findings of all hosts, why the run failed, the commands to run next, and the
+      judgement of volumes where it was asked.
+    - With O(lines) the lines, why the run failed, and the commands to run next.
+  returned: success
   type: dict
   sample:
     verdict: green
@@ -101,9 +102,10 @@ summary:
     findings: []
     readiness: null
     failure: ''
+    next: []
 path:
   description: The file written, or nothing.
-  returned: success, without O(lines)
+  returned: success
   type: str
   sample: /var/lib/kubewin/enable-csi.json
 """

@@ -73,6 +73,21 @@ def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, An
     }
 
 
+def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns of an application: the objects that were changed, and the nodes that are not done."""
+    part = dict(result)
+    if part.get("objects"):
+        named = ("action", "kind", "namespace", "name")
+        changed = [one for one in part["objects"] if one["action"] != "none"]
+        part["objects"] = [{key: one[key] for key in named if one.get(key)} for one in changed]
+    if part.get("roll"):
+        roll: Mapping[str, Any] = part["roll"]
+        waits = [one for one in roll.get("states") or () if one["state"] != "done"]
+        part["roll"] = {key: roll[key] for key in ("step", "left", "replaced") if key in roll} | {"states": waits}
+    part.pop("diff", None)
+    return part
+
+
 def left_over(roll: Mapping[str, Any], daemon_set: str) -> str:
     """A warning for nodes that another run has to take, empty when there is none."""
     if roll["step"] != "rest":

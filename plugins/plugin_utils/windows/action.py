@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part
 
 
 class WindowsAction(ActionBase):
@@ -52,7 +53,8 @@ class WindowsAction(ActionBase):
             finally:
                 node.channel.close()
         except NodeError as error:
-            result.update(error.result)
+            # The callback prints all that a failed task returns.
+            result.update(failed_part(error.result))
             result.update(
                 failed=True, changed=bool(error.result.get("changed", False)), reason=error.reason, msg=str(error)
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, left_over, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rolling import ended, failed_part, left_over, progress
 
 
 def roll(
@@ -79,3 +79,21 @@ def test_a_canary_that_works_with_neither_says_both() -> None:
 def test_nodes_that_another_run_has_to_take_are_warned_of() -> None:
     assert left_over(roll("finish"), "d/plugin") == ""
     assert left_over(roll("rest", left=("win-2", "win-3")), "d/plugin").startswith("win-2, win-3 still have the former")
+
+
+def test_a_failed_application_returns_what_was_changed_and_who_waits_and_no_more() -> None:
+    objects = [
+        {"action": action, "kind": "Role", "namespace": "csi", "name": "r", "before": {"x": "y" * 500}, "after": {}}
+        for action in ("none", "update")
+    ]
+    states = [{"node": f"win-{number}", "state": "done", "why": ""} for number in range(200)]
+    waits = {"node": "win-x", "state": "moving", "why": "its pod crash-loops"}
+    roll = {"step": "stop", "states": [*states, waits], "left": [], "replaced": ["win-0"], "waited": {"win-0": 3}}
+    part = failed_part({"msg": "it stopped", "failed": True, "objects": objects, "diff": ["x" * 900], "roll": roll})
+    assert part == {
+        "msg": "it stopped",
+        "failed": True,
+        "objects": [{"action": "update", "kind": "Role", "namespace": "csi", "name": "r"}],
+        "roll": {"step": "stop", "left": [], "replaced": ["win-0"], "states": [waits]},
+    }
+    assert failed_part({"msg": "refused", "failed": True}) == {"msg": "refused", "failed": True}

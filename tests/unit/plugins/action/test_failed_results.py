@@ -1,0 +1,62 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible prints all that a failed task returns, so that is the cause, the remedy and what later tasks judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.action.node_upgrade import failed_part as of_upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.looks import look, proof, row
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part as of_host
+
+STATE: dict[str, Any] = {
+    "observed_at": "2026-11-22T13:00:00Z",
+    "host": {"name": "WIN-1", "dns_name": "", "addresses": ["10.0.0.1"], "boot_time": None},
+    "managed_by": "kubewin",
+    "service": {"name": "csi-proxy", "state": "STOPPED", "pid": None, "command_line": "x" * 900, "recovery": ["y"] * 90},
+    "executable": {"path": "C:\\csi-proxy\\1.3.0\\csi-proxy.exe", "sha256": "0" * 64, "release": "1.3.0"},
+    "pipes": [],
+    "api_groups": {"disk": ["v1"]},
+    "serving": False,
+    "missing_pipes": ["csi-proxy-disk-v1"],
+    "drift": [],
+    "findings": [{"id": one, "severity": severity, "object": "h", "message": "m", "remedy": "r"} for one, severity in (("N1", "note"), ("N2", "warning"))],
+}  # fmt: skip
+
+
+def test_of_a_host_stays_what_later_tasks_judge() -> None:
+    told = {"msg": "it was not started", "reason": "start_failed", "failed": True}
+    part = of_host({**told, "csi_proxy": STATE, "plan": [{"step": "start", "description": "start it"}]})
+    assert {key: part[key] for key in told} == told
+    assert part["csi_proxy"]["service"] == {"name": "csi-proxy", "state": "STOPPED", "pid": None}
+    assert [one["id"] for one in part["csi_proxy"]["findings"]] == ["N2"]
+    assert len(str(part)) < 1000
+    nodes = {"matched": {"win-1": "win-1"}, "nodes": {"win-1": {}}}
+    before, after = (
+        look("win-1", {"csi_proxy_result": {**told, "csi_proxy": one}}, nodes) for one in (STATE, part["csi_proxy"])
+    )
+    assert proof(after) == proof(before)
+    assert row(after)["left_out"] == row(before)["left_out"]
+    assert of_host(told) == told
+
+
+def test_of_an_upgrade_stays_where_each_node_stands() -> None:
+    entry = {
+        "node": "win-1",
+        "batch": 0,
+        "step": "gate",
+        "since": "2026",
+        "failed": True,
+        "why": "not green",
+        "tries": 2,
+    }
+    told = {"msg": "CSI-U07", "outcome": "stopped", "place": "ConfigMap kubewin/x", "failed": True}
+    finding = {"id": "CSI-U07", "object": "Node win-1", "message": "m" * 500, "remedy": "r"}
+    part = of_upgrade(
+        {**told, "journal": [entry], "findings": [finding], "text": ["line"] * 100, "claims": ["a/b"] * 100}
+    )
+    stands = {"node": "win-1", "step": "gate", "failed": True, "why": "not green"}
+    assert part == {**told, "journal": [stands], "findings": [{"id": "CSI-U07", "object": "Node win-1"}]}
+    assert of_upgrade({"msg": "refused", "failed": True}) == {"msg": "refused", "failed": True}

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The closing summary is the job's statistic on every path: a task that fails would set none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible_collections.kubewin.csi.plugins.action import summary
+
+ROWS = [{"name": "win-1", "node": "win-1", "csi_proxy": None, "left_out": ""}]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
+    monkeypatch.setattr(summary.context, "CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"]})
+    task = Mock(check_mode=False, async_val=0, args=options, action="kubewin.csi.summary")
+    made: Any = summary.ActionModule
+    result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars={})
+    return result
+
+
+@pytest.mark.parametrize("options", [{"lines": []}, {"hosts": ROWS}], ids=["lines", "nodes"])
+def test_a_run_that_failed_keeps_why_and_what_comes_next(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any]
+) -> None:
+    result = run(monkeypatch, failure="win-1 has no room", next=["remove"], **options)
+    assert not result.get("failed")
+    kept = result["ansible_stats"]["data"]["kubewin_summary"]
+    assert kept["failure"] == "win-1 has no room"
+    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml"]
+    shown = capsys.readouterr().out
+    assert shown.endswith(f"The run failed:\n  win-1 has no room\n\nNext:\n  {kept['next'][0]}\n")
+
+
+def test_a_summary_that_cannot_be_written_is_kept_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    try:
+        result = run(monkeypatch, hosts=ROWS, output_dir=str(in_the_way))
+    except AnsibleActionFail as error:  # as it was
+        pytest.fail(f"the statistic is lost: {error}")
+    assert result["ansible_stats"]["data"]["kubewin_summary"]["nodes"][0]["host"] == "win-1"
+    (warning,) = result["warnings"]
+    assert "enable-csi.json cannot be written" in warning
+    assert result["path"] is None
+
+
+def test_a_summary_that_is_written_is_the_jobs_statistic_as_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    result = run(monkeypatch, hosts=ROWS, output_dir=str(tmp_path))
+    assert Path(result["path"]).exists()
+    assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
