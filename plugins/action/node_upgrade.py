@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible import constants
+from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of_run
 from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
+
+display = Display()
 
 # Options that tell one lease from another.
 _LEASE = ("kubeconfig", "context", "host", "namespace")
@@ -32,6 +35,8 @@ class ActionModule(ControllerAction):
         if result.get("failed"):
             # The callback prints all that a failed task returns; the rest is in the journal.
             result = failed_part(result)
+        for line in result.get("plan") or ():
+            display.display(f"  {line}")
         if result.get("outcome") == "handed":
             lock = _lock(self._task.args)
             self._run_beside(self._task.args, task_vars, lambda: _keep(lock))

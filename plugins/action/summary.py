@@ -63,7 +63,8 @@ class ActionModule(ActionBase):
             )
             text = render_summary(summary, check=self._task.check_mode, following=following)
         summary["next"] = following
-        display.display(f"\n{text.lstrip()}")
+        if text:
+            display.display(f"\n{text.lstrip()}")
         # Ansible drops the statistics of a task that fails, so this one never does.
         result.update(changed=False, summary=summary, path=None)
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}

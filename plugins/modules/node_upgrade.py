@@ -258,6 +258,10 @@ claims:
   returned: always, once the journal was read
   type: list
   elements: str
+at:
+  description: When the lease was held, in seconds since 1970.
+  returned: with O(only_lease)
+  type: float
 ended:
   description: When the end was proven and compared, an empty text before.
   returned: always, once the journal was read
@@ -594,7 +598,7 @@ def main() -> None:
                 upgrade.lease.held()
             else:
                 upgrade.lease.wait()
-            ansible.exit_json(changed=False)
+            ansible.exit_json(changed=False, at=time.time())
         when_ended(params["progress_file"], stop.set)
         if not params["term"]:
             upgrade.refuse()

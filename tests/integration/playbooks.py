@@ -50,11 +50,14 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         """The closing summary as data."""
-        for event in self.events:
-            if event["event"] == "ok" and event["action"].endswith("summary"):
-                found: dict[str, Any] = event["result"]["summary"]
-                return found
-        raise AssertionError(f"the run printed no summary:\n{self.screen}")
+        assert self.ends, f"the run printed no summary:\n{self.screen}"
+        return self.ends[0]
+
+    @property
+    def ends(self) -> list[dict[str, Any]]:
+        """Every closing summary as data; one, of a run of one playbook."""
+        found = [one for one in self.events if one["event"] == "ok" and one["action"].endswith("summary")]
+        return [one["result"]["summary"] for one in found]
 
     @property
     def lines(self) -> list[str]:

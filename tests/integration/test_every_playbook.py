@@ -136,7 +136,7 @@ class Matrix:
             yield Cluster(lab, tmp_path_factory.mktemp("matrix"))
         lab.stop()
 
-    def test_cell(self, cluster: Cluster, cell: Cell, mode: str) -> None:
+    def test_cell(self, cluster: Cluster, cell: Cell, mode: str, capsys: pytest.CaptureFixture[str]) -> None:
         cluster.prepare(cell)
         before, pods = cluster.lab.audit_size(), cluster.shop()
         run = play(
@@ -152,6 +152,14 @@ class Matrix:
             assert any(cell.refused in json.dumps(one["result"]) for one in run.failures), f"{title}:\n{run.screen}"
         else:
             assert run.code == 0, f"{title}:\n{run.screen}"
+        # Whatever came of it: the end of every run says it, to people and to the job.
+        assert run.ends, f"{title} ended without a summary:\n{run.screen}"
+        assert bool(run.ends[-1]["failure"]) == bool(cell.refused), f"{title}:\n{run.screen}"
+        if cell.playbook == "upgrade":
+            with capsys.disabled():
+                print(f"\nlines on the screen: {title}, one node {len(run.lines)}")
+            assert len(run.lines) <= (300 if mode == "real" else 150), f"{title}:\n{run.screen}"
+            assert bool(run.changed) or mode == "real", f"{title} announces nothing:\n{run.screen}"
         if mode == "check":
             # An eviction says in its body that it is a dry run, which the audit log does not keep: its pod stays.
             assert [one for one in writes(cluster.lab, before) if not one.endswith("/eviction")] == [], title

@@ -34,10 +34,11 @@ def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: A
         "vars": {"node_upgrade_node": "{{ item }}", "node_upgrade_does": str(hook)},
         "loop": list(nodes),
     }
+    held = {"ansible.builtin.set_fact": {"node_upgrade_held": {"at": "{{ now().timestamp() }}"}}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-    given = {"node_upgrade_results": {}, "node_upgrade_hand_timeout": 7200, **python, **given}
-    run = told(folder, {"vars": given, "tasks": [node, show]})
+    given = {"node_upgrade_hand_timeout": 7200, **python, **given}
+    run = told(folder, {"vars": given, "tasks": [held, node, show]})
     assert run.code == 0, run.screen
     found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
     return found
