@@ -24,6 +24,9 @@ def progress(
     accepts: whether a node that is registered and unproven is enough.
     """
     nodes = rollout["nodes"]
+    if not nodes and not known and rollout.get("daemonset", rollout) is None:
+        yield f"  {so_far(waited, timeout)}: the driver is not deployed"
+        return
     green = sum(node["verdict"] == "green" for node in nodes)
     head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
     unproven = sum(node["verdict"] == "unproven" for node in nodes)

@@ -167,7 +167,14 @@ def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> 
     if host.get("left_out"):
         verdict, why = "not judged", str(host["left_out"])
     else:
-        verdict, why = _gate(rollouts).get(str(node), ("not judged", "the gate did not look at this Node"))
+        found = _gate(rollouts).get(str(node))
+        # As in check mode, before the first run with a driver.
+        absent = [driver for driver, rollout in rollouts.items() if rollout.get("daemonset", rollout) is None]
+        missing = f"{', '.join(absent)} not deployed"
+        if absent and node:
+            verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
+        else:
+            verdict, why = found or ("not judged", "the gate did not look at this Node")
     return {"node": node, "host": host["name"], "csi_proxy": _proxy(seen), "verdict": verdict, "why": why}
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 from ansible import template
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from jinja2.nativetypes import NativeEnvironment
 
 # ansible-core 2.18 and older trust every text.
 trusted: Callable[[str], Any] = getattr(template, "trust_as_template", str)
@@ -51,3 +53,30 @@ def test_only_the_drivers_of_this_playbook_are_applied() -> None:
     assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_seen=seen) is False
     assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_seen=seen) is True
     assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"]) is True
+
+
+@pytest.mark.parametrize(
+    ("environment", "given", "found"),
+    [
+        ("", {}, ""),
+        ("./its.kubeconfig", {}, "its.kubeconfig"),
+        ("./its.kubeconfig", {"kubewin_kubeconfig": ""}, "its.kubeconfig"),
+        ("./its.kubeconfig", {"kubewin_kubeconfig": "mine"}, "mine"),
+        ("", {"kubewin_kubeconfig": {"kind": "Config"}}, {"kind": "Config"}),
+    ],
+)
+def test_a_kubeconfig_is_looked_for_where_the_run_was_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: str, given: dict[str, Any], found: Any
+) -> None:
+    """Modules run in another directory. The environment names one as kubewin_kubeconfig does, which comes first."""
+    monkeypatch.chdir(tmp_path)
+    variables = yaml.safe_load(INPUTS.read_text("utf-8"))
+    # Lookups of Ansible's own are not there in a unit test.
+    engine = NativeEnvironment()
+    engine.filters |= {"expanduser": os.path.expanduser, "realpath": os.path.realpath}
+    known = {"lookup": lambda *_named: environment, **given}
+    path = engine.from_string(variables["_kubewin_kubeconfig_path"]).render(known)
+    made = engine.from_string(variables["_kubewin_kubeconfig"].strip()).render(
+        known | {"_kubewin_kubeconfig_path": path}
+    )
+    assert (made or "") == (str(tmp_path / found) if found and isinstance(found, str) else found)

@@ -127,3 +127,9 @@ def test_check_mode_looks_and_does_not_fail() -> None:
     result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), {}, 60, "", check_mode=True)
     assert "failed" not in result
     assert "would not pass yet" in result["msg"]
+
+
+def test_progress_names_a_driver_that_is_not_deployed() -> None:
+    assert list(progress({"nodes": [], "daemonset": None}, {}, 0, 600)) == [
+        "  0 s of 10 min: the driver is not deployed"
+    ]

@@ -48,6 +48,22 @@ def test_the_worst_driver_decides_for_a_node() -> None:
     assert "the pipe is gone" in summary["nodes"][0]["why"]
 
 
+def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
+    """As enable_csi --check with a new driver sees it."""
+    new = {"nodes": [], "others": [], "daemonset": None}
+    beside = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": new}, [])
+    assert (beside["verdict"], beside["nodes"][0]["why"]) == (
+        "waiting",
+        "smb not deployed; vsphere registered, pod Ready",
+    )
+    assert "0 of 1 Windows nodes can take CSI volumes now" in render_summary(beside)
+    alone = summarize([host("win-1"), host("win-2", None, left_out="not reached")], {"smb": new}, [])
+    assert [(row["verdict"], row["why"]) for row in alone["nodes"]] == [
+        ("waiting", "smb not deployed"),
+        ("not judged", "not reached"),
+    ]
+
+
 def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_and_are_not_green() -> None:
     summary = summarize(
         [host("win-1"), host("win-2", None, left_out="cannot be reached, left out by kubewin_skip_unreachable")],
