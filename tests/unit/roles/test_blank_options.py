@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 OMITTED = "it is omitted"
 ROLES = {"csi_proxy": ("main", "plan"), "csi_driver": ("plan", "apply", "gate", "handover")}
 # As the playbooks' own defaults say.
-DEFAULTS = {
+DEFAULTS: dict[str, set[Any]] = {
     "timeout": {600, 1800}, "node_timeout": {600}, "stable_for": {10}, "batches": {("1", "25%")}, "accept_unproven": {False},
     "allow_zero_nodes": {False}, "force_conflicts": {False}, "create_cluster_objects": {False}, "allow_version_skew": {False},
     "csi_proxy_managed": {True}, "check_access": {True}, "show": {True},

@@ -17,7 +17,7 @@ ROWS = [{"name": "win-1", "node": "win-1", "csi_proxy": None, "left_out": ""}]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
-    monkeypatch.setattr(summary.context, "CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"]})
+    monkeypatch.setattr("ansible.context.CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"]})
     task = Mock(check_mode=False, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars={})

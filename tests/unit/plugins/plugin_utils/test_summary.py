@@ -50,7 +50,7 @@ def test_the_worst_driver_decides_for_a_node() -> None:
 
 def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
     """As enable_csi --check with a new driver sees it."""
-    new = {"nodes": [], "others": [], "daemonset": None}
+    new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
     beside = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": new}, [])
     assert (beside["verdict"], beside["nodes"][0]["why"]) == (
         "waiting",
