@@ -18,9 +18,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     ZONES,
     Untranslatable,
     class_to_csi,
+    file_system,
     inline_to_csi,
+    plugin_of,
     to_csi,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import untranslatable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from lab import builds
@@ -297,6 +302,50 @@ def _named(field: str, migrated: str, handle: str) -> str:
         # The place is in no label, so migration guesses it by the node; ours is the affinity's.
         return handle if "/UNSPECIFIED/" in named else named
     return migrated
+
+
+@COUNTS
+def test_readiness_refuses_what_migration_refuses(count: int) -> None:
+    """Readiness keeps a few facts of a volume, and its judgement of them is the translation's."""
+
+    def same(volume: dict[str, Any]) -> None:
+        plugin, seen = plugin_of(volume), VolumeSeen.from_object(volume)
+        if plugin is None or not plugin.translated or plugin.field == "gcePersistentDisk":
+            # A Google disk with labels of two regions cannot be, and readiness keeps no labels of volumes.
+            return
+        if volume["spec"][plugin.field].get("secretNamespace") == "":
+            # The API refuses that.
+            return
+        assert seen.source.field == plugin.field
+        assert (untranslatable(seen.source, seen) is not None) == _refused(lambda: to_csi(volume))
+
+    def same_inline(volume: dict[str, Any]) -> None:
+        source = Source.from_spec(volume)
+        known = in_tree.of_field(source.field)
+        if known is not None and known.translated:
+            assert (untranslatable(source, None) is not None) == _refused(lambda: inline_to_csi(volume, "shop"))
+
+    def same_class(storage_class: dict[str, Any]) -> None:
+        plugin = in_tree.find(storage_class["provisioner"])
+        assert plugin is not None
+        if not _refused(lambda: class_to_csi(plugin, storage_class)):
+            made = class_to_csi(plugin, storage_class)["parameters"]
+            wanted = made.get("csi.storage.k8s.io/fstype") or next(
+                (made[key] for key in made if key.lower() == "fstype"), ""
+            )
+            assert file_system(plugin, storage_class["parameters"]) == wanted
+
+    compared(count, same, volume=volumes())
+    compared(count, same_inline, volume=inlines())
+    compared(count, same_class, storage_class=classes())
+
+
+def _refused(translation: Callable[[], Any]) -> bool:
+    try:
+        translation()
+    except Untranslatable:
+        return True
+    return False
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,19 @@ def class_to_csi(plugin: InTree, storage_class: Object) -> dict[str, Any]:
     return made
 
 
+def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
+    """The file system of new volumes of a class; empty where it names none. plugin: None for a class of a CSI driver.
+
+    Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
+    """
+    if plugin is not None and plugin.translated:
+        made = _PARAMETERS.get(plugin.field, _kept)
+        parameters = {
+            name: text for key, value in parameters.items() for name, text in made(key.lower(), key, value).items()
+        }
+    return next((value for key, value in parameters.items() if key.lower() in ("fstype", FS_TYPE)), "")
+
+
 # Where a volume is
 
 

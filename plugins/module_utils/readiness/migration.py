@@ -12,7 +12,10 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, version_of
 
 Way = Literal["csi", "in_tree", "dead", "unknown"]
@@ -95,3 +98,30 @@ def control_plane(index: Index, known: InTree) -> Way:
 def control_plane_migrates(index: Index, known: InTree) -> bool:
     """Whether the control plane has gone over to CSI for an in-tree plugin."""
     return control_plane(index, known) == "csi"
+
+
+def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str] | None:
+    """Why migration cannot translate a volume, and what helps; None where it can. volume: None for a pod's own."""
+    if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
+        return (
+            f"its azureDisk kind is {source.kind}, expected Managed",
+            "copy the blob into a managed disk, and make a volume for that",
+        )
+    if (
+        source.field == "azureFile"
+        and volume is not None
+        and not source.secret_namespace
+        and not volume.claim.partition("/")[0]
+    ):
+        return ("it names no namespace for its secret and is bound to no claim", "set azureFile.secretNamespace")
+    if source.field == "vsphereVolume" and volume is None and source.policy:
+        return (
+            "an inline vsphereVolume with storagePolicyName is not translated",
+            "make a PersistentVolume for it and use that by a claim",
+        )
+    if source.field == "awsElasticBlockStore":
+        try:
+            ebs_id(source.handle)
+        except Untranslatable as error:
+            return f"it {error}", error.remedy
+    return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import file_system
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import Term
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
     ClaimTemplate,
@@ -234,8 +234,8 @@ class _Collector:
             self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
             return None
         given = {key.lower(): value for key, value in storage_class.parameters.items()}
-        fs_type = next((value for key, value in given.items() if key in FILE_SYSTEM), "")
         known = in_tree.find(storage_class.provisioner)
+        fs_type = file_system(known, storage_class.parameters)
         if known is not None:
             return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
         return Source(

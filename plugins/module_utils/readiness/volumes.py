@@ -20,7 +20,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability imp
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import Paths, control_plane_migrates
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import (
+    Paths,
+    control_plane_migrates,
+    untranslatable,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import DriverState
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import (
     LINUX_FILE_SYSTEMS,
@@ -175,7 +179,7 @@ class _Volume:
             self._finds("CSI-V22", what, remedy, unknown)
             yield self._verdict("UNKNOWN", unknown, what, step="attach")
         csi = nodes & paths.csi
-        if csi and plugin is not None and (why := self._untranslatable()):
+        if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
             self._finds("CSI-V13", why[0], why[1], csi)
             yield self._verdict("DEAD", csi, why[0], step="attach")
             csi = 0
@@ -320,22 +324,6 @@ class _Volume:
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
         self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
         return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
-
-    def _untranslatable(self) -> tuple[str, str] | None:
-        source, volume = self._subject.source, self._subject.volume
-        if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
-            return (
-                f"its azureDisk kind is {source.kind}, expected Managed",
-                "copy the blob into a managed disk, and make a volume for that",
-            )
-        if source.field == "azureFile" and volume is not None and not source.secret_namespace and not volume.claim:
-            return ("it names no namespace for its secret and is bound to no claim", "set azureFile.secretNamespace")
-        if source.field == "vsphereVolume" and self._subject.inline and source.policy:
-            return (
-                "an inline vsphereVolume with storagePolicyName is not translated",
-                "make a PersistentVolume for it and use that by a claim",
-            )
-        return None
 
     def _broken(self, nodes: int) -> Told:
         first = self._index.nodes[self._index.names(nodes)[0]]
