@@ -321,13 +321,17 @@ def _share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
 
 
 def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
-    labels = volume["metadata"].get("labels") or {}
-    told = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
-    zones = told.split(_BETWEEN_ZONES)
-    place = f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
+    place = google_place(volume["metadata"].get("labels") or {})
     partition = str(source.get("partition") or "")
     disk = str(source.get("pdName") or "")
     return _disk(source, f"projects/{UNSPECIFIED}/{place}/disks/{disk}", {"partition": partition})
+
+
+def google_place(labels: Mapping[str, str]) -> str:
+    """The part of a disk's handle that says where it is, by the volume's labels. Raises Untranslatable."""
+    told = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
+    zones = told.split(_BETWEEN_ZONES)
+    return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
 
 
 def google_region(zones: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ No logic beyond reading objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,11 @@ MODE = "kubewin.io/mode"
 # On our DaemonSet: a hand-over to the platform is under way.
 HANDOVER = "kubewin.io/handover"
 OPENSHIFT_CONTAINER = "csi-driver"
+
+_VARIABLE = re.compile(r"\$\(([^)]+)\)")
+# How https://github.com/kubernetes-csi/node-driver-registrar is told the socket, and drivers their name.
+_REGISTERS = re.compile(r"(?:^|\s)--?kubelet-registration-path[=\s]\"?([^\s\"]*)")
+_NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
 
 
 def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
@@ -152,6 +158,8 @@ class DaemonSetSeen:
     host_paths: tuple[str, ...]
     words: str
     host_ports: frozenset[int] = frozenset()
+    registers: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
     going: bool = False
@@ -185,6 +193,8 @@ class DaemonSetSeen:
                 for entry in part.get("ports") or []
                 if entry.get("hostPort") or pod.get("hostNetwork")
             ),
+            registers=frozenset(folder for part in pod["containers"] for folder in _registered(part)),
+            names=frozenset(name for part in pod["containers"] for name in _named(part)),
             marks=Marks.from_object(daemon_set),
             mode=str((metadata.get("annotations") or {}).get(MODE, "")),
             going="deletionTimestamp" in metadata,
@@ -192,15 +202,50 @@ class DaemonSetSeen:
         )
 
     def serves_on_windows(self, driver: str) -> bool:
-        """Whether it looks like a node plugin of that driver for Windows nodes."""
-        directory = f"\\plugins\\{driver}"
-        return self.on_windows and (any(directory in path for path in self.host_paths) or directory in self.words)
+        """Whether it looks like a node plugin of that driver for Windows nodes.
+
+        Its registrar's socket or its arguments name the driver; one without a registrar mounts or names the driver's folder.
+        """
+        if not self.on_windows:
+            return False
+        if driver in self.registers or (driver in self.names and self.plugin):
+            return True
+        folder = re.compile(rf"\\plugins\\{re.escape(driver)}(?=[\\\s]|$)")
+        told = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
+        return told and not self.registers - {""}
+
+    @property
+    def plugin(self) -> bool:
+        """Whether it is a node plugin for Windows nodes, of whichever driver."""
+        mounts = any("\\plugins_registry" in path or "\\plugins\\" in path for path in self.host_paths)
+        return self.on_windows and (bool(self.registers) or mounts or "\\plugins\\" in self.words)
 
     @property
     def on_windows(self) -> bool:
         """Whether its pods go to Windows nodes, as far as selector and paths tell."""
         windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
         return self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths
+
+
+def _words(part: Mapping[str, Any]) -> list[str]:
+    """A container's command and arguments, with its own variables put in."""
+    variables = {str(one["name"]): str(one.get("value", "")) for one in part.get("env") or [] if "value" in one}
+    return [
+        _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), str(word))
+        for word in [*(part.get("command") or []), *(part.get("args") or [])]
+    ]
+
+
+def _registered(part: Mapping[str, Any]) -> Iterator[str]:
+    """Folders of the sockets that a container registers, without what is before "plugins"."""
+    for found in _REGISTERS.finditer(" ".join(_words(part))):
+        folder = _slashes(found[1]).partition("\\plugins\\")[2].rpartition("\\")[0]
+        yield "" if "$(" in folder else folder
+
+
+def _named(part: Mapping[str, Any]) -> Iterator[str]:
+    """Drivers that a container's arguments name."""
+    yield from (found[1].lower() for found in _NAMES.finditer(" ".join(_words(part))))
 
 
 def _slashes(path: str) -> str:

@@ -240,7 +240,7 @@ class Index:
     @cached_property
     def providers(self) -> Mapping[str, tuple[TemplateSeen, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
-        names = set(BY_NAME) | self.registered
+        names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
         found: dict[str, list[TemplateSeen]] = defaultdict(list)
         for template in self.snapshot.templates:
             if template.plugin is None:
@@ -249,6 +249,25 @@ class Index:
                 if template.plugin.seen.serves_on_windows(name):
                     found[name].append(template)
         return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
+
+    @cached_property
+    def unnamed(self) -> tuple[TemplateSeen, ...]:
+        """DaemonSets that bring a driver to Windows nodes and do not say which: their folder has a name of its own."""
+        named = {one.key for some in self.providers.values() for one in some}
+        plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.seen.plugin]
+        return tuple(sorted((one for one in plugins if one.key not in named), key=lambda one: one.key))
+
+    def unnamed_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
+        """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
+        csi_node = self.csi_nodes.get(node.name)
+        if self.providers.get(driver) or csi_node is None or csi_node.entry(driver) is None:
+            return ()
+        return tuple(one for one in self.unnamed if (one.namespace, one.name, node.name) in self.plugin_pods)
+
+    def nameless_on(self, node: NodeSeen) -> int:
+        """How many drivers a node has registered that nothing names."""
+        csi_node = self.csi_nodes.get(node.name)
+        return 0 if csi_node is None else sum(not self.providers.get(one.name) for one in csi_node.drivers)
 
     def providers_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
         """Those of them that put a pod on a node."""
@@ -294,7 +313,9 @@ class Index:
 def _serving(providers: list[TemplateSeen]) -> list[TemplateSeen]:
     """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
     some = [one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.seen.managed_by == MANAGER)]
-    return some or providers
+    some = some or providers
+    # One that registers a driver brings it; another that only mounts its folder does something else there.
+    return [one for one in some if one.plugin and one.plugin.seen.registers] or some
 
 
 def _accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:

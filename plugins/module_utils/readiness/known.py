@@ -63,6 +63,7 @@ KNOWN: dict[str, Known] = {
     "CSI-N43": Known("note", "the operator holds this node's kubelet back until somebody allows its upgrade"),
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin without csi-proxy in it and without the rights of the host reaches none of its disks"),
+    "CSI-N46": Known("note", "the driver works as far as Kubernetes tells; what only its own documentation says is not judged"),
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing it goes through CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it goes on as it is, until the first upgrade that takes in-tree code away"),

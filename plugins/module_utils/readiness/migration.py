@@ -12,7 +12,11 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
+    Untranslatable,
+    ebs_id,
+    google_place,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
@@ -119,9 +123,11 @@ def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str]
             "an inline vsphereVolume with storagePolicyName is not translated",
             "make a PersistentVolume for it and use that by a claim",
         )
-    if source.field == "awsElasticBlockStore":
-        try:
+    try:
+        if source.field == "awsElasticBlockStore":
             ebs_id(source.handle)
-        except Untranslatable as error:
-            return f"it {error}", error.remedy
+        elif source.field == "gcePersistentDisk" and volume is not None:
+            google_place(dict(volume.places))
+    except Untranslatable as error:
+        return f"it {error}", error.remedy
     return None

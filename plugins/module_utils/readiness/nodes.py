@@ -45,7 +45,7 @@ _DETACHING = timedelta(minutes=6)
 
 # What each check of a driver on a node is about, by the findings that say it failed.
 _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("registered", ("CSI-G20", "CSI-N44")),
+    ("registered", ("CSI-G20", "CSI-N44", "CSI-N46")),
     ("node id", ("CSI-G21",)),
     ("topology labels", ("CSI-G22",)),
     (
@@ -68,7 +68,7 @@ _NODE_CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 # Findings that say something worth mending while the driver works.
-_WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39"})
+_WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-N35", "CSI-N39", "CSI-N46"})
 
 # The lists that tell whether a driver works on a node; and those that tell the rest of what is judged of a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
@@ -205,12 +205,15 @@ def _driver_on(index: Index, driver: str, node: NodeSeen, rules: gate.Rules, roo
     entry = _entry(index, driver, node)
     providers = index.providers.get(driver, ())
     if not providers:
-        yield from _nobody_brings(index, driver, node, entry)
+        judged = [*_by_registration(index, driver, node, entry, rules)]
     else:
         # The one that has its pod there is what the node has; the others are too many.
         here = tuple(sorted(index.providers_on(driver, node), key=lambda one: not _pods(index, one, node)))
         main = here[0] if here else providers[0]
-        yield from _gated(index, driver, node, entry, main, here[1:], rules)
+        judged = [*_gated(index, driver, node, entry, main, here[1:], rules)]
+    yield from judged
+    if entry is not None and driver not in BY_NAME and _answer(tuple(judged), index) == "yes":
+        yield _unjudged(driver, providers)
     yield from room.findings(node)
 
 
@@ -221,6 +224,37 @@ def _pods(index: Index, provider: TemplateSeen, node: NodeSeen) -> list[PodSeen]
 def _entry(index: Index, driver: str, node: NodeSeen) -> DriverEntry | None:
     csi_node = index.csi_nodes.get(node.name)
     return None if csi_node is None else csi_node.entry(driver)
+
+
+def _by_registration(
+    index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None, rules: gate.Rules
+) -> Iterator[Finding]:
+    """A driver that no DaemonSet names: what the node's registration and the plugins without a name tell."""
+    some = index.unnamed_on(driver, node)
+    if entry is None or not some:
+        yield from _nobody_brings(index, driver, node, entry)
+        return
+    if len(some) == 1 and index.nameless_on(node) == 1:
+        yield from _gated(index, driver, node, entry, some[0], (), rules)
+        return
+    names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
+    waiting = [pod.name for one in some for pod in _pods(index, one, node) if pod.plugin and not pod.plugin.ready]
+    if waiting:
+        message = f"one of the DaemonSets {names} brings {driver}, and pod {waiting[0]} is not Ready"
+        evidence = (f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}",)
+        remedy = f"look at pod {waiting[0]}; if it belongs to another driver, nothing is wrong here"
+        told = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
+        yield replace(told, severity="warning", doubt=True)
+
+
+def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
+    """What nobody can check of a driver that works here and that the catalog does not know."""
+    how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
+    message = (
+        "it is registered and its plugin is Ready; not checked, since this collection does not know the driver: its release, "
+        "its controller, file systems, access modes, and what it needs on the host"
+    )
+    return found("CSI-N46", f"Driver {driver}", message, (f"brought by {how}",), "read the driver's own documentation")
 
 
 def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None) -> Iterator[Finding]:
@@ -235,6 +269,12 @@ def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry
             "CSI-G02", "blocker", f"Driver {driver}", message, evidence, f"run enable_csi.yml with driver {known.key}"
         )
     else:
+        if entry is not None:
+            message = f"CSINode {node.name} names it, and no pod of a node plugin is seen there that may bring it"
+            remedy = "see what runs it on the node; without anything the registration is stale and goes when the kubelet restarts"
+            told_so = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
+            yield replace(told_so, severity="warning", doubt=True)
+            return
         message = f"nothing was seen that brings {driver} to Windows nodes"
         remedy = (
             "install its Windows node plugin, or keep its workloads on Linux; this collection does not know the driver"

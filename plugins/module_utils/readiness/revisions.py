@@ -21,9 +21,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import hash_of
 
-# Below it every driver's plugin has its own directory.
-_ANY_DRIVER = ""
-
 
 @dataclass(frozen=True, slots=True)
 class RevisionSeen:
@@ -46,7 +43,7 @@ def in_doubt(templates: Iterable[TemplateSeen], pods: Iterable[PodSeen]) -> tupl
     plugins = {
         (one.namespace, f"DaemonSet/{one.name}"): one
         for one in templates
-        if one.plugin is not None and one.plugin.seen.serves_on_windows(_ANY_DRIVER)
+        if one.plugin is not None and one.plugin.seen.plugin
     }
     found = {}
     for pod in pods:
