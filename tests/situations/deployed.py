@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy
 from unit.roles.manifests import Case
 
 from situations.cluster import (
@@ -43,7 +44,8 @@ def deployed(case: Case) -> World:
         for one in windows_nodes(world):
             name = one["metadata"]["name"]
             one["metadata"]["labels"]["kubewin.io/csi-proxy"] = "proven"
-            world.hosts.append(host(world, name))
+            # csi-proxy serves the pipes of every version of its groups.
+            world.hosts.append({**host(world, name), "pipes": list(csi_proxy.RELEASES[-1].pipes)})
     for item in case.objects(KUBERNETES.removeprefix("v"), namespace=True):
         apply(world, item)
     controller(world, driver, case.version)
