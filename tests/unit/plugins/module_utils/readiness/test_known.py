@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import KNOWN, PAGE, found
+from situations.foreign import CASES as FOREIGN
 from situations.named import SITUATIONS
 from situations.placing import CASES
 from situations.taken import PAIRS
@@ -31,6 +32,7 @@ def test_it_is_explained(id_: str) -> None:
 @pytest.mark.parametrize("id_", KNOWN)
 def test_a_situation_makes_it(id_: str) -> None:
     made = [*(one.expected for one in SITUATIONS.values()), *(one.expected for one in PAIRS.values())]
+    made += [one.expected for one in FOREIGN]
     assert any(id_ in expected for expected in made) or id_ in {one.finding for one in CASES.values()}
 
 
