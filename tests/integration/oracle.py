@@ -219,7 +219,8 @@ def _volume(luck: random.Random, name: str, classes: Sequence[str], nodes: Seque
     if kind < 0.65:
         spec["csi"] = {"driver": DRIVER, "volumeHandle": luck.choice([name, name, f"{OWN}shared"])}
     elif kind < 0.85:
-        spec["awsElasticBlockStore"] = {"volumeID": luck.choice([f"aws://a/{name}", name])}
+        disk = f"vol-{name}" if _often(luck, 0.9) else name
+        spec["awsElasticBlockStore"] = {"volumeID": luck.choice([f"aws://a/{disk}", disk])}
     else:
         spec["local"] = {"path": "C:\\data"}
         there = luck.choice([*nodes, f"{OWN}lost"])
@@ -331,7 +332,7 @@ def _pod(luck: random.Random, name: str, cluster: Cluster, nodes: Sequence[str])
         template = {"volumeClaimTemplate": {"spec": _wish(luck, some)}}
         spec["volumes"].append({"name": "scratch", "ephemeral": template})
     if _often(luck, 0.08):
-        disk = {"volumeID": luck.choice([f"{OWN}i1", f"{OWN}i2"])}
+        disk = {"volumeID": luck.choice([f"vol-{OWN}i1", f"vol-{OWN}i2"])}
         spec["volumes"].append({"name": "inline", "awsElasticBlockStore": disk})
     if _often(luck, 0.03):
         spec["volumes"].append({"name": "gone", "persistentVolumeClaim": {"claimName": f"{OWN}gone"}})
@@ -353,6 +354,7 @@ class Oracle:
     def __init__(self, api: Api, kubeconfig: str) -> None:
         self._api, self._client = api, connect(kubeconfig)
         self._runs = 0
+        self._made: set[str] = set()
 
     def run(self, clusters: Sequence[Cluster]) -> Tally:
         """Create these clusters and their pods, one pod of each at a time, and compare."""
@@ -378,16 +380,9 @@ class Oracle:
         judged = [(one, _judged(index, steps, one, number)) for one in lived]
         for one in lived:
             one.start(number)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            self._provision()
-            waiting = [one for one, said in judged if not self._decided(one, number, bool(said[0]))]
-            if not waiting:
-                break
+        self._until_decided(judged, number)
         self._at_rest()
-        pods = {
-            f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in self._api.items("/api/v1/pods")
-        }
+        pods = self._pods()
         for one, (good, bad, told) in judged:
             pod = pods[one.key(number)]
             node = pod["spec"].get("nodeName", "")
@@ -404,18 +399,32 @@ class Oracle:
                 self._api.gone(one.path(number) + "?gracePeriodSeconds=0")
         self._at_rest()
 
-    def _decided(self, one: _Living, number: int, hoped: bool) -> bool:
-        pod = self._api.get(one.path(number))
-        if pod["spec"].get("nodeName"):
-            return True
-        conditions = pod.get("status", {}).get("conditions") or []
-        refused = any(item["type"] == "PodScheduled" and item["status"] == "False" for item in conditions)
-        return refused and not hoped
+    def _until_decided(self, judged: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
+        """Until each pod is on a node or refused; one of which we say that it can be placed gets a second chance."""
+        deadline, alone = time.monotonic() + PATIENCE, 0.0
+        while time.monotonic() < deadline:
+            self._provision()
+            pods = self._pods()
+            states = [_state(pods[one.key(number)]) for one, dummy in judged]
+            if "" not in states:
+                hoped = [said[0] for (dummy, said), state in zip(judged, states, strict=True) if state == "refused"]
+                if not any(hoped):
+                    return
+                alone = alone or time.monotonic()
+                if time.monotonic() - alone > SECOND_CHANCE:
+                    return
+            time.sleep(PAUSE)
+
+    def _pods(self) -> dict[str, Object]:
+        return {
+            f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in self._api.items("/api/v1/pods")
+        }
 
     def _until(self, look: Any, what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not look():
             assert time.monotonic() < deadline, what
+            time.sleep(PAUSE)
 
     def _at_rest(self) -> None:
         """Until two looks at what controllers write, one of their rounds apart, are the same."""
@@ -433,6 +442,7 @@ class Oracle:
                 before, since = now, time.monotonic()
             elif time.monotonic() - since > REST:
                 return
+            time.sleep(PAUSE)
         raise AssertionError("the cluster does not come to rest")
 
     def _provision(self) -> None:
@@ -454,7 +464,9 @@ class Oracle:
             node = annotations.get("volume.kubernetes.io/selected-node", "")
             if found["volumeBindingMode"] == "WaitForFirstConsumer" and not node:
                 continue
-            self._make(claim, node)
+            if metadata["uid"] not in self._made:
+                self._made.add(metadata["uid"])
+                self._make(claim, node)
 
     def _make(self, claim: Object, node: str) -> None:
         metadata, spec = claim["metadata"], claim["spec"]
@@ -500,8 +512,21 @@ class Oracle:
         return small
 
 
+# Between two looks at the API server.
+PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5
+# Longer than the scheduler waits before it tries a refused pod again, which is at most ten seconds.
+SECOND_CHANCE = 15.0
+
+
+def _state(pod: Object) -> str:
+    """ "placed", "refused", or nothing while the scheduler has not looked at it."""
+    if pod["spec"].get("nodeName"):
+        return "placed"
+    conditions = pod.get("status", {}).get("conditions") or []
+    refused = any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
+    return "refused" if refused else ""
 
 
 def _without_one(cluster: Cluster) -> Iterator[Cluster]:

@@ -129,9 +129,8 @@ class Claims:
             name = "" if not self._defaults else self._defaults[0] if len(self._defaults) == 1 else None
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
-            volume = next(
-                (one for one in self._reserved.get(key, ()) if belongs(one, claim) and fits(one, claim)), None
-            )
+            reserved = [one for one in self._reserved.get(key, ()) if belongs(one, claim)]
+            volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
         return Wanted(volume_key, key, claim, made, name, volume)
 
     def storage_class(self, wanted: Wanted) -> ClassSeen | None:

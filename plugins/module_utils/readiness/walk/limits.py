@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
@@ -21,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
-    NO_PROVISIONER,
     Claims,
     provisioner,
 )
@@ -158,9 +158,10 @@ def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:
             yield source.driver, source.handle
         return
     known = in_tree.of_field(source.field)
-    if known is not None and source.field in COUNTED:
-        handle = source.handle.rsplit("/", 1)[-1] if source.field == "awsElasticBlockStore" else source.handle
-        yield known.driver, handle
-
-
-__all__ = ["COUNTED", "NO_PROVISIONER", "Limits"]
+    if known is None or source.field not in COUNTED:
+        return
+    try:
+        handle = ebs_id(source.handle) if source.field == "awsElasticBlockStore" else source.handle
+    except Untranslatable:
+        return
+    yield known.driver, handle

@@ -13,7 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
+    REGIONS,
+    ZONES,
+    Untranslatable,
+    ebs_id,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Requirement,
@@ -208,6 +213,10 @@ class Schedule:
         index = self._index
         outside = index.all & ~self._affine(volume)
         local = volume.source.field == "local"
+        if not _translatable(volume) and self._moved(_TRANSLATED[volume.source.field][0]):
+            what = f"{one.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is none of AWS"
+            remedy = "correct the volume: vol-... or aws://zone/vol-...; the scheduler stops at it on every node"
+            split.blocked(split.nodes, _finding("CSI-W20", pod, what, remedy))
         if outside & split.nodes:
             what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node where the volume is, or move the data"
@@ -227,15 +236,16 @@ class Schedule:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
         nodes = reachable(self._index, volume)
         plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
-        if not plugin:
-            return nodes
-        moved = sum(
-            self._index.bit.get(one.name, 0) for one in self._index.csi_nodes.values() if plugin in (one.migrated or ())
-        )
+        moved = self._moved(plugin)
         if not moved:
             return nodes
         translated = reachable(self._index, replace(volume, terms=_translated(volume, key)))
         return (nodes & ~moved) | (translated & moved)
+
+    def _moved(self, plugin: str) -> int:
+        """The nodes whose kubelet uses CSI for an in-tree plugin."""
+        nodes = self._index.csi_nodes.values()
+        return sum(self._index.bit.get(one.name, 0) for one in nodes if plugin and plugin in (one.migrated or ()))
 
     def _zoned(self) -> int:
         """Nodes with any label of zone or region."""
@@ -284,6 +294,16 @@ class Schedule:
 def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
     return one.claim is not None and bool(one.claim.pod) and one.claim.pod == pod.name
+
+
+def _translatable(volume: VolumeSeen) -> bool:
+    """Whether the scheduler can read the volume's handle; AWS' is the only one that it looks into."""
+    if volume.source.field == "awsElasticBlockStore":
+        try:
+            ebs_id(volume.source.handle)
+        except Untranslatable:
+            return False
+    return True
 
 
 def _translated(volume: VolumeSeen, key: str) -> tuple[Term, ...] | None:
