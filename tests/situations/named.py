@@ -649,7 +649,7 @@ def two_in_tree_volumes_of_one_share(world: World) -> None:
         on_windows(world, name, share)
 
 
-@situation("2.1", "CSI-V23", comes_back={"Deployment shop/lost": "unknown"})
+@situation("2.1", "CSI-V23", comes_back={"Deployment shop/lost": "no"})
 def a_claim_that_is_lost(world: World) -> None:
     claim = claim_of(world, "lost", volume_name="pv-gone")
     claim["status"]["phase"] = "Lost"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
     AS_BEFORE,
@@ -19,8 +19,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     WorkloadVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesJudged
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk import words
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.mount import Mounts
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk import Rules, Walks
 
 
@@ -76,31 +79,16 @@ def judge(
 
 
 def _rules(index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged) -> Rules:
+    claims = Claims(index)
     mounts = Mounts(index, use, subjects, volumes)
     return {
-        "schedule": (lambda pod, nodes: _placed(index, subjects, pod, nodes),),
+        "bind": (Bind(index, claims),),
+        "provision": (Provision(index, claims),),
+        "schedule": (Schedule(index, claims),),
         "attach": (mounts.attach,),
         "stage": (mounts.stage,),
         "publish": (mounts.publish,),
     }
-
-
-def _placed(index: Index, subjects: Subjects, pod: words.PodToStart, nodes: int) -> list[words.Answer]:
-    """Where a pod fits, and where each of its volumes can be reached."""
-    fitting = nodes & (index.bit.get(pod.node, 0) if pod.node else index.fitting(pod.placement))
-    told = [words.Answer("schedule", "ok", fitting)] if fitting else []
-    if nodes & ~fitting:
-        what = "its selector, affinity and tolerations leave these nodes out"
-        finding = found("CSI-W09", pod.workload, what, (what,), "let its pods fit more nodes")
-        told.append(words.Answer("schedule", "blocked", nodes & ~fitting, "", what, (what,), (finding,)))
-    for key in pod.claims:
-        claim = index.claims.get(key)
-        subject = subjects.subjects.get(claim.volume) if claim is not None else None
-        if subject is not None and (apart := fitting & ~reachable(index, subject)):
-            what = "its nodeAffinity leaves these nodes out"
-            finding = found("CSI-V17", subject.title, what, (what,), "add a Windows node in its zone, or move the data")
-            told.append(words.Answer("schedule", "blocked", apart, key, what, (what,), (finding,)))
-    return told
 
 
 def _unknown(workload: Workload, because: str, remedy: str) -> Finding:

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     provisioner,
     serves,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
 ALONE = "ReadWriteOncePod"
@@ -72,7 +72,7 @@ class Bind:
                         unsure, _finding("CSI-V41", wanted, what, "name the volume in each claim: spec.volumeName")
                     )
             answers += split.answers(because)
-        return answers
+        return answers + unclaimed("bind", pod, nodes)
 
     def _missing(self, wanted: Wanted, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:

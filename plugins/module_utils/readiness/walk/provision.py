@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     Wanted,
     provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
 
@@ -54,7 +54,7 @@ class Provision:
                 note = split.unknown if finding.doubt else split.blocked
                 note(here, finding)
             answers += split.answers(f"{provisioner(storage_class)} makes it")
-        return answers
+        return answers + unclaimed("provision", pod, nodes)
 
     def _allowed(self, one: Wanted, storage_class: ClassSeen, split: Split, nodes: int) -> None:
         if storage_class.allowed is None or not self._claims.waits(one):

@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, Step, Word
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
+    Answer,
+    PodToStart,
+    Step,
+    Word,
+)
 
 
 class Split:
@@ -42,3 +47,11 @@ class Split:
         if left:
             found.append(Answer(self._step, "ok", left, self._volume, because))
         return found
+
+
+def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[Answer]:
+    """What a step about claims says of a pod's own volumes, and of a pod without any."""
+    others = [f"inline {one.name}" for one in pod.inline]
+    if not others and not pod.volumes:
+        others = [""]
+    return [Answer(step, "ok", nodes, volume, "no claim is needed") for volume in others]
