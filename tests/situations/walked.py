@@ -142,6 +142,6 @@ def a_volume_held_by_a_node_that_is_not_ready(world: World) -> None:
     _down(world)
 
 
-@situation("walk attach", "CSI-G05", comes_back={"Deployment shop/static": "unknown"})
+@situation("walk attach", "CSI-G05", comes_back={"Deployment shop/static": "yes"})
 def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
     _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})
