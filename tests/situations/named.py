@@ -176,13 +176,24 @@ def an_old_label_selects_windows(world: World) -> None:
     workload(world, "Deployment", "beta", spec, replicas=1)
 
 
-@situation("1.2 zones", classes={"pv-zone": "MIGRATED_OK"})
-def an_old_zone_label_means_the_new_one(world: World) -> None:
+def _old_zone(world: World) -> None:
+    """A volume whose affinity names the label for zones that Kubernetes had before 1.17."""
     terms = [
         {"matchExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
     ]
     source = {"azureDisk": {"diskName": "z", "diskURI": "/subscriptions/s/z", "kind": "Managed", "fsType": "ntfs"}}
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
+
+
+@situation("1.2 zones", "CSI-W20", classes={"pv-zone": "MIGRATED_OK"}, comes_back={"Deployment shop/zone": "no"})
+def an_old_zone_label_that_no_node_has(world: World) -> None:
+    _old_zone(world)
+
+
+@situation("1.2 zones", classes={"pv-zone": "MIGRATED_OK"}, comes_back={"Deployment shop/zone": "yes"})
+def an_old_zone_label_that_the_node_has(world: World) -> None:
+    _old_zone(world)
+    world.get("Node", "win-2")["metadata"]["labels"]["failure-domain.beta.kubernetes.io/zone"] = "b"
 
 
 @situation("ownership")

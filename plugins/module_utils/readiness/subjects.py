@@ -123,15 +123,6 @@ def moved(subjects: Subjects) -> frozenset[str]:
     )
 
 
-def reachable(index: Index, subject: Subject) -> int:
-    """The Windows nodes that a volume's own affinity lets pass."""
-    if subject.terms is None:
-        return index.windows
-    known = BY_NAME.get(subject.driver)
-    zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
-    return index.windows & index.matching(subject.terms, zone if subject.plugin is not None else "")
-
-
 class _Collector:
     def __init__(self, index: Index, use: Usage) -> None:
         self._index, self._use = index, use
@@ -178,7 +169,15 @@ class _Collector:
         if not subject.users or subject.users[-1] is not workload:
             subject.users.append(workload)
         subject.wanted |= nodes
-        subject.eligible |= nodes & reachable(self._index, subject)
+        subject.eligible |= nodes & self._reachable(subject)
+
+    def _reachable(self, subject: Subject) -> int:
+        """The Windows nodes that a volume's own affinity lets pass."""
+        if subject.terms is None:
+            return self._index.windows
+        known = BY_NAME.get(subject.driver)
+        zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
+        return self._index.windows & self._index.matching(subject.terms, zone if subject.plugin is not None else "")
 
     def _of_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
@@ -284,7 +283,7 @@ class _Collector:
             subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
             if self._is_for_linux(subject):
                 continue
-            subject.eligible = subject.wanted = reachable(self._index, subject)
+            subject.eligible = subject.wanted = self._reachable(subject)
             subject.unused = volume.terms is None or bool(index.matching(volume.terms) & index.linux)
             self.subjects[subject.key] = subject
 
@@ -293,7 +292,7 @@ class _Collector:
         source = subject.source
         if source.field in in_tree.LINUX_ONLY or source.field in in_tree.DEAD or not source.field:
             return True
-        if not reachable(self._index, subject):
+        if not self._reachable(subject):
             return True
         known = BY_NAME.get(subject.driver)
         if known is None:

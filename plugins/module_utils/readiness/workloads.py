@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -35,6 +35,7 @@ def judge(
     One that is not known has a finding that keeps the report from being ready.
     """
     explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
+    blocked = {one.object for one in told if one.severity == "blocker"}
     rules = _rules(index, use, subjects, volumes)
     verdicts: list[WorkloadVerdict] = []
     findings: list[Finding] = []
@@ -48,7 +49,8 @@ def judge(
         walked = Walks(index, workload, rules)
         answer, because = _comes_back(workload, walked, mine, lacking)
         steps = tuple(walked.steps()) if answer != "yes" else ()
-        own += walked.findings if answer != "yes" and not lacking else ()
+        if answer != "yes" and not lacking and not workload.nowhere:
+            own += tuple(_explaining(workload, walked, mine, blocked))
         unread = subjects.unjudged.get(workload.key, "pods" if "pods" in index.unread else "")
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
@@ -79,8 +81,7 @@ def judge(
 
 
 def _rules(index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged) -> Rules:
-    claims = Claims(index)
-    mounts = Mounts(index, use, subjects, volumes)
+    claims, mounts = Claims(index), Mounts(index, use, subjects, volumes)
     return {
         "bind": (Bind(index, claims),),
         "provision": (Provision(index, claims),),
@@ -89,6 +90,17 @@ def _rules(index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged)
         "stage": (mounts.stage,),
         "publish": (mounts.publish,),
     }
+
+
+def _explaining(
+    workload: Workload, walked: Walks, volumes: list[VolumeVerdict], blocked: Container[str]
+) -> Iterator[Finding]:
+    """What the walk adds to findings about the same: blocked names the objects that have a blocker."""
+    far = any("CSI-V17" in one.findings for one in volumes)
+    for one in walked.findings:
+        seen = one.id == "CSI-W20" and (far or workload.system in ("mixed", "unknown"))
+        if not seen and one.object not in blocked:
+            yield one
 
 
 def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
@@ -104,7 +116,7 @@ def _comes_back(
         return "no", f"{lacking[0].id} {lacking[0].object}: {lacking[0].message}"
     if workload.nowhere:
         return "unknown", f"no Windows node accepts its pods: {workload.nowhere}"
-    if walked.worst is not None:
+    if walked.worst is not None and (walked.placed or workload.system not in ("mixed", "unknown")):
         return walked.worst
     if workload.system in ("mixed", "unknown"):
         return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"

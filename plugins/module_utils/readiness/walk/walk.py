@@ -148,8 +148,13 @@ class Walks:
         first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
         some = number(len(self._index.names(first.nodes)), "node")
         places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
-        said = "is blocked" if first.word == "blocked" else "is unknown"
-        return answer, f"{first.volume or one.pod.name}: step {first.step} {said} on {some}: {first.because}{places}"
+        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or one.pod.name
+        return answer, f"{named} is {first.word} at step {first.step} on {some}: {first.because}{places}"
+
+    @property
+    def placed(self) -> bool:
+        """Whether the scheduler finds a node for each of its pods."""
+        return all(one.placed for one in self._all)
 
     def works(self) -> str:
         """Where its pods start."""
@@ -159,9 +164,11 @@ class Walks:
 
     def _deciding(self) -> Iterator[Finding]:
         """What explains the step at which each pod is lost."""
-        for dummy, one in self._stopped:
+        for answer, one in self._stopped:
+            if answer == "no" and self._places(one):
+                continue
             for stop in one.stopped():
-                if one.decides(stop) and stop.step not in _SEEN_BY_SCHEDULER:
+                if one.decides(stop):
                     yield from stop.findings
 
     def _together(self) -> Iterator[Finding]:
