@@ -1126,6 +1126,18 @@ def an_operator_of_another_line(world: World) -> None:
     operator(world, "11.0.0-1a2b3c")
 
 
+@situation("6.6", "CSI-T14", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+def an_operator_that_leaps_over_lines(world: World) -> None:
+    openshift(world, "4.20.9")
+    operator(world, "10.20.0-1a2b3c")
+
+
+@situation("6.6", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+def an_operator_that_goes_to_the_next_line(world: World) -> None:
+    openshift(world, "4.22.9")
+    operator(world, "10.22.0-1a2b3c")
+
+
 @situation("target", "CSI-T12", target=Target(kubernetes="1.27"))
 def a_target_that_every_node_is_past(world: World) -> None:
     pass

@@ -153,13 +153,18 @@ class Credential:
 class FeatureStates:
     """A ConfigMap of feature switches that the node plugin reads.
 
-    shipped: data upstream installs. required_before: by switch, the first release that does without it; earlier ones
-    need it to be "true".
+    shipped: data upstream installs; shipped_before: by the first release that no longer does, what it installed until then.
+    required_before: by switch, the first release that does without it; earlier ones need it to be "true".
     """
 
     name: str
     shipped: Mapping[str, str]
+    shipped_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     required_before: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, version: Version) -> Mapping[str, str]:
+        """What upstream installs with a release."""
+        return _before(self.shipped_before, version, self.shipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,11 @@ class StorageClass:
     required: tuple[str, ...] = ()
 
 
+def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
+    return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
     """One CSI driver.
@@ -197,7 +207,8 @@ class Driver:
     key: its name in options and file names. name: its CSI name, which is also its plugin directory. daemonset,
     namespace, container: upstream's names. service_account: ours, always separate from the one of the driver's own
     installation.
-    csi_driver: the spec of its CSIDriver object as upstream installs it. topology_keys: of its nodes; one that ends in a
+    csi_driver: the spec of its CSIDriver object as upstream installs it; csi_driver_before: by the first release that no
+    longer does, what it installed until then. topology_keys: of its nodes; one that ends in a
     slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
     images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
     one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
@@ -226,6 +237,7 @@ class Driver:
     cluster_rules: tuple[Rule, ...]
     namespace_rules: tuple[Rule, ...]
     storage_class: StorageClass
+    csi_driver_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     priority_class: str = "system-node-critical"
     max_unavailable: str = "1"
     feature_states: FeatureStates | None = None
@@ -243,6 +255,10 @@ class Driver:
     prerequisites: tuple[str, ...] = ()
     drain_to: tuple[Mode, ...] = ()
     counters: str = ""
+
+    def csi_driver_of(self, version: Version) -> Mapping[str, Any]:
+        """The spec of the CSIDriver object that upstream installs with a release."""
+        return _before(self.csi_driver_before, version, self.csi_driver)
 
     @property
     def newest(self) -> Version:

@@ -91,6 +91,19 @@ def of_operator(version: Version) -> Line | None:
     return next((line for line in LINES if line.wmco in (str(major), f"{major}.{minor}")), None)
 
 
+def skipped(now: Version, then: Version) -> tuple[str, ...]:
+    """Lines of the operator that an upgrade leaps over.
+
+    Its lifecycle manager updates from the line before only: olm.skipRange of each branch's
+    bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml.
+    """
+    before, after = of_operator(now), of_operator(then)
+    lines = list(dict.fromkeys(line.wmco for line in LINES))
+    if before is None or after is None:
+        return ()
+    return tuple(lines[lines.index(before.wmco) + 1 : lines.index(after.wmco)])
+
+
 def scenario(now: Version, then: Version) -> str:
     """Which of the known upgrade scenarios this is, A to E; empty for any other.
 

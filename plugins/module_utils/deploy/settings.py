@@ -39,7 +39,7 @@ def settings(
         "namespace": namespace,
         "create_namespace": create_namespace,
         "create_csi_driver": create_csi_driver,
-        "csi_driver_spec": dict(driver.csi_driver),
+        "csi_driver_spec": dict(driver.csi_driver_of(version)),
         "create_feature_states": create_feature_states and driver.feature_states is not None,
         "feature_states": driver.feature_states.name if driver.feature_states else None,
         "feature_states_data": _feature_states(driver, version),
@@ -124,7 +124,7 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
         for key, fixed in driver.feature_states.required_before.items()
         if version.release < parse(fixed).release
     }
-    return {**driver.feature_states.shipped, **needed}
+    return {**driver.feature_states.of(version), **needed}
 
 
 def _resources(rule: ModeRule, wanted: Wanted) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def object_findings(
             yield Finding("CSI-D20", "blocker", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
         spec = snapshot.csi_driver.get("spec") or {}
-        for key, expected in driver.csi_driver.items():
+        for key, expected in driver.csi_driver_of(version).items():
             # Absent means the API's default, which the server always fills in; only a different value is a finding.
             if key in spec and spec[key] != expected:
                 message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"

@@ -192,6 +192,12 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         return
     if operator.release < now.release:
         return
+    if leapt := wmco.skipped(now, operator):
+        message = f"from {now} to {operator} it would leap over {', '.join(leapt)}"
+        remedy = (
+            f"upgrade OpenShift and the operator one line after the other, release {leapt[0]} of the operator first"
+        )
+        yield found("CSI-T14", about, message, told, remedy)
     scenario = wmco.scenario(now, operator)
     if scenario == "C":
         message = f"{now} brings csi-proxy and {operator} does not (scenario C)"

@@ -80,6 +80,14 @@ _CAPABILITIES: capability.Table = {
     capability.EXPANSION: (Cell(True, "pkg/azurefile/controllerserver.go ControllerExpandVolume"),),
 }
 
+_AUDIENCE = "api://AzureADTokenExchange"
+_CSI_DRIVER = {
+    "attachRequired": False,
+    "podInfoOnMount": True,
+    "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+    "fsGroupPolicy": "ReadWriteOnceWithFSType",
+}
+
 DRIVER = Driver(
     key="azure_file",
     title="Azure File",
@@ -142,12 +150,14 @@ DRIVER = Driver(
         pointer="https://github.com/kubernetes-sigs/azurefile-csi-driver/blob/master/docs/install-azurefile-csi-driver.md",
     ),
     csi_driver={
-        "attachRequired": False,
-        "podInfoOnMount": True,
-        "volumeLifecycleModes": ["Persistent", "Ephemeral"],
-        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        **_CSI_DRIVER,
         "requiresRepublish": True,
-        "tokenRequests": [{"audience": "api://AzureADTokenExchange", "expirationSeconds": 3600}],
+        "tokenRequests": [{"audience": _AUDIENCE, "expirationSeconds": 3600}],
+    },
+    # deploy/<release>/csi-azurefile-driver.yaml
+    csi_driver_before={
+        "1.31.0": _CSI_DRIVER,
+        "1.35.0": {**_CSI_DRIVER, "tokenRequests": [{"audience": _AUDIENCE}]},
     },
     cluster_rules=(
         Rule(groups=("",), resources=("secrets",), verbs=("get",)),

@@ -146,6 +146,8 @@ DRIVER = Driver(
         "podInfoOnMount": True,
         "volumeLifecycleModes": ["Persistent", "Ephemeral"],
     },
+    # deploy/<release>/csi-smb-driver.yaml
+    csi_driver_before={"1.17.0": {"attachRequired": False, "podInfoOnMount": True}},
     cluster_rules=(Rule(groups=("",), resources=("secrets",), verbs=("get",)),),
     namespace_rules=(),
     storage_class=StorageClass(

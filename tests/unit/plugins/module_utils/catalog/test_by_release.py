@@ -1,0 +1,77 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What upstream installs differs from release to release: CSIDriver objects and feature states; and lines of the operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import object_findings
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from unit.plugins.module_utils.deploy.worlds import HOME, snapshot
+
+AUDIENCE = "api://AzureADTokenExchange"
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ("1.29.5", {}),
+        ("1.30.5", {}),
+        ("1.31.0", {"tokenRequests": [{"audience": AUDIENCE}]}),
+        ("1.34.1", {"tokenRequests": [{"audience": AUDIENCE}]}),
+        ("1.35.0", {"tokenRequests": [{"audience": AUDIENCE, "expirationSeconds": 3600}], "requiresRepublish": True}),
+    ],
+)
+def test_azure_files_csi_driver_is_that_of_its_release(release: str, expected: dict[str, Any]) -> None:
+    spec = DRIVERS["azure_file"].csi_driver_of(parse(release))
+    assert {key: spec[key] for key in ("tokenRequests", "requiresRepublish") if key in spec} == expected
+    assert spec["fsGroupPolicy"] == "ReadWriteOnceWithFSType"
+
+
+def test_smb_has_inline_volumes_from_1_17_on() -> None:
+    assert "volumeLifecycleModes" not in DRIVERS["smb"].csi_driver_of(parse("1.16.0"))
+    assert "Ephemeral" in DRIVERS["smb"].csi_driver_of(parse("1.17.0"))["volumeLifecycleModes"]
+
+
+@pytest.mark.parametrize("release", ["1.29.5", "1.31.0", "1.34.1", "1.35.7"])
+def test_what_upstream_installs_is_no_finding(release: str) -> None:
+    driver, version = DRIVERS["azure_file"], parse(release)
+    # The API server fills in what upstream leaves out.
+    spec = {"requiresRepublish": False, **driver.csi_driver_of(version)}
+    seen = replace(snapshot(), csi_driver={"spec": spec})
+    assert [one.id for one in object_findings(driver, Wanted(), seen, version, HOME)] == []
+
+
+@pytest.mark.parametrize(
+    ("release", "count", "node_id"), [("3.0.3", 16, "true"), ("3.1.2", 15, None), ("3.2.0", 2, None)]
+)
+def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count: int, node_id: str | None) -> None:
+    seen = snapshot(csi_driver=None, feature_states={HOME: None})
+    made = plan(DRIVERS["vsphere"], Wanted(version=release, create_cluster_objects=True, allow_version_skew=True), seen)
+    states = made.settings["feature_states_data"]
+    assert len(states) == count
+    assert states.get("use-csinode-id") == node_id
+    assert states.get("csi-windows-support") == ("true" if count > 2 else None)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "expected"),
+    [
+        ("9.0.0", "10.18.0", ("10.15", "10.16", "10.17")),
+        ("10.15.0", "10.18.0", ("10.16", "10.17")),
+        ("10.16.0", "11.0.0", ("10.17", "10.18", "10.19", "10.20", "10.21", "10.22")),
+        ("9.0.0", "10.15.0", ()),
+        ("10.22.1", "11.0.0", ()),
+        ("10.18.0", "10.18.1", ()),
+        ("10.18.0", "9.0.0", ()),
+        ("3.0.0", "9.0.0", ()),
+    ],
+)
+def test_lines_of_the_operator_that_are_leapt_over(now: str, then: str, expected: tuple[str, ...]) -> None:
+    assert wmco.skipped(parse(now), parse(then)) == expected
