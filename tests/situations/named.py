@@ -1132,6 +1132,23 @@ def an_operator_that_leaps_over_lines(world: World) -> None:
     operator(world, "10.20.0-1a2b3c")
 
 
+# The API server of this cluster is later than its OpenShift; CSI-V10 and CSI-V50 are of that.
+@situation(
+    "correction 5",
+    "CSI-T14",
+    "CSI-T15",
+    "CSI-V10",
+    "CSI-V50",
+    target=Target(openshift="4.13.20"),
+    only_here=NO_OPENSHIFT,
+)
+def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
+    openshift(world, "4.11.9", "AWS")
+    operator(world, "6.0.0")
+    install(world, "aws_ebs", "csi_proxy")
+    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws://a/vol-1", "fsType": "ntfs"}})
+
+
 @situation("6.6", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
 def an_operator_that_goes_to_the_next_line(world: World) -> None:
     openshift(world, "4.22.9")

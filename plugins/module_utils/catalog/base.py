@@ -195,6 +195,25 @@ class StorageClass:
     required: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """A published weakness of a driver. fixed: the first release with the fix, for each minor release that has one.
+
+    source: where it is published. what: completes "release ... ".
+    """
+
+    name: str
+    fixed: tuple[str, ...]
+    what: str
+    source: str
+
+    def concerns(self, version: Version) -> bool:
+        """Whether a release has it still."""
+        fixes = [parse(text) for text in self.fixed]
+        same = [fix for fix in fixes if fix.minor == version.minor]
+        return version.release < (same[0] if same else min(fixes)).release
+
+
 def _before(earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]) -> Mapping[str, Any]:
     """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
     return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
@@ -217,7 +236,7 @@ class Driver:
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
     keeps away from. prerequisites: what must be there and nobody can see from the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess form
-    keeps a file for each volume in use, empty where it keeps none.
+    keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
     """
 
     key: str
@@ -255,6 +274,7 @@ class Driver:
     prerequisites: tuple[str, ...] = ()
     drain_to: tuple[Mode, ...] = ()
     counters: str = ""
+    advisories: tuple[Advisory, ...] = ()
 
     def csi_driver_of(self, version: Version) -> Mapping[str, Any]:
         """The spec of the CSIDriver object that upstream installs with a release."""

@@ -53,6 +53,11 @@ class Line:
         return self.windows_in_tree if since and version.release >= parse(since).release else ()
 
 
+# In-tree plugins whose volumes on Windows no upgrade takes over from lines before this one: there is none between in-tree
+# and a csi-proxy (enhancements/windows-containers/csi-proxy.md, "Upgrade / Downgrade Strategy").
+NO_PATH_BEFORE = "4.12"
+NO_PATH = (_AWS, _GCE, _AZURE_DISK)
+
 _UP_TO_410 = (_AWS, _CINDER, _GCE, _AZURE_DISK, _AZURE_FILE, _VSPHERE)
 
 LINES: tuple[Line, ...] = (

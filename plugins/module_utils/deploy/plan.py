@@ -139,6 +139,9 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
             create_csi_driver=wanted.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
             create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
+        if ownership.platform(snapshot) == "gke" and namespace != "kube-system":
+            rendered["priority_class"] = ""
+            findings.append(surroundings.no_priority(driver, namespace))
         findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
         findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
     change = switch(driver, choice.rule, snapshot, namespace)

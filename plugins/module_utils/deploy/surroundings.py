@@ -137,6 +137,11 @@ def object_findings(
                 severity: Severity = "blocker" if key == "attachRequired" else "note"
                 remedy = "compare it with the driver's own manifest; this collection never changes it"
                 yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
+    for one in driver.advisories:
+        if one.concerns(version):
+            message = f"release {version} {one.what} ({one.name}, {one.source})"
+            remedy = f"bring controller and node plugin to {' or '.join(one.fixed)}, or later"
+            yield Finding("CSI-D24", "warning", f"{driver.title} {version}", message, remedy)
     states = driver.feature_states
     if states is None:
         return
@@ -164,6 +169,13 @@ def object_findings(
             yield Finding(
                 "CSI-D23", "blocker", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later'
             )
+
+
+def no_priority(driver: Driver, namespace: str) -> Finding:
+    """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
+    message = f"without priority class {driver.priority_class}, which GKE admits outside kube-system only with a ResourceQuota"
+    remedy = "nothing, if other pods may take its place; or set namespace to kube-system"
+    return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 
 def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:

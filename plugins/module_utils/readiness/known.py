@@ -121,6 +121,7 @@ KNOWN: dict[str, Known] = {
     "CSI-T10": Known("blocker", "the plugin opens csi-proxy's pipes when it starts, and fails without them"),
     "CSI-T11": Known("warning", "whether the host will serve the pipes was not to be seen", doubt=True),
     "CSI-T12": Known("blocker", "a kubelet or a cluster is never set back to an earlier release; nothing would be upgraded"),
+    "CSI-T15": Known("blocker", "between in-tree and CSI no release of the operator mounts these volumes on Windows"),
     "CSI-T14": Known("blocker", "the operator's lifecycle manager offers the next line only, so such an upgrade does not begin"),
     "CSI-T13": Known("blocker", "the target is of a platform that this cluster is not, so it is never reached"),
 }  # fmt: skip

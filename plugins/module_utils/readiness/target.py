@@ -113,6 +113,7 @@ def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Find
         *_impossible(index, target, then),
         *_skew(index, then),
         *_operator(index, target, then),
+        *_no_path(index, target, demand),
         *_drain(index, then),
     ]
     if target.driver_version or target.mode:
@@ -222,6 +223,22 @@ def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Ver
         message = f"{operator} upgrades {len(free)} nodes at once: {names}"
         remedy = "prove every driver before the operator's InstallPlan is approved"
         yield found("CSI-T05", "Windows Machine Config Operator", message, told, remedy)
+
+
+def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+    """In-tree volumes on Windows that the platform takes over to CSI by no upgrade."""
+    now = version_of(index.snapshot.cluster.openshift)
+    first = parse(wmco.NO_PATH_BEFORE)
+    if now is None or not target.openshift or not now.minor < first.minor <= parse(target.openshift).minor:
+        return
+    for known in in_tree.PLUGINS:
+        if known.plugin in wmco.NO_PATH and demand.get(known.driver):
+            left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
+            if left:
+                told = (f"OpenShift: {now}, target: {target.openshift}", f"PersistentVolumes: {', '.join(left[:3])}")
+                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no upgrade takes them to CSI"
+                remedy = f"copy their data before, to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
+                yield found("CSI-T15", "Target", message, told, remedy)
 
 
 def _drain(index: Index, then: Versions) -> Iterator[Finding]:

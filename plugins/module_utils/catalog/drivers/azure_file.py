@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
+    Advisory,
     Controller,
     Credential,
     Driver,
@@ -189,4 +190,12 @@ DRIVER = Driver(
         ),
     ),
     prerequisites=("nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",),
+    advisories=(
+        Advisory(
+            "CVE-2024-3744",
+            fixed=("1.29.4", "1.30.1"),
+            what="writes tokens of ServiceAccounts to its log",
+            source="https://github.com/kubernetes/kubernetes/issues/124759",
+        ),
+    ),
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     SIDECARS,
+    Advisory,
     Controller,
     Credential,
     Driver,
@@ -172,4 +173,12 @@ DRIVER = Driver(
     drain_to=("csi_proxy",),
     # pkg/mounter/refcounter_windows.go; the csi-proxy form has its C:\\csi in the plugin directory and would count anew.
     counters="C:\\csi\\smbmounts",
+    advisories=(
+        Advisory(
+            "CVE-2026-3865",
+            fixed=("1.20.1",),
+            what="lets a volume's subDir lead out of its share's directory, and may delete others there",
+            source="https://github.com/kubernetes/kubernetes/issues/138319",
+        ),
+    ),
 )

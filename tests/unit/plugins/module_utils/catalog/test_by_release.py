@@ -75,3 +75,48 @@ def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count
 )
 def test_lines_of_the_operator_that_are_leapt_over(now: str, then: str, expected: tuple[str, ...]) -> None:
     assert wmco.skipped(parse(now), parse(then)) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "release", "expected"),
+    [
+        ("azure_file", "1.28.9", ["CVE-2024-3744"]),
+        ("azure_file", "1.29.3", ["CVE-2024-3744"]),
+        ("azure_file", "1.29.4", []),
+        ("azure_file", "1.30.0", ["CVE-2024-3744"]),
+        ("azure_file", "1.30.1", []),
+        ("azure_file", "1.31.0", []),
+        ("smb", "1.20.0", ["CVE-2026-3865"]),
+        ("smb", "1.20.1", []),
+    ],
+)
+def test_an_advisory_warns_below_the_releases_that_mend_it(key: str, release: str, expected: list[str]) -> None:
+    driver, version = DRIVERS[key], parse(release)
+    assert [one.name for one in driver.advisories if one.concerns(version)] == expected
+    seen = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
+    told = [one for one in object_findings(driver, Wanted(), seen, version, HOME) if one.id == "CSI-D24"]
+    assert [one.severity for one in told] == ["warning"] * len(expected)
+    assert all(name in told[0].message for name in expected)
+
+
+@pytest.mark.parametrize("key", DRIVERS)
+def test_the_default_release_has_no_known_weakness(key: str) -> None:
+    driver = DRIVERS[key]
+    assert not [one for one in driver.advisories if one.concerns(parse(driver.default_version))]
+    assert all(one.source.startswith("https://") for one in driver.advisories)
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "namespace", "expected"),
+    [
+        ("v1.33.5-gke.1125000", None, ""),
+        ("v1.33.5-gke.1125000", "kube-system", "system-node-critical"),
+        ("v1.33.5", None, "system-node-critical"),
+    ],
+)
+def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namespace: str | None, expected: str) -> None:
+    driver = DRIVERS["gce_pd"]
+    seen = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
+    made = plan(driver, Wanted(namespace=namespace), seen)
+    assert made.settings["priority_class"] == expected
+    assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
