@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.modules import readiness_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
@@ -33,11 +35,8 @@ class ActionModule(ControllerAction):
         # What is asked on the way of a run is told at its end.
         if self._task.args.get("run"):
             return result
-        display.display("")
-        for line in result["table"]:
+        for line in shown(result, brief=boolean(self._task.args.get("brief", False), strict=False)):
             display.display(line)
-        for path in result["paths"].values():
-            display.display(f"written to {path}")
         if result.get("failed"):
             del result["table"], result["unread"]
         else:
@@ -45,3 +44,10 @@ class ActionModule(ControllerAction):
             summary = {key: result[key] for key in _STATISTIC}
             result["ansible_stats"] = {"data": {"kubewin_preflight": summary}, "per_host": False, "aggregate": False}
         return result
+
+
+def shown(result: Mapping[str, Any], *, brief: bool) -> list[str]:
+    """The lines for people: the verdict alone where another look follows, else the table and the files with the report."""
+    if brief and not result.get("failed"):
+        return ["", result["table"][0]]
+    return ["", *result["table"], *(f"written to {path}" for path in result["paths"].values())]

@@ -96,6 +96,13 @@ class LookupModule(LookupBase):
             # Batches are of hosts.
             if playbook in OF_PLAYS[name] and (windows or name != "kubewin_batches")
         ]
+        # Which plays enable_csi has is decided before variables of the playbook that imports it can be read.
+        asked = str(extra.get("kubewin_hosts") or "windows")
+        if playbook == "enable_csi" and bool(windows) != bool(self._windows(asked, here)):
+            said.append(
+                f"kubewin_hosts is {pattern}, set where enable_csi is imported, which its plays do not read; "
+                f"give it with -e kubewin_hosts={pattern}, or call the group of hosts windows."
+            )
         # Ours begin with an underscore there.
         given = {name for name in here if not name.startswith("_")}
         seen: list[Mapping[str, Any]] = []

@@ -186,6 +186,10 @@ options:
         it can be given away. The same name has the same pseudonym everywhere in one run, and nobody gets back from it.
     type: bool
     default: false
+  brief:
+    description: Show the verdict alone, unless the task fails. For a look that another one follows, whose report replaces this one.
+    type: bool
+    default: false
   details:
     description: Return the whole report. A large cluster's is some megabytes, which logs and job events then hold as well.
     type: bool
@@ -377,6 +381,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "snapshot_from": {"type": "path"},
     "host_facts_max_age": {"type": "int", "default": 3600},
     "pseudonyms": {"type": "bool", "default": False},
+    "brief": {"type": "bool", "default": False},
     "details": {"type": "bool", "default": True},
     "progress_file": {"type": "path"},
 }

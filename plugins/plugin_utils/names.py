@@ -20,8 +20,17 @@ ROLES: Mapping[str, frozenset[str]] = {
 }
 # Roles whose variables the playbooks set. Inventories may hold some for playbooks that call these roles directly.
 INNER_ROLES = ("csi_driver", "node_upgrade")
-# Options of roles that the playbook itself decides.
-DECIDED = frozenset({"csi_proxy_state"})
+# Options of roles that the playbook itself decides, and what to do instead.
+DECIDED: Mapping[str, str] = {
+    "csi_proxy_state": "enable_csi installs, remove removes",
+    **{
+        f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
+        for role in DRIVER_ROLES
+        for option in ("hosts", "nodes", "roll_nodes")
+    },
+}
+# How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
+_SLIP = 0.75
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
 STATISTICS = frozenset(
     {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_rebind", "kubewin_summary", "kubewin_upgrade"}
@@ -61,7 +70,9 @@ def refused(
     elsewhere: list[str] = []
     for name in sorted(names - declared):
         takers = _takers(name, options)
-        if takers is None:
+        if takers is None and name not in extra and _of_another_project(name, options):
+            elsewhere.append(f"{name} is no variable of this collection and says nothing to it.")
+        elif takers is None:
             wrong += _unknown(playbook, name, name in extra, options)
         elif takers and playbook not in takers and name in extra:
             (wrong if name in typed else elsewhere).append(_elsewhere(playbook, name, takers))
@@ -80,11 +91,17 @@ def _takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str
     return None
 
 
+def _of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> bool:
+    """Whether a name with the prefix of a driver's role resembles none of its options, as Kubespray's vsphere_csi_enabled."""
+    role = role_of(name)
+    return role in DRIVER_ROLES and name not in DECIDED and not _near(name, options(role), _SLIP)
+
+
 def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
     role = role_of(name)
     ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
     if name in DECIDED:
-        yield f"{name} is set, which the playbook decides: enable_csi installs, remove removes. Leave it out."
+        yield f"{name} is set, which the playbook decides: {DECIDED[name]}. Leave it out."
     elif ours:
         near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
@@ -103,7 +120,7 @@ def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
     return f"{name} is given to {playbook}, which does not take it; it is an input of {takes}.{meant}"
 
 
-def _near(name: str, names: Iterable[str]) -> str:
+def _near(name: str, names: Iterable[str], least: float = 0.6) -> str:
     """The nearest name, empty when none is near. A common prefix alone makes none near."""
 
     def bare(one: str) -> str:
@@ -111,4 +128,4 @@ def _near(name: str, names: Iterable[str]) -> str:
         return one.removeprefix("_").removeprefix(prefix)
 
     found = {bare(one): one for one in names}
-    return next((found[one] for one in get_close_matches(bare(name), found, 1, 0.6)), "")
+    return next((found[one] for one in get_close_matches(bare(name), found, 1, least)), "")

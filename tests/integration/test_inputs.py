@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import Run, lines, play
+from integration.playbooks import ROOT, Run, lines, play
 
 NOBODY = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
@@ -102,3 +102,20 @@ def test_a_configuration_that_hides_the_playbooks_variables_is_named() -> None:
     hidden = {"ANSIBLE_PRIVATE_ROLE_VARS": "true"}
     run = play("playbooks/enable-csi.yml", NOBODY, variables=HOSTS, env=hidden)
     assert "private_role_vars true, which hides the variables of these playbooks" in run.failures[0]["result"]["msg"]
+
+
+@pytest.mark.parametrize("group", ["wintel", "windows"])
+def test_hosts_that_a_wrapper_names_are_refused_where_its_plays_would_not_see_them(tmp_path: Path, group: str) -> None:
+    """The other way round they would end without a word, since no host matches."""
+    inventory, wrapper = tmp_path / "hosts.yml", tmp_path / "wrapper.yml"
+    inventory.write_text(f"{group}: {{hosts: {{192.0.2.1: {{}}}}}}\n", encoding="utf-8")
+    hosts = "wintel" if group == "wintel" else "nobody"
+    wrapper.write_text(
+        f"- import_playbook: {ROOT / 'playbooks' / 'enable_csi.yml'}\n  vars: {{kubewin_hosts: {hosts}}}\n",
+        encoding="utf-8",
+    )
+    run = play(str(wrapper), inventory, variables=ALONE if hosts == "nobody" else None)
+    assert run.code != 0
+    assert f"kubewin_hosts is {hosts}, set where enable_csi is imported" in run.failures[0]["result"]["msg"], run.screen
+    assert run.summary["failure"] == run.failures[0]["result"]["msg"]
+    assert len(run.plays()) == 1

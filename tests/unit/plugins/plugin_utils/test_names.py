@@ -80,6 +80,44 @@ def test_what_the_playbook_decides_cannot_be_given() -> None:
     assert len(said("enable_csi", "csi_proxy_state")) == 1
 
 
+@cache
+def real(role: str) -> tuple[str, ...]:
+    text = (ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text("utf-8")
+    return tuple({name for entry in yaml.safe_load(text)["argument_specs"].values() for name in entry["options"]})
+
+
+# https://github.com/kubernetes-sigs/kubespray, roles/kubespray_defaults and roles/kubernetes-apps/csi_driver.
+KUBESPRAYS = (
+    "vsphere_csi_enabled", "vsphere_csi_controller_replicas", "vsphere_csi_aggressive_node_drain", "vsphere_csi_block_volume_snapshot",
+    "aws_ebs_csi_enabled", "aws_ebs_csi_enable_volume_scheduling", "aws_ebs_csi_controller_replicas",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KUBESPRAYS)
+def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where_they_were_given_for_this_run(
+    name: str,
+) -> None:
+    wrong, ignored = names.refused("enable_csi", [name], [], [], [], real)
+    assert wrong == []
+    assert ignored == [f"{name} is no variable of this collection and says nothing to it."]
+    assert names.refused("enable_csi", [], [name], [name], [], real)[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["vsphere_csi_vesion", "vsphere_csi_gate_timout", "smb_csi_node_timeouts", "aws_ebs_csi_mod"]
+)
+def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
+    (sentence,) = names.refused("enable_csi", [name], [], [], [], real)[0]
+    assert "Did you mean" in sentence
+
+
+@pytest.mark.parametrize("option", ["hosts", "nodes", "roll_nodes"])
+def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) -> None:
+    for given in ({"given": [f"smb_csi_{option}"], "extra": []}, {"given": [], "extra": [f"smb_csi_{option}"]}):
+        (sentence,) = names.refused("enable_csi", given["given"], given["extra"], [], [], real)[0]
+        assert "kubewin_hosts and --limit choose the hosts" in sentence
+
+
 def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fits() -> None:
     (sentence,) = said("preflight", extra=["kubewin_upgrade_target"])
     assert sentence == (
@@ -101,7 +139,9 @@ def test_statistics_and_what_the_inventory_says_pass_everywhere() -> None:
 
 def test_every_statistic_is_known() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in _sources())
-    found = set(re.findall(r"set_stats:\n +data:\n +(\w+):", text)) | set(re.findall(r'"data": \{"(\w+)":', text))
+    found = set(re.findall(r"set_stats:(?: &\w+)?\n +data:\n +(\w+):", text)) | set(
+        re.findall(r'"data": \{"(\w+)":', text)
+    )
     assert found - set(INPUTS) == names.STATISTICS
 
 

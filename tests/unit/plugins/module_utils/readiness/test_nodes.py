@@ -134,3 +134,20 @@ def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
     told = next(one for one in report.findings if one.id == "CSI-N14")
     assert (told.severity, told.object, told.message) == ("blocker", "Node win-1, wmic.exe", "The driver calls wmic.")
     assert on(report).ok == "no"
+
+
+def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks() -> None:
+    """Of a kind that nobody reads no rule helps."""
+    rule = '{apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["list"]}'
+    world = healthy()
+    world.objects = [one for one in world.objects if one["kind"] != "StatefulSet"]
+    world.unread.append(Unread("statefulsets", "this account may not list statefulsets", rule))
+    told = [one for one in judge(world.snapshot()).findings if one.id == "CSI-W08"]
+    assert told
+    assert {one.remedy for one in told} == {f"add to a role of this account: {rule}"}
+    assert all("statefulsets could not be read" in one.message for one in told)
+    (other,) = [
+        one for one in judge(planted("pods_of_a_kind_that_nobody_reads").snapshot()).findings if one.id == "CSI-W08"
+    ]
+    assert "GameServer is not a kind that is read" in other.message
+    assert other.remedy == "judge the pods that its next rollout makes"

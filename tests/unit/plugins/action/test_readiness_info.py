@@ -1,0 +1,25 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An upgrade judges what is and what will be into the same files: only the last look shows the report and names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.action.readiness_info import shown
+
+RESULT: dict[str, Any] = {
+    "table": ["READY: all", "NODES: all 2 are well", "READY: all"],
+    "paths": {"html": "/out/readiness.html"},
+}
+
+
+def test_a_look_that_another_one_follows_names_no_file_and_repeats_no_table() -> None:
+    assert shown(RESULT, brief=True) == ["", "READY: all"]
+    whole = ["", *RESULT["table"], "written to /out/readiness.html"]
+    assert shown(RESULT, brief=False) == whole
+
+
+def test_a_look_that_fails_is_shown_whole() -> None:
+    assert shown({**RESULT, "failed": True}, brief=True)[-1] == "written to /out/readiness.html"
