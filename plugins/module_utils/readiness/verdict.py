@@ -163,6 +163,7 @@ class StepVerdict:
 
     pod: its name, or the workload's for several equal ones. answer: blocked or unknown. decides: the pod is lost at this
     step. volume: "namespace/name" of a claim, "new claim namespace/name" or "inline name"; empty for the pod as a whole.
+    remedy: what to do first.
     """
 
     pod: str
@@ -172,6 +173,7 @@ class StepVerdict:
     nodes: tuple[str, ...]
     volume: str
     because: str
+    remedy: str
     findings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -185,6 +187,7 @@ class StepVerdict:
             "node_count": len(self.nodes),
             "volume": self.volume,
             "because": self.because,
+            "remedy": self.remedy,
             "findings": list(self.findings),
         }
 

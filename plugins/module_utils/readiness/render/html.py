@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from html import escape
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.page import SCRIPT, STYLE
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import Path, Walk, walks
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     ANYWHERE,
     CLASSES,
@@ -33,9 +34,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_JUDGED
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12
+# Workloads whose steps are shown.
+_WALKS = 100
 # Names that a filter offers.
 _OFFERED = 2000
 
@@ -75,6 +79,7 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         _table(
             "workloads", "Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads
         ),
+        _walks(report),
         _table("nodes", "Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes),
         _table("volumes", "Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes),
         _findings(view),
@@ -226,6 +231,48 @@ def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
         f'<div class="scroll" role="region" aria-labelledby="{key}-title" tabindex="0"><table>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         f'<p class="empty" data-for="{key}" hidden>No line fits the filters.</p></section>'
+    )
+
+
+def _walks(report: Report) -> str:
+    """For each workload that is not ready the steps of its pods, which open for each group of nodes."""
+    shown = "".join(map(_walk, walks(report, _WALKS)))
+    if not shown:
+        return ""
+    more = sum(bool(one.steps) for one in report.workloads) - _WALKS
+    others = f'<p class="soft">And {number(more, "other workload")}; the JSON has every one.</p>' if more > 0 else ""
+    return (
+        '<section id="walks" aria-labelledby="walks-title"><h2 id="walks-title">Where pods stop</h2>'
+        f'{shown}{others}<p class="soft">{_text(NOT_JUDGED)}</p></section>'
+    )
+
+
+def _walk(walk: Walk) -> str:
+    pods = "".join(
+        f"<details><summary>{_name(pod)} on {_text(path.nodes)} {_steps(path)}</summary><ul>{_stops(path)}</ul></details>"
+        for pod, paths in walk.paths
+        for path in paths
+    )
+    return f'<article class="walk"><h3>{_name(walk.workload)}</h3><p>{_text(walk.because)}</p>{pods}</article>\n'
+
+
+_REACHED = {"yes": "ok", "no": "blocked", "unknown": "unknown", "never": "not reached"}
+
+
+def _steps(path: Path) -> str:
+    """The diagram: six steps in a row."""
+    items = "".join(
+        f'<span class="mark {reached}" title="{step}: {_REACHED[reached]}">{step}</span> '
+        for step, reached in path.steps
+    )
+    return f'<span class="path">{items}</span>'
+
+
+def _stops(path: Path) -> str:
+    return "".join(
+        f"<li><b>{one.step}</b>{f' {_name(one.volume)}' if one.volume else ''}: {_text(one.because)}. "
+        f'<span class="do">{_text(sentence(one.remedy))}</span></li>'
+        for one in path.stops
     )
 
 

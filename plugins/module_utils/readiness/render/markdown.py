@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import walks
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import NAMED, Group, Limits, Table, look
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain, sentence
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import NOT_JUDGED
 
 # A ticket takes some 65,000 characters.
 SHOWN = Limits(whole=50, most=100)
@@ -30,6 +32,7 @@ def render_markdown(report: Report) -> str:
     if view.first:
         parts += ["## What to do first", "\n".join(map(_step, view.first))]
     parts += _table("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads)
+    parts += _paths(report)
     parts += _table("Windows nodes", ("Node", "Its volumes", "Because", "Drivers"), view.nodes)
     parts += _table("Volumes", ("Volume", "Class", "Because", "Claim", "Driver", "Nodes"), view.volumes)
     if view.groups:
@@ -65,6 +68,29 @@ def _table(title: str, columns: Sequence[str], table: Table) -> list[str]:
         for line in table.lines
     ]
     return [f"## {title}", _rows(columns, rows)]
+
+
+_REACHED = {"yes": "✓", "no": "✗", "unknown": "?", "never": "·"}
+
+
+def _paths(report: Report) -> list[str]:
+    """The way of each pod that stops, a line for each group of nodes."""
+    rows = [
+        (
+            walk.workload if walk.workload.endswith(f"/{pod}") else f"{walk.workload}: {pod}",
+            path.nodes,
+            " ".join(f"{step} {_REACHED[reached]}" for step, reached in path.steps),
+            "; ".join(dict.fromkeys(one.because for one in path.stops)),
+            path.stops[0].remedy,
+        )
+        for walk in walks(report, SHOWN.most)
+        for pod, paths in walk.paths
+        for path in paths
+    ][: SHOWN.most]
+    if not rows:
+        return []
+    columns = ("Pod", "Nodes", "Steps", "Because", "First")
+    return ["## Where pods stop", _rows(columns, rows), f"*{_text(NOT_JUDGED)}*"]
 
 
 def _rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

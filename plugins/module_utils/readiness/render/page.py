@@ -113,6 +113,11 @@ tbody tr:hover { background: var(--hover); }
 tr.many th, tr.many td { color: var(--soft); font-style: italic; }
 details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: fit-content; }
 details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
+.walk { border-top: 1px solid var(--line); padding: .8rem 0; }
+.walk:first-of-type { border-top: 0; }
+.path { display: inline-flex; flex-wrap: wrap; gap: .1rem .9rem; margin-left: .6rem; vertical-align: bottom; }
+.mark.never { color: var(--soft); font-weight: 400; }
+.mark.never::before { content: "\\00b7"; }
 .finding { border-top: 1px solid var(--line); padding: 1rem 0; }
 .finding:first-of-type { border-top: 0; padding-top: .2rem; }
 .finding h3 { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }

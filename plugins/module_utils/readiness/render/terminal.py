@@ -12,6 +12,7 @@ import re
 import textwrap
 from collections import defaultdict
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import stops
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     NAMED,
     Group,
@@ -21,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view 
     View,
     look,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed, number, plain
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Report
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 
@@ -46,6 +47,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
         None,
         (
             _table("WORKLOAD", "AFTER A RESTART", "workload", view.workloads, width),
+            _stops(report, width),
             _table("NODE", "ITS VOLUMES", "node", view.nodes, width),
             _table("VOLUME", "CLASS", "volume", view.volumes, width),
         ),
@@ -82,6 +84,19 @@ def _steps(view: View, width: int) -> str:
         kind = f"{group.severity}, unknown" if group.doubt else group.severity
         rows += [[f"{place}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
+
+
+def _stops(report: Report, width: int) -> str:
+    """Where pods stop on their way to running, a line for each reason."""
+    found, more = stops(report, SHOWN.most)
+    rows = [
+        [plain(listed(one.pods, NAMED)), one.at, plain(one.where), f"{plain(one.because)} -> {plain(one.first)}"]
+        for one in found
+    ]
+    if not rows:
+        return ""
+    shown = render_table(("POD OF", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
+    return f"{shown}\n(and {number(more, 'other reason')})" if more else shown
 
 
 def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:

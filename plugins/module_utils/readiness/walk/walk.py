@@ -207,6 +207,10 @@ class Walks:
                     nodes=self._index.names(stop.nodes),
                     volume=stop.volume,
                     because=stop.because,
+                    remedy=next(
+                        (each.remedy for each in stop.findings if each.severity == "blocker" or each.doubt),
+                        stop.findings[0].remedy,
+                    ),
                     findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
                 )
 

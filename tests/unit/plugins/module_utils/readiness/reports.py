@@ -12,6 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     Finding,
     NodeVerdict,
     Report,
+    StepVerdict,
     Suppressed,
     Target,
     VolumeVerdict,
@@ -78,6 +79,23 @@ def workload(name: str = "StatefulSet shop/db", comes_back: Any = "yes", **chang
         **changes,
     }
     return WorkloadVerdict(**values)
+
+
+def step(name: str = "stage", answer: str = "blocked", **changes: Any) -> StepVerdict:
+    """A step that stops pod db on win-1."""
+    values: dict[str, Any] = {
+        "pod": "db",
+        "step": name,
+        "answer": answer,
+        "decides": True,
+        "nodes": ("win-1",),
+        "volume": "shop/data",
+        "because": "the driver does not work on win-1",
+        "remedy": "Mend the driver.",
+        "findings": ("CSI-V10",),
+        **changes,
+    }
+    return StepVerdict(**values)
 
 
 def report(**changes: Any) -> Report:
