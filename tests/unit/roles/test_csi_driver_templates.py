@@ -140,7 +140,7 @@ def test_they_are_rendered_when_asked_for_and_absent() -> None:
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.2", "3.2.0", "3.3.1", "3.4.0"])
 def test_every_release_renders_its_own_images(version: str) -> None:
     world = snapshot(controllers=(controller(f"v{version}"),), feature_states={HOME: {"csi-windows-support": "true"}})
-    spec = only(render(plan(VSPHERE, Wanted(), world)), "DaemonSet")["spec"]["template"]["spec"]
+    spec = only(render(plan(VSPHERE, Wanted(version=version), world)), "DaemonSet")["spec"]["template"]["spec"]
     assert f"registry.k8s.io/csi-vsphere/driver:v{version}" in [one["image"] for one in spec["containers"]]
 
 
