@@ -119,6 +119,11 @@ def controller_findings(
         )
 
 
+# What decides whether a volume is mounted on Windows. The rest differs between releases and distributions and decides nothing
+# there: fsGroupPolicy and SELinux are of Linux, tokens and republishing are renewals.
+_DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
+
+
 def object_findings(
     driver: Driver, wanted: Wanted, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
@@ -130,13 +135,19 @@ def object_findings(
             yield Finding("CSI-D20", "blocker", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:
         spec = snapshot.csi_driver.get("spec") or {}
-        for key, expected in driver.csi_driver_of(version).items():
+        of_release = driver.csi_driver_of(version)
+        for key in _DECIDING:
+            expected = of_release.get(key)
             # Absent means the API's default, which the server always fills in; only a different value is a finding.
-            if key in spec and spec[key] != expected:
-                message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
-                severity: Severity = "blocker" if key == "attachRequired" else "note"
-                remedy = "compare it with the driver's own manifest; this collection never changes it"
-                yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
+            if expected is None or key not in spec or spec[key] == expected:
+                continue
+            if isinstance(expected, list) and set(expected) <= set(spec[key] or ()):
+                continue
+            message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
+            # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
+            severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
+            remedy = "compare it with the driver's own manifest; this collection never changes it"
+            yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
     for one in driver.advisories:
         if one.concerns(version):
             message = f"release {version} {one.what} ({one.name}, {one.source})"

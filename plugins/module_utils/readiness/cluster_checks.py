@@ -97,7 +97,9 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
         seen_controller = controller.seen if controller is not None else None
         yield from _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller))
         if controller is not None:
-            yield from lacking_sidecars(driver, controller, moved)
+            live = (seen.csi_driver or {}).get("spec") or {}
+            attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
+            yield from lacking_sidecars(driver, controller, moved, attaches=attaches)
             yield from _skew(driver, controller, providers, seen)
     of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
     yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
@@ -117,13 +119,22 @@ def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
 
 
 def lacking_sidecars(
-    driver: Driver, controller: ControllerSeen, moved: frozenset[str], parts: tuple[str, ...] = _SIDECARS
+    driver: Driver,
+    controller: ControllerSeen,
+    moved: frozenset[str],
+    parts: tuple[str, ...] = _SIDECARS,
+    attaches: bool | None = None,
 ) -> Iterator[Finding]:
-    """The sidecars that a driver's controller lacks, or has in a release that does not know the plugins in moved."""
+    """The sidecars that a driver's controller lacks, or has in a release that does not know the plugins in moved.
+
+    attaches: whether the live CSIDriver asks for attachments; None takes the catalog's.
+    """
+    if attaches is None:
+        attaches = bool(driver.csi_driver.get("attachRequired", True))
     about = f"Deployment {controller.seen.namespace}/{controller.seen.name}"
     known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
     for part in parts:
-        if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
+        if part == "attacher" and not attaches:
             continue
         image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
         if image is None:

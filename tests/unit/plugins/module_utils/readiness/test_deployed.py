@@ -7,6 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
 from situations.deployed import deployed
+from situations.platforms import OPENSHIFTS, PLATFORM_OF, built_in, managed, shipped
 from unit.roles.manifests import Case, cases
 
 OURS = list(cases(1))
@@ -32,3 +33,55 @@ def test_what_our_templates_deploy_is_ready(case: Case) -> None:
     assert report.verdict == "ready", told(report)
     assert {one.comes_back for one in report.workloads} == {"yes"}
     assert {one.verdict for one in report.volumes} == {"NATIVE_CSI"}
+
+
+MANAGED = [(case, name) for case in OURS for name in case.driver.platform_daemonsets]
+BUILT_IN = list(shipped())
+
+
+@pytest.mark.parametrize(("case", "platform"), MANAGED, ids=[f"{name}-{one.name}" for one, name in MANAGED])
+def test_what_a_managed_platform_brings_is_ready(case: Case, platform: str) -> None:
+    report = judge(managed(case, platform).snapshot())
+    assert {one.severity for one in report.findings} <= {"note"}, told(report)
+    assert report.verdict == "ready", told(report)
+    assert {one.comes_back for one in report.workloads} == {"yes"}
+
+
+def test_there_is_one_for_each_openshift_and_operator() -> None:
+    assert {(version, one.driver.name) for one, version in BUILT_IN} == {
+        (version, name) for version in OPENSHIFTS for name in PLATFORM_OF
+    }
+
+
+@pytest.mark.parametrize(("case", "version"), BUILT_IN, ids=[f"{version}-{one.name}" for one, version in BUILT_IN])
+def test_what_openshifts_operators_run_is_ready(case: Case, version: str) -> None:
+    report = judge(built_in(case, version).snapshot())
+    assert {one.severity for one in report.findings} <= {"note"}, told(report)
+    assert report.verdict == "ready", told(report)
+    assert {one.comes_back for one in report.workloads} == {"yes"}
+
+
+SHARES = [one for one in OURS if not one.driver.csi_driver["attachRequired"]]
+
+
+@pytest.mark.parametrize("sidecar", [True, False])
+@pytest.mark.parametrize("case", SHARES, ids=[one.name for one in SHARES])
+def test_a_share_that_asks_for_attachments_needs_the_sidecar_for_them(case: Case, sidecar: bool) -> None:
+    """Azure File's chart has controller.attachRequired, which brings an attacher with it."""
+    world = deployed(case)
+    world.get("CSIDriver", case.driver.name)["spec"]["attachRequired"] = True
+    pod = world.get("Deployment", case.driver.controller.deployments[0], case.driver.namespace)["spec"]["template"][
+        "spec"
+    ]
+    if sidecar:
+        pod["containers"].append({"name": "csi-attacher", "image": "registry.k8s.io/sig-storage/csi-attacher:v4.9.0"})
+    report = judge(world.snapshot())
+    blockers = {one.id for one in report.findings if one.severity == "blocker"}
+    assert blockers == (set() if sidecar else {"CSI-C14"}), told(report)
+
+
+def test_a_disk_without_attachments_is_blocked() -> None:
+    world = deployed(next(one for one in OURS if one.driver.csi_driver["attachRequired"]))
+    next(world.of("CSIDriver"))["spec"]["attachRequired"] = False
+    report = judge(world.snapshot())
+    assert "CSI-D21" in {one.id for one in report.findings if one.severity == "blocker"}, told(report)
