@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from integration.oracle import Oracle, Tally, made
+from integration.oracle import Oracle, Tally
 from lab.handle import Lab
+from situations.random_clusters import made
 
 # Another run tries other clusters: KUBEWIN_ORACLE_SEED=7 makes those of run 7 again.
 SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
@@ -25,12 +26,12 @@ def told(tally: Tally) -> str:
 
 def test_pods_go_where_we_say_and_nowhere_else(lab: Lab) -> None:
     oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
-    tally = oracle.run([made(f"{SEED}-{number}", pods=4) for number in range(20)])
+    tally = oracle.run([made(f"{SEED}-{number}", pods=3) for number in range(15)])
     tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
     assert not tally.disagreements, told(tally)
     # Neither of the two says the same to every pod.
-    assert tally.placed > 10
-    assert tally.pending > 10
+    assert tally.placed * 5 > tally.pods
+    assert tally.pending * 5 > tally.pods
     assert tally.undecided * 4 < tally.pods
 
 

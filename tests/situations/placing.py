@@ -301,6 +301,8 @@ CASES = {
                  nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [
                      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-2"]}]}]}})),
              free()),
+        Case("binding mode that nobody knows", "bind", "unknown", "CSI-V41",
+             both(unbound(), lambda world: world.get("StorageClass", "disks").update(volumeBindingMode="New")), unbound()),
         Case("claim with a selector", "bind", "unknown", "CSI-V41", unbound(selector={"matchLabels": {"a": "b"}}), unbound()),
         Case("claim for one pod, and another has it", "bind", "blocked", "CSI-V42",
              used_by("ReadWriteOncePod"), used_by("ReadWriteOnce")),

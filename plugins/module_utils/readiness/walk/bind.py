@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     NO_PROVISIONER,
+    WAITS,
     Claims,
     Wanted,
     belongs,
@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     provisioner,
     serves,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
 ALONE = "ReadWriteOncePod"
@@ -187,6 +187,11 @@ class Bind:
         if claim.narrowed:
             self._narrowed(wanted, claim, split)
             return ""
+        mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(wanted)) is not None else ""
+        if mode not in ("", WAITS, "Immediate"):
+            what = f"volumeBindingMode of its StorageClass is {mode}, which this report does not know"
+            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "use a newer release of the collection"))
+            return ""
         some = self._claims.candidates(wanted)
         if not self._claims.waits(wanted):
             if some:
@@ -209,7 +214,7 @@ class Bind:
         storage_class = self._claims.storage_class(wanted)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, wanted: Wanted, claim: ClaimSeen) -> Finding:
+    def _nobody(self, wanted: Wanted, claim: ClaimSeen) -> Note:
         if self._claims.storage_class(wanted) is None:
             what = f"its StorageClass {wanted.storage_class} does not exist"
             if not wanted.storage_class:
@@ -252,8 +257,8 @@ def _misfit(wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen) -> str:
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(id_: str, wanted: Wanted, message: str, remedy: str) -> Finding:
+def _finding(id_: str, wanted: Wanted, message: str, remedy: str) -> Note:
     claim = wanted.claim
     evidence = (f"claim {wanted.key}: phase {claim.phase}",) if claim is not None and not wanted.made else ()
     about = wanted.volume_key if wanted.made else f"PersistentVolumeClaim {wanted.key}"
-    return found(id_, about, message, evidence, remedy)
+    return partial(found, id_, about, message, evidence, remedy)

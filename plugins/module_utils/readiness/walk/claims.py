@@ -67,7 +67,7 @@ class Claims:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._wanted: dict[tuple[str, str, tuple[str, ...], object], tuple[Wanted, ...]] = {}
+        self._last: tuple[PodToStart | None, tuple[Wanted, ...]] = (None, ())
 
     @cached_property
     def _reserved(self) -> Mapping[str, list[VolumeSeen]]:
@@ -95,11 +95,10 @@ class Claims:
 
     def of(self, pod: PodToStart) -> tuple[Wanted, ...]:
         """Every claim of a pod."""
-        key = (pod.namespace, pod.name, pod.claims, pod.made)
-        known = self._wanted.get(key)
-        if known is None:
-            known = self._wanted[key] = tuple(self._each(pod))
-        return known
+        # A pod is asked about by one step after the other.
+        if self._last[0] is not pod:
+            self._last = (pod, tuple(self._each(pod)))
+        return self._last[1]
 
     def _each(self, pod: PodToStart) -> Iterator[Wanted]:
         for key in pod.claims:

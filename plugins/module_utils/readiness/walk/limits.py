@@ -15,17 +15,15 @@ from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
     provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
@@ -42,7 +40,7 @@ class Limits:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def narrow(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Finding]) -> None:
+    def narrow(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Note]) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
         self._apart(pod, split, finding)
         wanted = set(self._of(pod))
@@ -58,35 +56,47 @@ class Limits:
             what = "attach limits of Linux nodes are not read"
             split.unknown(linux, finding("CSI-W21", what, "give its pods nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
-            limited = list(index.each(split.nodes & self._limited(driver)))
-            for node in limited:
-                limit = self._limit(node, driver) or 0
-                held, attached = self._held[node.name]
-                mine = {one for one in wanted if one[0] == driver}
-                here = {one for one in held if one[0] == driver}
-                more = {one for one in attached if one[0] == driver} - here
-                if mine - here and len(here) + len(more) + len(mine - here) > limit:
-                    what = f"node {node.name} takes {limit} volumes of {driver} and has {len(here) + len(more)}"
-                    remedy = "add nodes, or move pods with volumes of this driver to other nodes"
-                    split.blocked(index.bit[node.name], finding("CSI-W20", what, remedy))
-
-    def _limited(self, driver: str) -> int:
-        return self._by_driver.get(driver, 0)
+            mine = {one for one in wanted if one[0] == driver}
+            for (limit, count), nodes in self._room.get(driver, {}).items():
+                if count + len(mine) <= limit:
+                    continue
+                # A volume that the node holds already is none more.
+                full = nodes & split.nodes
+                for node in index.each(full & self._holding(mine)):
+                    new = len(mine - self._held[node.name][0])
+                    if not new or count + new <= limit:
+                        full &= ~index.bit[node.name]
+                what = f"the node takes {limit} volumes of {driver} and has {count}"
+                remedy = "add nodes, or move pods with volumes of this driver to other nodes"
+                split.blocked(full, finding("CSI-W20", what, remedy))
 
     @cached_property
-    def _by_driver(self) -> dict[str, int]:
-        """By driver, the nodes with a limit for it."""
-        found: dict[str, int] = defaultdict(int)
+    def _room(self) -> dict[str, dict[tuple[int, int], int]]:
+        """By driver, the nodes with a limit for it, by that limit and what they have."""
+        found: dict[str, dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
         for one in self._index.csi_nodes.values():
+            held, attached = self._held[one.name]
             for entry in one.drivers:
                 if entry.limit is not None:
-                    found[entry.name] |= self._index.bit.get(one.name, 0)
+                    count = sum(driver == entry.name for driver, dummy in held | attached)
+                    found[entry.name][entry.limit, count] |= self._index.bit.get(one.name, 0)
         return found
 
-    def _limit(self, node: NodeSeen, driver: str) -> int | None:
-        seen = self._index.csi_nodes.get(node.name)
-        entry = seen.entry(driver) if seen is not None else None
-        return entry.limit if entry is not None else None
+    @cached_property
+    def _holders(self) -> dict[Unique, int]:
+        """By volume, the nodes whose pods have it."""
+        found: dict[Unique, int] = defaultdict(int)
+        for name, (held, dummy) in self._held.items():
+            for one in held:
+                found[one] |= self._index.bit.get(name, 0)
+        return found
+
+    def _holding(self, volumes: set[Unique]) -> int:
+        """The nodes whose pods have any of these volumes."""
+        nodes = 0
+        for one in volumes:
+            nodes |= self._holders.get(one, 0)
+        return nodes
 
     @cached_property
     def _held(self) -> dict[str, tuple[set[Unique], set[Unique]]]:
@@ -131,7 +141,7 @@ class Limits:
             # A name that no driver gives: two claims are two volumes.
             yield provisioner(storage_class), f"claim {claim.key}"
 
-    def _apart(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Finding]) -> None:
+    def _apart(self, pod: PodToStart, split: Split, finding: Callable[[str, str, str], Note]) -> None:
         own = [one.source for one in pod.inline if one.source.field in _ALONE]
         if not own:
             return

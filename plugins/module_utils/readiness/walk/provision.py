@@ -9,6 +9,9 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings, wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
@@ -52,7 +55,7 @@ class Provision:
             self._allowed(one, storage_class, split, here)
             for finding in self._of_controller(one, storage_class):
                 note = split.unknown if finding.doubt else split.blocked
-                note(here, finding)
+                note(here, partial(replace, finding))
             answers += split.answers(f"{provisioner(storage_class)} makes it")
         return answers + unclaimed("provision", pod, nodes)
 
@@ -65,7 +68,8 @@ class Provision:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
             what = f"allowedTopologies of StorageClass {storage_class.name} leave out where the node is ({keys})"
             remedy = "add the nodes' zone to a new StorageClass, or nodes where the class makes volumes"
-            split.blocked(outside, found("CSI-V26", _about(one), what, (f"allowedTopologies: {keys}",), remedy))
+            evidence = (f"allowedTopologies: {keys}",)
+            split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
     def _of_controller(self, one: Wanted, storage_class: ClassSeen) -> tuple[Finding, ...]:
         """What keeps a driver from making volumes; what is in doubt besides."""

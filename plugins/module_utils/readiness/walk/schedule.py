@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     REGIONS,
@@ -25,10 +26,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Term,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
     Wanted,
@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     reachable,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
@@ -77,7 +77,8 @@ class Schedule:
             self._taints[node.taints] |= index.bit[node.name]
         self._cordoned = sum(index.bit[node.name] for node in index.node_list if node.cordoned)
         self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
-        self._topology: dict[str, frozenset[str]] | None = None
+        self._moves: dict[str, int] = {}
+        self._spread: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
@@ -244,8 +245,10 @@ class Schedule:
 
     def _moved(self, plugin: str) -> int:
         """The nodes whose kubelet uses CSI for an in-tree plugin."""
-        nodes = self._index.csi_nodes.values()
-        return sum(self._index.bit.get(one.name, 0) for one in nodes if plugin and plugin in (one.migrated or ()))
+        if plugin and plugin not in self._moves:
+            moved = (one.name for one in self._index.csi_nodes.values() if plugin in (one.migrated or ()))
+            self._moves[plugin] = sum(self._index.bit.get(name, 0) for name in moved)
+        return self._moves.get(plugin, 0)
 
     def _zoned(self) -> int:
         """Nodes with any label of zone or region."""
@@ -273,22 +276,24 @@ class Schedule:
         storage_class = self._claims.storage_class(one)
         if storage_class is None:
             return
-        index, name = self._index, provisioner(storage_class)
-        keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
-        if storage_class.allowed is not None:
-            keys |= {part.key for term in storage_class.allowed for part in term}
-        if "csinodes" in index.unread:
+        if "csinodes" in self._index.unread:
             what = f"{one.volume_key}: CSINodes could not be read, so where its volume can be made is not known"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list csinodes"))
-        if not keys:
-            return
-        places = {tuple(node.labels.get(key) for key in sorted(keys)) for node in index.each(index.all)}
-        if len(places) > 1:
-            what = (
-                f"{one.volume_key}: its volume is made in any zone before the pod is placed ({', '.join(sorted(keys))})"
-            )
+        if storage_class.name not in self._spread:
+            self._spread[storage_class.name] = self._spreading(storage_class)
+        if keys := self._spread[storage_class.name]:
+            what = f"{one.volume_key}: its volume is made in any zone before the pod is placed ({', '.join(keys)})"
             remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
+
+    def _spreading(self, storage_class: ClassSeen) -> tuple[str, ...]:
+        """The labels by which nodes differ in whether they reach volumes of a class."""
+        index, name = self._index, provisioner(storage_class)
+        keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
+        keys |= {part.key for term in storage_class.allowed or () for part in term}
+        labels = sorted(keys)
+        places = {tuple(node.labels.get(key) for key in labels) for node in index.node_list}
+        return tuple(labels) if len(places) > 1 else ()
 
 
 def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
@@ -333,5 +338,5 @@ def _accepted(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     )
 
 
-def _finding(id_: str, pod: PodToStart, message: str, remedy: str) -> Finding:
-    return found(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)
+def _finding(id_: str, pod: PodToStart, message: str, remedy: str) -> Note:
+    return partial(found, id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)

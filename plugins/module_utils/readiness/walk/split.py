@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
     Answer,
@@ -12,6 +14,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
     Step,
     Word,
 )
+
+# Makes the finding of an answer, which only those that are not ok need.
+Note = Callable[[], Finding]
 
 
 class Split:
@@ -24,22 +29,25 @@ class Split:
         self._step: Step = step
         self.nodes = nodes
         self._volume = volume
-        self._noted: dict[Word, list[tuple[int, Finding]]] = {"blocked": [], "unknown": []}
+        self._noted: dict[Word, list[tuple[int, Note]]] = {"blocked": [], "unknown": []}
 
-    def blocked(self, nodes: int, finding: Finding) -> None:
+    def blocked(self, nodes: int, note: Note) -> None:
         """The pod cannot pass this step on these nodes."""
-        self._noted["blocked"].append((nodes, finding))
+        if nodes & self.nodes:
+            self._noted["blocked"].append((nodes, note))
 
-    def unknown(self, nodes: int, finding: Finding) -> None:
+    def unknown(self, nodes: int, note: Note) -> None:
         """Whether it can is not known on these nodes."""
-        self._noted["unknown"].append((nodes, finding))
+        if nodes & self.nodes:
+            self._noted["unknown"].append((nodes, note))
 
     def answers(self, because: str) -> list[Answer]:
         """The answers. because: why it is ok where nothing was noted."""
         left, found = self.nodes, []
         for word, noted in self._noted.items():
-            for nodes, finding in noted:
+            for nodes, note in noted:
                 if some := nodes & left:
+                    finding = note()
                     found.append(
                         Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
                     )

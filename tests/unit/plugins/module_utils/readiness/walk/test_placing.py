@@ -3,14 +3,69 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ClusterSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    AttachmentSeen,
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
-from situations.placing import CASES, Case, Plant, waiting
+from situations.placing import CASES, Case, Plant, both, unbound, unread, waiting
+from situations.random_clusters import made
+from situations.world import NOW, World
+
+# What may not be read, and the step that depends on it.
+UNREAD = {
+    "persistentvolumeclaims": "bind",
+    "persistentvolumes": "bind",
+    "storageclasses": "bind",
+    "deployments": "provision",
+    "csinodes": "schedule",
+    "pods": "schedule",
+    "nodes": "schedule",
+}
+
+
+def to_start(seen: PodSeen) -> PodToStart:
+    """A pod as the walk asks about it."""
+    return PodToStart(
+        workload=f"Pod {seen.key}",
+        namespace=seen.namespace,
+        name=seen.name,
+        placement=seen.placement,
+        node=seen.node,
+        claims=tuple(f"{seen.namespace}/{name}" for name in seen.volumes.claims),
+        made=seen.volumes.ephemeral,
+        inline=seen.volumes.inline,
+    )
+
+
+def gone(resource: str) -> Plant:
+    """What a pass sees of a list that it may not read: nothing. The pod and the nodes are what is asked about."""
+    kinds = {
+        "persistentvolumeclaims": "PersistentVolumeClaim",
+        "persistentvolumes": "PersistentVolume",
+        "storageclasses": "StorageClass",
+        "deployments": "Deployment",
+        "csinodes": "CSINode",
+    }
+
+    def plant(world: World) -> None:
+        world.objects = [one for one in world.objects if one["kind"] != kinds.get(resource)]
+
+    return plant
 
 
 def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
@@ -19,16 +74,7 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
     plant(world)
     index = Index(world.snapshot())
     [web] = [one for one in index.snapshot.pods if one.name == "web"]
-    pod = PodToStart(
-        workload="Pod shop/web",
-        namespace=web.namespace,
-        name=web.name,
-        placement=web.placement,
-        node=web.node,
-        claims=tuple(f"{web.namespace}/{name}" for name in web.volumes.claims),
-        made=web.volumes.ephemeral,
-        inline=web.volumes.inline,
-    )
+    pod = to_start(web)
     claims = Claims(index)
     nodes = index.bit[node] if node else index.all
     found: list[Answer] = []
@@ -62,3 +108,71 @@ def test_each_node_is_answered_for() -> None:
     index, found = answers(lambda world: None)
     blocked = [one for one in found if one.word == "blocked"]
     assert {one.nodes for one in blocked} == {index.linux}
+
+
+def paper(seed: int) -> Snapshot:
+    """A random cluster as it would be read, with things in it that no rule knows."""
+    cluster, luck = made(str(seed)), random.Random(seed)
+    for one in cluster.volumes:
+        one["status"] = {"phase": luck.choice(["Available", "Bound", "Released", "Failed", "Strange"])}
+        if luck.random() < 0.2:
+            one["spec"] = {"newKind": {"id": "x"}, "accessModes": ["ReadWriteSometimes"]}
+    for one in cluster.claims:
+        one["metadata"]["namespace"] = "@x"
+        one["status"] = {"phase": luck.choice(["Pending", "Bound", "Lost", "Strange", ""])}
+        if luck.random() < 0.2:
+            one["spec"] |= luck.choice([{"selector": {}}, {"dataSource": {"kind": "New"}}, {"accessModes": ["New"]}])
+    for one in cluster.classes:
+        if luck.random() < 0.3:
+            one.update(
+                luck.choice([{"volumeBindingMode": "New"}, {"provisioner": "new.example.com"}, {"provisioner": ""}])
+            )
+    for number, one in enumerate(cluster.pods):
+        one["metadata"]["namespace"] = "@x"
+        one["status"] = {"phase": "Running"}
+        if luck.random() < 0.2:
+            one["spec"]["tolerations"] = [{"key": "team", "operator": "New"}]
+        if number < 3:
+            one["spec"]["nodeName"] = luck.choice(cluster.nodes)["metadata"]["name"]
+    resources = ("pods", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "deployments")
+    return Snapshot(
+        taken_at=NOW,
+        cluster=ClusterSeen("v1.36.3"),
+        nodes=tuple(map(NodeSeen.from_object, cluster.nodes)),
+        csi_nodes=tuple(map(CsiNodeSeen.from_object, cluster.csi_nodes)),
+        volumes=tuple(map(VolumeSeen.from_object, cluster.volumes)),
+        claims=tuple(map(ClaimSeen.from_object, cluster.claims)),
+        classes=tuple(map(ClassSeen.from_object, cluster.classes)),
+        attachments=tuple(map(AttachmentSeen.from_object, cluster.attachments)),
+        pods=tuple(map(PodSeen.from_object, cluster.pods)),
+        unread=(Unread(luck.choice(resources), "may not be read"),) if luck.random() < 0.3 else (),
+    )
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None:
+    index = Index(paper(seed))
+    claims = Claims(index)
+    steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
+    for seen in index.snapshot.pods:
+        pod = to_start(seen)
+        for step in steps:
+            said = step(pod, index.all)
+            for about in pod.volumes or ("",):
+                whole = [one.nodes for one in said if one.volume == "" != about]
+                nodes = [one.nodes for one in said if one.volume == about] or whole
+                assert sum(nodes) == index.all
+            for one in said:
+                assert one.nodes
+                assert one.because
+                assert one.word == "ok" or one.findings
+
+
+def test_what_an_unread_list_would_decide_is_never_ok() -> None:
+    for resource, step in UNREAD.items():
+        spoilt = both(
+            unbound() if resource in ("storageclasses", "deployments") else lambda world: None, unread(resource)
+        )
+        told = answers(both(spoilt, gone(resource)), "win-1")[1]
+        assert (step, "unknown") in {(one.step, one.word) for one in told}, resource
+        assert not [one for one in told if one.word == "blocked"], resource
