@@ -295,6 +295,7 @@ class TemplateMetadata(TypedDict, total=False):
 
 
 class EnvironmentVariable(TypedDict, total=False):
+    name: str
     value: str
 
 

@@ -407,6 +407,24 @@ def test_decoding_loses_nothing_that_placing_a_pod_depends_on(case: str) -> None
     assert not given[case] & same_field
 
 
+def test_decoding_keeps_variables_in_which_a_node_plugin_says_where_its_socket_is() -> None:
+    registrar = {
+        "name": "registrar",
+        "args": ["--kubelet-registration-path=$(ROOT)\\plugins\\csi.example.com\\csi.sock"],
+        "env": [{"name": "ROOT", "value": "C:\\var\\lib\\kubelet"}, {"name": "NODE", "valueFrom": {"fieldRef": {}}}],
+    }
+    plugin = {
+        "metadata": {"namespace": "csi", "name": "node"},
+        "spec": {"template": {"spec": {"containers": [registrar]}}},
+    }
+    text = json.dumps({"metadata": {}, "items": [plugin]})
+    decoded: Any = msgspec.json.decode(text, type=wire.TemplateList)
+    (projected,) = decoded["items"]
+    found = FACTS[wire.TemplateList](projected)
+    assert found == FACTS[wire.TemplateList](plugin)
+    assert found.plugin.seen.registers == {"csi.example.com"}
+
+
 @pytest.mark.parametrize("path", LISTS)
 def test_decoding_only_what_is_read_loses_nothing(path: str) -> None:
     objects = whole(path)
