@@ -37,7 +37,7 @@ class ActionModule(ControllerAction):
             result = failed_part(result)
         for line in result.get("plan") or ():
             display.display(f"  {line}")
-        if result.get("outcome") == "handed":
+        if result.get("outcome") in ("handed", "held"):
             lock = _lock(self._task.args)
             self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
         return result

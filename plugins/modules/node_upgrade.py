@@ -158,8 +158,8 @@ options:
     default: {}
   only_lease:
     description:
-      - Only check the lease. With O(term) this run has to hold it still. Without it no other run may hold it; one that may be dead
-        is waited for, at most a minute.
+      - Only hold the lease. With O(term) this run has to hold it still. Without it the lease is taken for this run, which keeps it
+        until O(ended) or its own end. Another run that may be dead is waited for, at most a minute.
     type: bool
     default: false
   ended:
@@ -209,7 +209,7 @@ outcome:
   description:
     - V(handed) when RV(next) is to be done, V(resting) when nothing is wrong and nothing may be done now, V(finished), or V(stopped) when
       it failed.
-    - V(planned) in check mode.
+    - V(planned) in check mode, V(held) with O(only_lease=true).
   returned: always, once the journal was read
   type: str
 next:
@@ -235,6 +235,10 @@ text:
   returned: always, once the journal was read
   type: list
   elements: str
+stored:
+  description: Which version of the journal the cluster has, empty when it has none.
+  returned: always, once the journal was read
+  type: str
 place:
   description: Where the journal is.
   returned: always, once the journal was read
@@ -454,7 +458,16 @@ class Upgrade:
                 lines += [f"{entry.node}: {why}" for why in empty.never]
                 lines += self.worker.rehearse(entry.node, empty.left)
         findings = [one.as_dict() for one in self.findings(seen)]
-        return {**self._told(journal, "planned"), "plan": lines, "locked": self.lease.others(), "findings": findings}
+        told = {"plan": lines, "locked": self.lease.others(), "findings": findings, "stored": _version(found)}
+        return {**self._told(journal, "planned"), **told}
+
+    def hold(self) -> dict[str, Any]:
+        """Take the lease for the run; answers with the version of the journal, which from here on no other run changes."""
+        self.lease.take()
+        try:
+            return {"outcome": "held", "stored": _version(self.pages.read())}
+        finally:
+            self.lease.leave()
 
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Take up or begin, and go on."""
@@ -462,6 +475,8 @@ class Upgrade:
         if found is not None and self._is_over(found) and not self._params["term"]:
             if self._params["ended"] and not found.ended:
                 found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
+            if found.ended:
+                self.lease.end()
             return self._finished(found), found
         self.lease.take()
         self._leased = True
@@ -521,7 +536,12 @@ class Upgrade:
             "claims": list(picture.unpack(journal.before).volumes),
             "ended": journal.ended,
             "place": self.pages.place,
+            "stored": _version(journal),
         }
+
+
+def _version(journal: Journal | None) -> str:
+    return f"{journal.term}.{journal.sequence}" if journal is not None else ""
 
 
 def wishes(params: dict[str, Any]) -> Wishes:
@@ -596,9 +616,8 @@ def main() -> None:
         if params["only_lease"]:
             if params["term"]:
                 upgrade.lease.held()
-            else:
-                upgrade.lease.wait()
-            ansible.exit_json(changed=False, at=time.time())
+                ansible.exit_json(changed=False, at=time.time())
+            ansible.exit_json(changed=False, **upgrade.hold())
         when_ended(params["progress_file"], stop.set)
         if not params["term"]:
             upgrade.refuse()

@@ -65,7 +65,7 @@ options:
     type: bool
     default: false
   forget:
-    description: Remove this set of baselines from the cluster, and do nothing else.
+    description: Remove this set of baselines, or those of O(claims) in it, from the cluster, and do nothing else.
     type: bool
     default: false
   compare:
@@ -155,6 +155,9 @@ volumes:
     why:
       description: With O(keep_going=true), why it was not looked at or not compared.
       type: str
+    noted:
+      description: V(true) when there is a baseline that it was not compared with.
+      type: bool
     volume:
       description: Its PersistentVolume.
       type: str
@@ -288,9 +291,7 @@ def checked(params: dict[str, Any]) -> list[str]:
         raise Refused(
             "record_namespace is empty and directory is not given; one of them is expected for the baselines."
         )
-    if params["forget"]:
-        return []
-    if not params["claims"]:
+    if not params["claims"] and not params["forget"]:
         raise Refused("claims is empty; name one or more PersistentVolumeClaims.")
     claims = [one if "/" in one else f"{params['namespace']}/{one}" for one in params["claims"]]
     for one in claims:
@@ -399,14 +400,15 @@ class Looks:
                     raise
                 self._not_looked_at(claim, str(error))
 
-    def _not_looked_at(self, claim: str, why: str) -> None:
+    def _not_looked_at(self, claim: str, why: str, *, noted: bool = True) -> None:
         if not self._params["compare"]:
             # So that a later comparison can say why there is nothing to compare with.
             now: datetime = self._client.now()
             self.baselines.write(claim, NotNoted(why, now.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
             self.changed = True
         what = "not compared" if self._params["compare"] else "not noted"
-        self._tell({"claim": claim, "why": why}, f"{claim}: {what}: {why}")
+        left = {"noted": True} if self._params["compare"] and noted else {}
+        self._tell({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
 
     def _tell(self, volume: dict[str, Any], report: str) -> None:
         self.told["volumes"].append(volume)
@@ -426,7 +428,7 @@ class Looks:
                 if before
                 else f"there is no baseline of it in {self._where}"
             )
-            self._not_looked_at(claim, why)
+            self._not_looked_at(claim, why, noted=False)
             return
         old = before if isinstance(before, Manifest) else None
         looker = self._lookers[claim.partition("/")[0]]
@@ -471,7 +473,8 @@ def main() -> None:
         looks = Looks(connect(ansible), params, claims)
         told = looks.told
         if params["forget"]:
-            ansible.exit_json(changed=bool([] if ansible.check_mode else looks.baselines.forget()), **told)
+            gone = looks.baselines.noted(claims) if ansible.check_mode else looks.baselines.forget(claims)
+            ansible.exit_json(changed=bool(gone), **told)
         looks.refuse()
         if ansible.check_mode:
             ansible.exit_json(changed=looks.writes(), plan=list(looks.plan()))

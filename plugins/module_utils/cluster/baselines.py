@@ -87,18 +87,27 @@ class Baselines:
                 ) from error
         return found
 
-    def forget(self) -> list[str]:
-        """Remove the whole set from the cluster; answers with the names of the ConfigMaps. Files stay."""
+    def noted(self, claims: Sequence[str] = ()) -> list[str]:
+        """The names of the ConfigMaps of the set, or of these claims of it, without reading what they hold."""
+        found = self._maps.named(**self._labels) if self._maps is not None else []
+        return [name for name in found if not claims or name in self._objects(claims)]
+
+    def forget(self, claims: Sequence[str] = ()) -> list[str]:
+        """Remove the set, or these claims of it, from the cluster; answers with the names of the ConfigMaps. Files stay."""
         if self._maps is None:
             return []
-        names = [name for name, _text in self._maps.all(**{SET: _short(self._name)})]
-        for name in names:
-            self._maps.remove(name)
-        return names
+        return self._maps.forget(self._objects(claims) if claims else None, **self._labels)
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {SET: _short(self._name)}
+
+    def _objects(self, claims: Sequence[str]) -> set[str]:
+        return {self._object(claim) for claim in claims}
 
     def _keep(self, maps: ConfigMaps, claim: str, found: Manifest | NotNoted) -> None:
         about = f"What is on the volume of {claim}, for {self._name}. {found.taken}\n"
-        maps.write(self._object(claim), found.to_json(), beside={"about.txt": about}, labels={SET: _short(self._name)})
+        maps.write(self._object(claim), found.to_json(), beside={"about.txt": about}, labels=self._labels)
 
     def _object(self, claim: str) -> str:
         return f"kubewin-data-{_short(f'{self._name}/{claim}')}"

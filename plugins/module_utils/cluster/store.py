@@ -5,6 +5,7 @@
 
 Journals of upgrades, records of conversions and baselines of data all live here. A text that one ConfigMap cannot hold is compressed
 and divided over several; the first one names the others and their checksum, so that a reader sees the old text or the new one.
+Each try of a write has pieces under names of its own, so writers at the same time never remove each other's.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import binascii
 import gzip
 import hashlib
 import json
+import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import 
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 # Bytes that one ConfigMap holds; Kubernetes refuses more than 1 MiB, names and a text for people included.
 _PIECE = 600 << 10
@@ -36,6 +40,8 @@ _TRIES = 3
 _PIECES, _SUM = "pieces", "sha256"
 # On the others: of which text they are a part.
 OF = "kubewin.io/piece-of"
+# Pieces that no text names are those of a writer that ended, once they are as old as this.
+_ORPHANED = timedelta(hours=1)
 
 
 class TooLarge(ClusterError):
@@ -52,15 +58,10 @@ class Known:
 
 
 class ConfigMaps:
-    """Texts in one namespace. part: what they are, by label. key: of the text in its ConfigMap.
+    """Texts in one namespace. part: what they are, by label. key: of the text in its ConfigMap."""
 
-    check: raises when this run may write no more; called before each write.
-    """
-
-    def __init__(
-        self, client: Client, namespace: str, part: str, key: str, check: Callable[[], None] = lambda: None
-    ) -> None:
-        self._client, self._namespace, self._part, self._key, self._check = client, namespace, part, key, check
+    def __init__(self, client: Client, namespace: str, part: str, key: str) -> None:
+        self._client, self._namespace, self._part, self._key = client, namespace, part, key
         self._known: dict[str, Known] = {}
 
     def where(self, name: str) -> str:
@@ -74,8 +75,7 @@ class ConfigMaps:
 
     def all(self, **labels: str) -> Iterator[tuple[str, str]]:
         """(name, text) of each, with these labels."""
-        wanted = ",".join(f"{key}={value}" for key, value in {PART_OF: self._part, **labels}.items())
-        for item in self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=wanted).items:
+        for item in self._listed(self._part, labels):
             yield item["metadata"]["name"], self._know(item)
 
     def write(
@@ -87,43 +87,66 @@ class ConfigMaps:
         meet: looks at a text that another run wrote, and raises when that one counts. beside: more keys, for people.
         TooLarge when it does not fit.
         """
-        pieces = dict(self._divided(name, text))
-        for piece, definition in pieces.items():
-            self._check()
-            self._client.create(
-                {**definition, "metadata": self._metadata(piece, {OF: _short(name)}, part=f"{self._part}-piece")}
-            )
-        data: dict[str, str | None] = (
-            {_PIECES: json.dumps(list(pieces)), _SUM: _sum(text)} if pieces else {self._key: text}
-        )
-        data |= beside or {}
+        packed, former = self._packed(name, text), set[str]()
         for _again in range(_TRIES):
-            self._check()
             known = self._known.get(name)
+            pieces = self._pieces(name, packed, labels or {})
+            for definition in pieces.values():
+                self._client.create(definition)
+            data: dict[str, str | None] = (
+                {_PIECES: json.dumps(list(pieces)), _SUM: _sum(packed)} if pieces else {self._key: text}
+            )
             try:
-                live = self._send(name, data, known, labels or {})
+                live = self._send(name, data | dict(beside or {}), known, labels or {})
             except ClusterError as error:
                 if error.status == 404 and known is not None:
                     del self._known[name]
-                    continue
-                if error.status != 409:
+                elif error.status != 409:
                     raise
-                self._meet(name, text, meet)
+                else:
+                    self._meet(name, text, meet)
+                former.update(pieces)
                 continue
-            before = known.pieces if known is not None else ()
             self._known[name] = Known(text, live["metadata"]["resourceVersion"], tuple(pieces))
-            if pieces or before:
-                self._clear(name, keep=pieces)
+            former.update(known.pieces if known is not None else ())
+            if pieces and self._joined(tuple(pieces), _sum(packed)) is None:
+                # Another run removed the text, pieces and all, as it was written.
+                continue
+            if pieces or former:
+                self._clear(name, former)
             return
         raise ClusterError(
             f"{self.where(name)} changes faster than it can be written; find out what else writes it", "conflict", 409
         )
 
-    def remove(self, name: str) -> None:
-        """Delete a text; one that is gone is no error."""
-        self._client_delete(self._client.get(kinds.CONFIG_MAP, name, self._namespace))
-        self._known.pop(name, None)
-        self._clear(name, keep=())
+    def named(self, **labels: str) -> list[str]:
+        """The names of the texts with these labels."""
+        return [item["metadata"]["name"] for item in self._listed(self._part, labels)]
+
+    def forget(self, only: Collection[str] | None = None, **labels: str) -> list[str]:
+        """Delete the texts with these labels and all of their pieces, also those that no text names; answers with the texts' names.
+
+        only: none but the texts of these names.
+        """
+        texts, pieces = self._listed(self._part, labels), self._listed(self._piece, labels)
+        if only is not None:
+            short = {_short(name) for name in only}
+            texts = tuple(item for item in texts if item["metadata"]["name"] in only)
+            pieces = tuple(item for item in pieces if item["metadata"]["labels"].get(OF) in short)
+        for item in (*texts, *pieces):
+            self._client_delete(item)
+        names = [item["metadata"]["name"] for item in texts]
+        for name in names:
+            self._known.pop(name, None)
+        return names
+
+    @property
+    def _piece(self) -> str:
+        return f"{self._part}-piece"
+
+    def _listed(self, part: str, labels: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+        wanted = ",".join(f"{key}={value}" for key, value in {PART_OF: part, **labels}.items())
+        return self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=wanted).items
 
     def _metadata(self, name: str, labels: Mapping[str, str], part: str = "") -> dict[str, Any]:
         labels = {MANAGED_BY: MANAGER, PART_OF: part or self._part, **labels}
@@ -171,22 +194,27 @@ class ConfigMaps:
 
     # Pieces
 
-    def _divided(self, name: str, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _packed(self, name: str, text: str) -> bytes:
+        """The text to divide, compressed; empty when one ConfigMap holds it."""
         whole = text.encode()
-        if len(whole) <= _PIECE:
-            return
-        packed = gzip.compress(whole, mtime=0)
+        packed = gzip.compress(whole, mtime=0) if len(whole) > _PIECE else b""
         if len(packed) > LIMIT:
             raise TooLarge(
                 f"{self.where(name)}: the text has {len(packed)} bytes, compressed; expected at most {LIMIT}",
                 "too_large",
             )
-        stem = f"{name}.{_sum(text)[:12]}"
+        return packed
+
+    def _pieces(self, name: str, packed: bytes, labels: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        stem = f"{name}.{secrets.token_hex(6)}"
+        found: dict[str, dict[str, Any]] = {}
         for number, start in enumerate(range(0, len(packed), _PIECE)):
             content = base64.b64encode(packed[start : start + _PIECE]).decode()
-            yield f"{stem}.{number}", {
-                "apiVersion": "v1", "kind": "ConfigMap", "immutable": True, "binaryData": {"piece": content},
+            metadata = self._metadata(f"{stem}.{number}", {**labels, OF: _short(name)}, part=self._piece)
+            found[metadata["name"]] = {
+                "apiVersion": "v1", "kind": "ConfigMap", "immutable": True, "metadata": metadata, "binaryData": {"piece": content},
             }  # fmt: skip
+        return found
 
     def _joined(self, pieces: tuple[str, ...], checksum: str) -> str | None:
         """The whole text, None when the pieces are not those of that checksum."""
@@ -195,17 +223,19 @@ class ConfigMaps:
             live = self._client.get(kinds.CONFIG_MAP, piece, self._namespace)
             found.append(str(((live or {}).get("binaryData") or {}).get("piece", "")))
         try:
-            text = gzip.decompress(b"".join(base64.b64decode(one, validate=True) for one in found)).decode()
+            packed = b"".join(base64.b64decode(one, validate=True) for one in found)
+            return gzip.decompress(packed).decode() if _sum(packed) == checksum else None
         except (OSError, EOFError, zlib.error, binascii.Error, UnicodeDecodeError):
             return None
-        return text if _sum(text) == checksum else None
 
-    def _clear(self, name: str, keep: Mapping[str, Any] | tuple[str, ...]) -> None:
-        """Delete pieces that the text has no more."""
-        for item in self._client.list(
-            kinds.CONFIG_MAP, self._namespace, label_selector=f"{PART_OF}={self._part}-piece,{OF}={_short(name)}"
-        ).items:
-            if item["metadata"]["name"] not in keep:
+    def _clear(self, name: str, former: Collection[str]) -> None:
+        """Delete the pieces of the text that was replaced, and old ones that no text names: those of other writers are young."""
+        now, kept = self._client.now(), self._known[name].pieces
+        for item in self._listed(self._piece, {OF: _short(name)}):
+            metadata = item["metadata"]
+            made = moment(metadata.get("creationTimestamp"))
+            old = made is not None and now - made > _ORPHANED
+            if metadata["name"] not in kept and (old or metadata["name"] in former):
                 self._client_delete(item)
 
     def _client_delete(self, live: Mapping[str, Any] | None) -> None:
@@ -252,8 +282,8 @@ def _names(text: object) -> tuple[str, ...]:
     return tuple(str(one) for one in found) if isinstance(found, list) else ()
 
 
-def _sum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _sum(packed: bytes) -> str:
+    return hashlib.sha256(packed).hexdigest()
 
 
 def _short(name: str) -> str:

@@ -40,12 +40,21 @@ class Cluster(ObjectStore):
         return Response({"items": items, "metadata": {"resourceVersion": "1"}})
 
 
+PARAMS = {**{key: option.get("default") for key, option in ARGUMENT_SPEC.items()}, "name": "first"}
+ELSEWHERE = "another/1-1/1-1"
+
+
+def refusing(upgrade: Upgrade, other: Upgrade) -> Upgrade:
+    """The same, whose waits only let the other run renew its lease."""
+    upgrade.lease._sleep = lambda _seconds: other.lease.held()
+    return upgrade
+
+
 def upgrade_of(store: Cluster, *entries: Entry, **changes: Any) -> Upgrade:
     """A run of upgrade "first", whose nodes stand there."""
     journal = Journal("first", "none", Target(), BEGAN, entries, before=Picture({}, {}).pack())
     Pages(client_of(store), "kubewin", "first", None).keep(replace(journal, state=changes.pop("state", "open")))
-    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    params = {**defaults, "name": "first", "holder": holder_of(os.getpid()), **changes}
+    params = {**PARAMS, "holder": holder_of(os.getpid()), **changes}
     return Upgrade(client_of(store), params, threading.Event())
 
 
@@ -70,4 +79,36 @@ def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() ->
     result, _journal = upgrade_of(store, Entry("win-1", 0, "done", began=BEGAN), state="finished").go_on()
     assert result["outcome"] == "finished"
     assert store.things["/api/v1/nodes/win-1"]["spec"] == {"unschedulable": False}
+    assert LEASE not in store.things
+
+
+def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked() -> None:
+    """Else it would note what is on the volumes again, over what the faster run noted before it changed the nodes."""
+    store = Cluster("win-1")
+    slow = upgrade_of(store, Entry("win-1", 0, "gate", began=BEGAN))
+    before = slow.plan()["stored"]
+    fast, following = (
+        Upgrade(client_of(store), {**PARAMS, "holder": ELSEWHERE}, threading.Event()) for _each in range(2)
+    )
+    fast.hold()
+    with pytest.raises(ClusterError, match=f"another run is at an upgrade of this cluster: {ELSEWHERE}"):
+        refusing(slow, fast).hold()
+    handed, _journal = following.go_on()
+    assert handed["outcome"] == "handed"
+    following.lease.end()
+    again = Upgrade(client_of(store), {**PARAMS, "holder": holder_of(os.getpid())}, threading.Event())
+    held = again.hold()
+    assert held["outcome"] == "held"
+    assert held["stored"] != before
+    # The run keeps it between its tasks.
+    assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
+    again.lease.held()
+
+
+def test_the_end_that_is_noted_gives_the_lease_back() -> None:
+    store = Cluster()
+    upgrade_of(store, Entry("win-1", 0, "done", began=BEGAN), state="finished").hold()
+    ending = Upgrade(client_of(store), {**PARAMS, "holder": holder_of(os.getpid()), "ended": True}, threading.Event())
+    result, _journal = ending.go_on()
+    assert result["ended"]
     assert LEASE not in store.things

@@ -92,7 +92,8 @@ class ObjectStore:
             path = f"{path}/{body['metadata']['name']}"
             if path in self.things:
                 raise ApiError(409, {"message": "already exists"})
-            return self._put(path, {**body, "metadata": {**body["metadata"], "uid": f"u{self.serial}"}})
+            made = {} if self.now is None else {"creationTimestamp": self.now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            return self._put(path, {**body, "metadata": {**body["metadata"], "uid": f"u{self.serial}", **made}})
         live = self.things.get(path)
         if live is None:
             raise ApiError(404)

@@ -63,6 +63,12 @@ def test_a_set_is_removed_and_others_stay() -> None:
     nine, ten = (Baselines(client_of(store), "kubewin", name, None) for name in ("nine", "ten"))
     for one in (nine, ten):
         one.write(CLAIM, KEPT, ())
+    nine.write("shop/other", KEPT, ())
+    assert len(nine.noted()) == 2
+    assert nine.forget(["shop/other"]) != nine.noted()
+    assert nine.read("shop/other") is None
+    assert nine.read(CLAIM) == KEPT
+    assert (nine.noted(["shop/other"]), len(nine.noted([CLAIM]))) == ([], 1)
     assert len(nine.forget()) == 1
     assert nine.read(CLAIM) is None
     assert ten.read(CLAIM) == KEPT

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +60,8 @@ def test_a_text_is_replaced_at_once_and_its_former_pieces_go() -> None:
     assert (pieces(store), maps(store).read("first")) == ([], "small")
     kept.write("first", noise(2 << 20))
     assert maps(store).read("first") == noise(2 << 20)
-    kept.remove("first")
+    assert kept.named() == ["first"]
+    assert kept.forget() == ["first"]
     assert store.things == {}
     assert maps(store).read("first") is None
 
@@ -82,6 +85,7 @@ def test_a_writer_that_dies_anywhere_leaves_the_text_of_before_or_the_new_one() 
     old, new, ends = noise(2 << 20, 1), noise(3 << 20, 2), set()
     for writes in range(100):
         store = Dies()
+        store.now = datetime(2026, 11, 21, 20, tzinfo=timezone.utc)
         maps(store).write("first", old)
         store.left = writes
         try:
@@ -95,12 +99,69 @@ def test_a_writer_that_dies_anywhere_leaves_the_text_of_before_or_the_new_one() 
         found = maps(store).read("first")
         assert found in (old, new), writes
         ends.add(found == new)
-        # The next one clears up.
+        # The next one clears up, once no writer can be at work on what is left.
+        store.now += timedelta(hours=2)
         following = maps(store)
         following.read("first")
         following.write("first", "small")
         assert pieces(store) == []
     assert ends == {False, True}
+
+
+class Meanwhile(ObjectStore):
+    """Where something happens once, right before a request. then: what."""
+
+    def __init__(self, method: str, path: str, then: Callable[[ObjectStore], object]) -> None:
+        super().__init__()
+        self._before, self._then = (method, path), then
+        self.armed = False
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        named = body["metadata"]["name"] if method == "POST" else ""
+        if self.armed and (method, f"{path}/{named}".rstrip("/")) == self._before:
+            self.armed = False
+            self._then(self)
+        return super().request(method, path, body, **params)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["replaced", "new"])
+@pytest.mark.parametrize("same", [True, False], ids=["same text", "another text"])
+def test_two_writers_at_once_leave_a_whole_text(known: bool, same: bool) -> None:
+    mine = noise(2 << 20, 1)
+    theirs = mine if same else noise(2 << 20, 2)
+    store = Meanwhile(
+        "PATCH" if known else "POST", f"{MAPS}/first", lambda here: maps(here).write("first", theirs)
+    )  # fmt: skip
+    writer = maps(store)
+    if known:
+        writer.write("first", noise(2 << 20, 3))
+    store.armed = True
+    met: list[str] = []
+    writer.write("first", mine, met.append)
+    assert not store.armed
+    assert met == ([] if same else [theirs])
+    assert maps(store).read("first") == mine
+    assert len(pieces(store)) == 2
+
+
+def test_a_text_that_is_removed_while_it_is_written_is_whole_afterwards() -> None:
+    store = Meanwhile("POST", f"{MAPS}/first", lambda here: maps(here).forget())
+    store.armed = True
+    maps(store).write("first", noise(2 << 20))
+    assert maps(store).read("first") == noise(2 << 20)
+
+
+def test_pieces_that_a_dead_writer_left_are_forgotten_with_their_set() -> None:
+    store = Dies()
+    store.left = 2
+    with pytest.raises(KeyboardInterrupt):
+        maps(store).write("first", noise(2 << 20), labels={"kubewin.io/of": "shop"})
+    store.left = -1
+    maps(store).write("other", noise(1 << 20), labels={"kubewin.io/of": "another"})
+    assert len(pieces(store)) == 3
+    assert maps(store).forget(**{"kubewin.io/of": "shop"}) == []
+    assert len(pieces(store)) == 1
+    assert maps(store).read("other") == noise(1 << 20)
 
 
 def test_a_text_that_is_too_large_is_refused_by_name_and_nothing_is_written() -> None:
