@@ -39,7 +39,8 @@ class ActionModule(ControllerAction):
             display.display(f"  {line}")
         if result.get("outcome") in ("handed", "held"):
             lock = _lock(self._task.args)
-            self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
+            if not _is_kept(lock):
+                self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
         return result
 
 
@@ -57,6 +58,16 @@ def _lock(options: Mapping[str, Any]) -> str:
     return os.path.join(
         vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     )
+
+
+def _is_kept(path: str) -> bool:
+    """Whether a process of the run renews the lease already."""
+    with open(path, "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def _keep(path: str) -> None:

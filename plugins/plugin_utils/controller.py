@@ -10,6 +10,7 @@ for the Kubernetes client once, and a module is one more fork: no zip file, no P
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import json
 import logging
@@ -36,6 +37,9 @@ display = Display()
 _PROFILE = "legacy"
 # What a process of Ansible's handles in its own way, and a Python that has just started does not.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD)
+# The descriptors of this process, and how many there are at most where they cannot be listed.
+_DESCRIPTORS = "/proc/self/fd"
+_MOST = 1 << 16
 # Seconds between two looks at what else is to be done while a module works.
 _TICK = 0.3
 
@@ -149,10 +153,15 @@ def in_child(work: Callable[[], object], meanwhile: Callable[[], None] | None = 
 def beside(work: Callable[[], object]) -> None:
     """Do the work in a process of a session of its own, which neither this one nor Ansible waits for."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    if os.fork() == 0:
-        os.setsid()
-        _child(work, nothing, nothing)
+    between = os.fork()
+    if between == 0:
+        # A child of a child that has ended is collected by PID 1: no zombie of a process that goes on.
+        if os.fork() == 0:
+            os.setsid()
+            _child(work, nothing, nothing)
+        os._exit(0)
     os.close(nothing)
+    os.waitpid(between, 0)
 
 
 def _child(work: Callable[[], object], out: int, err: int) -> NoReturn:
@@ -169,7 +178,7 @@ def _child(work: Callable[[], object], out: int, err: int) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _close_all_but_three()
         sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout, sys.stderr = (
             os.fdopen(end, "w", encoding="utf-8", errors="surrogateescape", closefd=False) for end in (1, 2)
@@ -189,6 +198,21 @@ def _child(work: Callable[[], object], out: int, err: int) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _close_all_but_three() -> None:
+    """Close what is open besides stdin, stdout and stderr. Trying every number takes long where the limit is 1e9, as in containers."""
+    try:
+        found = [int(name) for name in os.listdir(_DESCRIPTORS)]
+    except OSError:
+        # As on macOS, where the limit is small.
+        os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), _MOST))
+        return
+    for number in found:
+        if number > 2:
+            # The one that the folder was read with is closed already.
+            with contextlib.suppress(OSError):
+                os.close(number)
 
 
 def _be_a_module(payload: bytes, environment: Mapping[str, str], folder: str) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils import controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _result, beside, in_child
 
 
@@ -184,3 +185,36 @@ def test_a_process_beside_the_task_goes_on_when_the_task_has_ended_and_holds_not
     while not (seen.exists() and seen.read_text(encoding="utf-8")) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert seen.read_text(encoding="utf-8") == "True"
+
+
+def test_a_process_beside_the_task_is_no_zombie_of_it() -> None:
+    def work() -> None:
+        beside(lambda: None)
+        with pytest.raises(ChildProcessError):
+            os.waitpid(-1, 0)
+
+    assert in_child(work) == (0, "", "")
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["Linux", "without /proc"])
+def test_what_is_open_is_closed_without_a_try_for_every_number(monkeypatch: pytest.MonkeyPatch, listed: bool) -> None:
+    """A container may allow a thousand million descriptors, and only Linux 5.9 closes a range at once."""
+    tried: list[int] = []
+
+    def close_range(first: int, last: int) -> None:
+        tried.append(last - first)
+
+    monkeypatch.setattr(os, "closerange", close_range)
+    monkeypatch.setattr(os, "sysconf", lambda _name: 1 << 30)
+    if not listed:
+        monkeypatch.setattr(controller, "_DESCRIPTORS", "/nowhere")
+
+    def work() -> None:
+        sys.stdout.write(f"{sum(tried) < 1 << 17} {os.path.exists(f'/proc/self/fd/{descriptor}')}")
+
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    try:
+        # What stands for closing a range here closes nothing.
+        assert in_child(work) == (0, f"True {not listed}", "")
+    finally:
+        os.close(descriptor)
