@@ -25,6 +25,11 @@ options:
       - Directory in which a driver keeps a file for each volume in use on this host, such as C(C:\csi\smbmounts) of the SMB driver in
         its HostProcess form. The files are then returned.
     type: str
+  start_mode:
+    description: How the service is to start. With V(demand) a service that no reboot starts is a warning, not a blocker (C(CSI-N18)).
+    type: str
+    choices: [auto, delayed-auto, demand]
+    default: auto
   details:
     description:
       - Return everything in an ad hoc command as well. Without it C(ansible -m kubewin.csi.csi_proxy_info) returns RV(summary) alone,

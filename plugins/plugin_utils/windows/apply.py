@@ -1,7 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run a plan's steps. Every line is guarded by the node lock; one line commits; whatever ends the run early undoes it.
+"""Run a plan's steps. Every line but staging's is guarded by the node lock; one line commits; an early end is undone.
+
+A release is staged in a directory of this run without the lock, since a download may take long: a run that dies meanwhile keeps
+no other one waiting. The lock is taken for what others see, and what the plan was made for is looked at again then.
 
 The old release runs until the new one is staged and verified. Then ``sc config binPath=`` commits, and only after that
 the service is stopped and started. Command line and PID of the old one are recorded first, so that a run that finds the
@@ -10,6 +13,7 @@ swap unproven knows what to finish, and to what to return.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -46,6 +50,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
 
+_CHANGED = "the service changed while the new release was staged"
+
 
 class Applier:
     """One run's attempt at one plan. Create anew for each plan."""
@@ -68,11 +74,15 @@ class Applier:
         self._observe = observe
         self._run = lock.me.identity
         """names what only this run uses; the lock may change its own name"""
+        self._staged = False
+        """whether the staging directory of this run may be there"""
         self._touched = False
         """whether the swap has begun: from then on an early end undoes it"""
         self._committed = False
         """whether this run set (or tried to set) another command line"""
         self._proven_pid = 0
+        self._promotes = (True, True)
+        """whether the staged executable, and the directory that it goes to, were there when it could not be moved"""
 
     def apply(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
         """Carry out ``to_do``, made for ``snapshot``. Raises Surprise when the node changed meanwhile, else NodeError."""
@@ -92,9 +102,13 @@ class Applier:
 
     def _prepare(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
         desired, source = self.desired, self.desired.source
-        lease = self.limits.line
         steps: LabelledSteps = []
         stdin: BinaryIO | None = None
+        fetches = 0.0
+        stages = to_do.has("fetch", "push")
+        if stages and snapshot.lock is not None and not self.lock.held:
+            # A dead run's: its line ends before anything is staged.
+            self.acquire(snapshot.lock, [])
         for step in to_do.steps:
             if step.kind == "remember_directory":
                 steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", desired.install_dir)))
@@ -104,28 +118,47 @@ class Applier:
                 steps += self._secure_steps()
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
-                lease += stage.fetch_seconds(source)
+                fetches = stage.fetch_seconds(source)
                 steps += stage.fetch_steps(desired, source, self._run)
                 stdin = stage.fetch_input(source)
-        self.acquire(snapshot, steps, lease, stdin)
+        if not stages:
+            self.acquire(snapshot.lock, steps)
+            return
+        if steps:
+            self._stage(steps, stdin, fetches)
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.packed(Path(source.location)) as archive:
-                push_lease = self.limits.line + stage.fetch_seconds(source)
-                steps = [*self.lock.renew_steps(push_lease), *stage.push_steps(desired, self._run)]
-                answers, failure = self.node.chain(steps, stdin=archive, timeout=push_lease)
-            self._verify(answers, failure)
+                self._stage(stage.push_steps(desired, self._run), archive, stage.fetch_seconds(source))
+        name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
+        # On the same line, so that a first install costs no look more.
+        self.acquire(None, [("no service", silenced(program("sc", "query", name)))] if name else [])
+        if not name:
+            self._see_that_nothing_changed(snapshot)
 
-    def acquire(self, snapshot: Snapshot, steps: LabelledSteps, lease: float, stdin: BinaryIO | None = None) -> None:
-        """Take the node lock and run the first steps on the same line."""
-        taking = [] if self.lock.held else self.lock.acquire_steps(snapshot.lock, lease)
-        if not self.lock.held and snapshot.lock is not None:
+    def _stage(self, steps: LabelledSteps, stdin: BinaryIO | None, more: float) -> None:
+        """Run steps that only this run's own directory and names depend on, without the lock. more: seconds that they may take."""
+        leaving = self.lock.release_steps() if self.lock.held else []
+        self._staged = True
+        answers, failure = self.node.chain([*leaving, *steps], stdin=stdin, timeout=self.limits.line + more)
+        if failure is None or failure.label not in dict(leaving):
+            self.lock.held = False
+        if any(label == "hash" for label, dummy in steps):
+            self._verify(answers, failure)
+        else:
+            self._check_staging(failure)
+
+    def acquire(self, found: model.LockOwner | None, steps: LabelledSteps) -> None:
+        """Take the node lock and run the first steps on the same line. found: whose it is, when its run is dead."""
+        lease = self.limits.line
+        taking = [] if self.lock.held else self.lock.acquire_steps(found, lease)
+        if not self.lock.held and found is not None:
             # A line of the dead run may still be at work: take the lock alone, let that line come to its next guard,
             # and look again before anything is decided.
             failure = self.node.chain(taking, timeout=self.limits.line)[1]
             if failure is None:
                 self.lock.held = True
-                self.report(f"took over the node lock of {snapshot.lock.controller} ({snapshot.lock.identity})")
+                self.report(f"took over the node lock of {found.controller} ({found.identity})")
                 self.node.clock.sleep(self.limits.takeover)
             raise Surprise("the node lock changed hands")
         if not taking and not steps:
@@ -134,22 +167,22 @@ class Applier:
             taking = self.lock.renew_steps(lease)
         # From here on the lock may be ours, whatever becomes of the reply; giving it back is guarded by our name in it.
         self.lock.held = True
-        answers, failure = self.node.chain([*taking, *steps], stdin=stdin, timeout=lease)
+        failure = self.node.chain([*taking, *steps], timeout=lease)[1]
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
             raise Surprise("another run took the node lock") from self._lock_error(failure)
-        if any(label == "hash" for label, dummy in steps):
-            self._verify(answers, failure)
-        else:
-            self._check_staging(failure)
+        if failure is not None and failure.label == "no service":
+            return
+        self._check_staging(failure)
+        if any(label == "no service" for label, dummy in steps):
+            raise Surprise(_CHANGED)
 
     def _verify(self, answers: Answers, failure: Failure | None) -> None:
         """See that what was staged is what was wanted, once a scanner lets it be read."""
 
         def again() -> Failure | None:
             nonlocal answers
-            steps = [*self.lock.renew_steps(self.limits.line), *stage.hash_steps(self.desired, self._run)]
-            answers, found = self.node.chain(steps, timeout=self.limits.line)
+            answers, found = self.node.chain(stage.hash_steps(self.desired, self._run), timeout=self.limits.line)
             return found
 
         if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
@@ -157,11 +190,16 @@ class Applier:
         self._check_staging(failure)
         stage.check_digest(self.desired, answers.text("hash"))
 
-    def _patiently(self, label: str, attempt: Callable[[], Failure | None]) -> Failure | None:
-        """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open."""
+    def _patiently(
+        self, label: str, attempt: Callable[[], Failure | None], helps: Callable[[], bool] = lambda: True
+    ) -> Failure | None:
+        """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open.
+
+        helps: whether waiting can help, asked after each failure.
+        """
         failure = attempt()
         for pause in self.limits.scans:
-            if failure is None or failure.label != label:
+            if failure is None or failure.label != label or not helps():
                 break
             self.report(
                 f"another process holds the new executable open, as a virus scan does; trying again in {pause:g} s"
@@ -228,7 +266,7 @@ class Applier:
         image = service.executable.rpartition("\\")[2] if service else IMAGE
         known = plan.own_pids(snapshot)
         if service is not None and to_do.has("stop"):
-            self._recheck(to_do, snapshot, service)
+            self._recheck(snapshot, service)
         steps = self._commit_steps(to_do, snapshot, name)
         starts = to_do.has("start")
 
@@ -243,7 +281,9 @@ class Applier:
 
         self._touched = to_do.has("commit", "create_service", "stop", "start")
         self._committed = to_do.has("commit")
-        failure = self._patiently("promote", attempt)
+        failure = self._patiently("promote", attempt, self._is_staged)
+        if failure is not None and failure.label == "promote" and to_do.has("set_aside") and service is not None:
+            self._forget_aside(service)
         self._check_commit(failure, name)
         if not starts:
             return
@@ -253,21 +293,19 @@ class Applier:
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
         self._touched = False  # proven: whatever fails from here on is bookkeeping, which the next run finishes
 
-    def _recheck(self, to_do: plan.Plan, snapshot: Snapshot, service: Service) -> None:
-        """Re-read what the stop depends on: staging may have taken minutes since the plan was made."""
+    def _recheck(self, snapshot: Snapshot, service: Service) -> None:
+        """Re-read what the stop depends on."""
         if service.state not in (0, model.STOPPED):
             running = running_services(self.node, snapshot.dependents)
             if running:
                 refusal = plan.dependents_running(service.name, running)
                 raise NodeError(refusal.reason, refusal.message, remedy=refusal.remedy)
-        if to_do.has("fetch", "push"):
-            now = self._observe().service
-            if now is None or (now.command_line, now.pid, now.state) != (
-                service.command_line,
-                service.pid,
-                service.state,
-            ):
-                raise Surprise("the service changed while the new release was staged")
+
+    def _see_that_nothing_changed(self, snapshot: Snapshot) -> None:
+        """Another run, or a person, may have changed the service while the new release was staged."""
+        now = self._observe()
+        if _what_a_plan_is_made_for(now) != _what_a_plan_is_made_for(snapshot):
+            raise Surprise(_CHANGED)
 
     def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
@@ -321,6 +359,24 @@ class Applier:
                 steps.append(("recovery", silenced(program("sc", "failure", name, *arguments))))
         return steps
 
+    def _is_staged(self) -> bool:
+        """Whether the staged executable and the directory that it goes to are there. cmd.exe's move tells no code, only words."""
+        desired = self.desired
+        staged = rf"{stage.stage_dir(desired, self._run)}\{IMAGE}"
+        release = rf"{desired.install_dir}\{desired.release_dir_name}"
+        listed = self.node.ask(
+            [("staged", builtin("dir", staged, switches="/b", quiet=True)), ("release", listing_of_itself(release))]
+        )
+        self._promotes = (bool(listed.text("staged").strip()), is_listed(release, listed.text("release")))
+        return all(self._promotes)
+
+    def _forget_aside(self, service: Service) -> None:
+        """The damaged executable went back into its place, so its process has not to go."""
+        if service.record.previous or not service.pid:
+            return
+        key = parameters_key(service.name)
+        self.control.raise_if_lock_lost(self.control.run([self.lock.guard("forget aside"), *forget_swap_steps(key)]))
+
     def _set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
         """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
         noted as one that has to go, whenever that will be.
@@ -342,6 +398,22 @@ class Applier:
         self._await_deletion(failure, name)
         if failure.label == "promote":
             self._touched = False
+            staged, release = self._promotes
+            if not staged:
+                raise NodeError(
+                    "quarantined",
+                    f"The verified executable is gone from {stage.stage_dir(self.desired, self._run)}: an antivirus removes a file like that, "
+                    "and so does another run that clears up.",
+                    remedy="Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
+                    detail=failure.words,
+                )
+            if not release:
+                raise NodeError(
+                    "directory_failed",
+                    rf"{self.desired.install_dir}\{self.desired.release_dir_name} cannot be created.",
+                    remedy="Check space and access rights there.",
+                    detail=failure.words,
+                )
             waited = sum(self.limits.scans)
             raise NodeError(
                 "file_in_use",
@@ -381,7 +453,7 @@ class Applier:
         if service is not None:
             image = service.executable.rpartition("\\")[2]
             if to_do.has("stop"):
-                self._recheck(to_do, snapshot, service)
+                self._recheck(snapshot, service)
                 self.control.stop(service.name, image, plan.own_pids(snapshot))
             failure = self.control.run(
                 [self.lock.guard("delete"), ("delete", silenced(program("sc", "delete", service.name)))]
@@ -460,10 +532,13 @@ class Applier:
 
     def release(self) -> None:
         """Give back the lock and what only this run used."""
-        own_stage = stage.stage_dir(self.desired, self._run)
-        drop: LabelledSteps = [("drop stage", tolerated(builtin("rd", own_stage, switches="/s /q")))]
-        self.node.chain([*drop, *self.lock.release_steps()], timeout=self.limits.line)
+        self._drop_stage(self.lock.release_steps())
         self.lock.held = False
+
+    def _drop_stage(self, following: LabelledSteps) -> None:
+        own_stage = stage.stage_dir(self.desired, self._run)
+        drop = tolerated(builtin("rd", own_stage, switches="/s /q"))
+        self.node.chain([("drop stage", drop), *following], timeout=self.limits.line)
 
     def _outrun(self) -> None:
         """The last line may still be at work: let it come to its next guard and end there, before anything is decided."""
@@ -473,6 +548,9 @@ class Applier:
 
     def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
         if isinstance(error, Surprise) or not self.lock.held:
+            if self._staged:
+                with contextlib.suppress(ChannelError, NodeError):
+                    self._drop_stage([])
             return
         undo = Rollback(self.control, self._committed, snapshot, self._observe)
         try:
@@ -486,3 +564,9 @@ class Applier:
             if isinstance(error, NodeError):
                 error.result.setdefault("rolled_back", False)
                 error.result["rollback_error"] = str(later)
+
+
+def _what_a_plan_is_made_for(snapshot: Snapshot) -> tuple[object, ...]:
+    service = snapshot.service
+    seen = (service.command_line, service.pid, service.state) if service is not None else ()
+    return (*seen, snapshot.executable_sha256)

@@ -266,7 +266,7 @@ def _source(options: Mapping[str, Any]) -> model.Source | None:
 
 
 def for_info(options: Mapping[str, Any]) -> model.Desired:
-    """What csi_proxy_info looks at: nothing is wanted but the pipes, if any are named."""
+    """What csi_proxy_info looks at: nothing is wanted but the pipes, if any are named, and how the service starts."""
     return model.Desired(
         "present",
         _service_name(options.get("service_name")),
@@ -274,4 +274,5 @@ def for_info(options: Mapping[str, Any]) -> model.Desired:
         required_pipes=_pipes(options.get("required_pipes"), ()),
         kubelet_path=checked_path(options["kubelet_path"], "kubelet_path"),
         needs_wmic=bool(options["needs_wmic"]),
+        start_mode=options["start_mode"],
     )

@@ -20,7 +20,7 @@ def findings(desired: Desired, snapshot: Snapshot) -> tuple[Finding, ...]:
         sorted(
             [
                 *_service(desired, snapshot),
-                *_next_start(snapshot),
+                *_next_start(desired, snapshot),
                 *_storage(desired, snapshot),
                 *_policy(desired, snapshot),
             ],
@@ -87,7 +87,7 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
     return found
 
 
-def _next_start(snapshot: Snapshot) -> list[Finding]:
+def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
     found = []
     service = snapshot.service
@@ -129,19 +129,18 @@ def _next_start(snapshot: Snapshot) -> list[Finding]:
     if changed:
         found.append(Finding("CSI-N07", "blocker", about, changed, repair))
     if plan.managed_by(snapshot) not in plan.ELSEWHERE and service.start != _AUTOMATIC:
-        depends = ", ".join(snapshot.dependents)
+        depends = ", ".join(snapshot.dependents) if service.start == _DEMAND else ""
+        asked = service.start == _DEMAND and desired.start_mode == "demand"
         found.append(
             Finding(
                 "CSI-N18",
-                "warning" if service.start == _DEMAND and depends else "blocker",
+                "warning" if depends or asked else "blocker",
                 about,
-                f"csi-proxy runs, but its start mode is {service.start_mode}: "
-                + (
-                    f"it starts with {depends} only."
-                    if service.start == _DEMAND and depends
-                    else "no reboot starts it."
-                ),
-                f"sc.exe config {service.name} start= auto",
+                f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode asks' if asked else ''}: "
+                + (f"it starts with {depends} only." if depends else "no reboot starts it."),
+                f"After each reboot: sc.exe start {service.name}"
+                if asked
+                else f"sc.exe config {service.name} start= auto",
             )
         )
     return found

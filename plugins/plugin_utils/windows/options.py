@@ -17,7 +17,15 @@ LOOK: ArgumentSpec = {
     "service_name": {"type": "str"},
 }
 
-INFO: ArgumentSpec = {**LOOK, "details": {"type": "bool", "default": False}, "reference_counters": {"type": "str"}}
+_START_MODE: ArgumentSpec = {
+    "start_mode": {"type": "str", "choices": ["auto", "delayed-auto", "demand"], "default": "auto"}
+}
+INFO: ArgumentSpec = {
+    **LOOK,
+    **_START_MODE,
+    "details": {"type": "bool", "default": False},
+    "reference_counters": {"type": "str"},
+}
 
 CSI_PROXY: ArgumentSpec = {
     **LOOK,
@@ -55,7 +63,7 @@ CSI_PROXY: ArgumentSpec = {
     "source_retries": {"type": "int", "default": 3},
     "source_retry_delay": {"type": "int", "default": 5},
     "source_timeout": {"type": "int", "default": 600},
-    "start_mode": {"type": "str", "choices": ["auto", "delayed-auto", "demand"], "default": "auto"},
+    **_START_MODE,
     "state": {"type": "str", "choices": ["absent", "present", "staged"], "default": "present"},
     "version": {"type": "str"},
     "working_dirs": {"type": "list", "elements": "str", "default": []},

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, prove, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, this_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Snapshot
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, wanted
 
 
@@ -549,6 +553,72 @@ def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(hos
     assert not [name for name in host.look(desired).install_dir_entries if name.startswith("stage-")]
 
 
+@pytest.mark.parametrize("takes", ["executable", "directory"])
+def test_what_no_waiting_mends_is_told_at_once(
+    host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, takes: str
+) -> None:
+    """move tells no code: what is there tells a scan from a quarantine."""
+    old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
+    host.run(old)
+
+    def meanwhile(applier: Applier, _snapshot: Snapshot) -> None:
+        if takes == "executable":
+            gone = builtin("rd", stage.stage_dir(desired, applier.lock.me.identity), switches="/s /q")
+            assert host.node().chain([("gone", gone)])[1] is None
+
+    monkeypatch.setattr(Applier, "_see_that_nothing_changed", meanwhile)
+    if takes == "directory":
+        host.fault(match=r"(^| )md .*1\.3\.0-", rc=1, times=9)
+    host.forget()
+    error = failed(host, desired)
+    assert error.reason == {"executable": "quarantined", "directory": "directory_failed"}[takes]
+    assert not any("virus scan" in note for note in host.notes)
+    still_serves(host, old)
+
+
+@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
+def test_a_run_that_dies_while_it_stages_keeps_no_other_one_waiting(
+    host: Host, artifacts: Artifacts, push: bool
+) -> None:
+    from lab.windows.channel import Cut
+
+    artifact = artifacts.csi_proxy(NEW)
+    desired = wanted(artifact, **({"source": str(artifact.path)} if push else {}))
+    host.agent.control("snapshot")
+    with contextlib.suppress(NodeError):
+        host.run(desired)
+    at = next(number for number, line in enumerate(host.lines) if "certutil" in line and "stage-" in line)
+    host.agent.control("restore")
+    with pytest.raises(NodeError):
+        host.run(desired, cut=Cut("reply_lost", at))
+    host.quiet()
+    assert host.look(desired).lock is None
+    # Nobody knows whether it lives.
+    assert host.run(desired, is_alive=lambda _owner: None, limits=Limits(lock=1.0)).changed
+
+
+@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
+def test_what_another_run_did_while_this_one_downloaded_is_not_done_again(
+    host: Host, artifacts: Artifacts, upgrade: bool
+) -> None:
+    if upgrade:
+        host.run(wanted(artifacts.csi_proxy(OLD)))
+    desired = wanted(artifacts.csi_proxy(NEW))
+    others: list[bool] = []
+
+    def report(text: str) -> None:
+        if "SHA-256" in text and not others:
+            others.append(host.run(desired).changed)
+
+    host.forget()
+    slower = prove.converge(host.node(), desired, report=report, is_alive=lambda _owner: True)
+    assert others == [True]
+    assert commands_like(host, r"sc\.exe start") == 1
+    assert not host.run(desired).changed
+    assert host.look(desired).lock is None
+    assert not [name for name in slower.snapshot.install_dir_entries if name.startswith("stage-")]
+
+
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
 def test_a_first_start_that_takes_too_long_is_tried_once_more(host: Host, artifacts: Artifacts, upgrade: bool) -> None:
     """A scan of a large unsigned program may take longer than the service control manager waits (1053)."""
@@ -579,7 +649,11 @@ def test_a_damaged_executable_that_cannot_be_replaced_goes_back(host: Host, arti
     host.plant(files={desired.executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
     host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
     assert failed(host, desired).reason == "file_in_use"
-    assert host.look(desired).executable_sha256 is not None
+    found = host.look(desired)
+    assert found.executable_sha256 is not None
+    assert found.service is not None
+    # Its process has not to go for a swap that did not come about.
+    assert (found.service.record.previous, found.service.record.previous_pid) == ("", 0)
     host.clear_faults()
     assert "start" in {step.kind for step in host.run(desired).steps}
     assert not host.run(desired).changed

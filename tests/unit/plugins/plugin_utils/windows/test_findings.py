@@ -124,6 +124,15 @@ def test_what_a_reboot_will_break(snapshot: model.Snapshot, expected: list[tuple
     assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
 
 
+def test_a_start_mode_that_was_asked_for_blocks_nothing() -> None:
+    asked = replace(WANTED, version="", start_mode="demand")
+    (found,) = [one for one in findings.findings(asked, running(start=3)) if one.id == "CSI-N18"]
+    assert (found.severity, found.remedy) == ("warning", "After each reboot: sc.exe start csi-proxy")
+    assert "as csi_proxy_start_mode asks" in found.message
+    (found,) = [one for one in findings.findings(asked, running(start=4)) if one.id == "CSI-N18"]
+    assert found.severity == "blocker"
+
+
 def test_every_finding_says_what_to_do() -> None:
     everything = with_trouble(
         san_policy=3,
