@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
     Snapshot,
 )
 
-StepKind = Literal[
+StagingKind = Literal[
     "remember_directory",
     "create_directory",
     "secure_directory",
@@ -31,6 +31,9 @@ StepKind = Literal[
     "push",
     "set_aside",
     "promote",
+]
+StepKind = Literal[
+    StagingKind,
     "create_service",
     "commit",
     "configure",
@@ -46,16 +49,7 @@ StepKind = Literal[
     "clear_lock",
 ]
 
-STAGING: tuple[StepKind, ...] = (
-    "remember_directory",
-    "create_directory",
-    "secure_directory",
-    "create_log_directory",
-    "fetch",
-    "push",
-    "set_aside",
-    "promote",
-)
+STAGING: tuple[StepKind, ...] = get_args(StagingKind)
 """Steps that touch nothing that serves; all that can go wrong with a source goes wrong in them."""
 
 FULL_CONTROL = "(OI)(CI)(F)"

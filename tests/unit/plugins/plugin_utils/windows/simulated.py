@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,8 +19,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from lab.windows.agent import Agent
@@ -175,3 +178,31 @@ def winland() -> Path:
     from lab import builds
 
     return builds.build("winland-linux")["winland"]
+
+
+def failed(host: Host, desired: model.Desired) -> NodeError:
+    with pytest.raises(NodeError) as caught:
+        host.run(desired)
+    return caught.value
+
+
+def nothing_half_done(host: Host, desired: model.Desired) -> None:
+    """No service, no lock and no staging directory stay after a first installation that failed."""
+    snapshot = host.look(desired)
+    assert (snapshot.service, snapshot.lock, snapshot.lock_leftovers) == (None, None, ())
+    assert not [name for name in snapshot.install_dir_entries if name.startswith("stage-")]
+
+
+def still_serves(host: Host, old: model.Desired) -> None:
+    """The old release is configured, runs and serves; nothing of the attempt stays in its way."""
+    snapshot = host.look(old)
+    assert snapshot.service is not None
+    assert snapshot.service.command_line == old.command_line
+    assert snapshot.service.state == model.RUNNING
+    assert snapshot.service.record.previous == ""
+    assert set(snapshot.pipes) == set(old.required_pipes)
+    assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
+
+
+def commands_like(host: Host, pattern: str) -> int:
+    return len([step for step in host.steps() if re.search(pattern, step)])

@@ -5,144 +5,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-import socket
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, prove, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, this_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Snapshot
-from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, wanted
-
-
-def failed(host: Host, desired: model.Desired) -> NodeError:
-    with pytest.raises(NodeError) as caught:
-        host.run(desired)
-    return caught.value
-
-
-def nothing_half_done(host: Host, desired: model.Desired) -> None:
-    """No service, no lock and no staging directory stay after a first installation that failed."""
-    snapshot = host.look(desired)
-    assert (snapshot.service, snapshot.lock, snapshot.lock_leftovers) == (None, None, ())
-    assert not [name for name in snapshot.install_dir_entries if name.startswith("stage-")]
-
-
-def still_serves(host: Host, old: model.Desired) -> None:
-    """The old release is configured, runs and serves; nothing of the attempt stays in its way."""
-    snapshot = host.look(old)
-    assert snapshot.service is not None
-    assert snapshot.service.command_line == old.command_line
-    assert snapshot.service.state == model.RUNNING
-    assert snapshot.service.record.previous == ""
-    assert set(snapshot.pipes) == set(old.required_pipes)
-    assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
-
-
-def closed_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-def with_checksum(artifact: Artifact) -> dict[str, str]:
-    return {"checksum": "0" * 64}
-
-
-def with_missing_file(artifact: Artifact) -> dict[str, str]:
-    return {"source": artifact.url + ".gone"}
-
-
-def with_closed_port(artifact: Artifact) -> dict[str, str]:
-    return {"source": f"http://127.0.0.1:{closed_port()}/csi-proxy.exe", "source_retries": 0}  # type: ignore[dict-item]  # an int option
-
-
-def with_tls_on_plain_port(artifact: Artifact) -> dict[str, str]:
-    return {"source": artifact.url.replace("http://", "https://"), "source_retries": 0}  # type: ignore[dict-item]  # an int option
-
-
-@pytest.mark.parametrize(
-    ("options", "reason", "words"),
-    [
-        (with_checksum, "checksum_mismatch", ["SHA-256", "expected " + "0" * 64, "removed"]),
-        (with_missing_file, "download_failed", ["404", "curl 22", ".gone"]),
-        (with_closed_port, "download_failed", ["curl 7", "does not accept connections"]),
-        (with_tls_on_plain_port, "tls_failed", ["TLS", "curl 35"]),
-    ],
+from unit.plugins.plugin_utils.windows.simulated import (
+    NEW,
+    OLD,
+    Artifacts,
+    Host,
+    commands_like,
+    failed,
+    nothing_half_done,
+    still_serves,
+    wanted,
 )
-@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
-def test_a_source_that_fails(
-    host: Host,
-    artifacts: Artifacts,
-    options: Callable[[Artifact], dict[str, str]],
-    reason: str,
-    words: list[str],
-    upgrade: bool,
-) -> None:
-    old = wanted(artifacts.csi_proxy(OLD))
-    if upgrade:
-        host.run(old)
-    artifact = artifacts.csi_proxy(NEW)
-    desired = wanted(artifact, **options(artifact))
-    error = failed(host, desired)
-    assert error.reason == reason
-    assert all(word in str(error) for word in words), str(error)
-    if upgrade:
-        still_serves(host, old)
-        assert not host.run(old).changed
-    else:
-        nothing_half_done(host, desired)
-
-
-@pytest.mark.parametrize("tool", ["curl", "tar", "certutil"])
-def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -> None:
-    """After ``||`` cmd.exe gives 1 for a program that it does not find, as tar does for a damaged archive."""
-    artifact = artifacts.csi_proxy(NEW)
-    host.plant(files={rf"C:\Windows\System32\{tool}.exe": None})
-    error = failed(host, wanted(artifact, **({"source": str(artifact.path)} if tool == "tar" else {})))
-    assert (error.reason, f"no {tool}.exe" in str(error)) == ("tool_missing", True), str(error)
-
-
-def test_a_curl_that_ignores_the_ca_file(host: Host, artifacts: Artifacts) -> None:
-    host.fault(match="curl.exe.*--cacert", times=-1, rc=77)
-    desired = wanted(artifacts.csi_proxy(NEW), source_ca_file=r"C:\certs\ca.pem")
-    assert failed(host, desired).reason == "tls_failed"
-    key = r"HKLM\SOFTWARE\WinLab"
-    host.plant(registry=[{"key": key, "name": "CurlVersion", "data": "7.55.1"}])
-    error = failed(host, desired)
-    assert error.reason == "ca_file_ignored"
-    assert r"certutil -addstore Root C:\certs\ca.pem" in str(error)
-
-
-def test_a_directory_outside_the_code_page(host: Host, artifacts: Artifacts) -> None:
-    artifact = artifacts.csi_proxy(NEW)
-    for number, source in enumerate((artifact.url, str(artifact.path))):
-        desired = wanted(
-            artifact, install_dir=rf"C:\прокси-{number}", source=source, service_name=f"csi-proxy-{number}"
-        )
-        host.run(desired)
-        assert host.look(desired).executable_sha256 == artifact.sha256
-        host.run(wanted(None, state="absent", install_dir=desired.install_dir, service_name=desired.service_name))
-
-
-def test_full_disk_while_pulling_and_while_pushing(host: Host, artifacts: Artifacts) -> None:
-    artifact = artifacts.csi_proxy(NEW)
-    host.fault(disk_free=500)
-    for desired in (wanted(artifact), wanted(artifact, source=str(artifact.path))):
-        error = failed(host, desired)
-        assert error.reason == "disk_full"
-        assert re.search(r"the disk is full, C: has \d{1,3} bytes left", str(error)), str(error)
-        nothing_half_done(host, desired)
-    host.clear_faults()
-    assert host.run(wanted(artifact)).changed
 
 
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
@@ -194,15 +73,6 @@ def test_the_error_carries_the_last_lines_of_the_log(host: Host, artifacts: Arti
     tail = error.result["log_tail"]
     assert isinstance(tail, list)
     assert any("Version" in line for line in tail), tail
-
-
-def test_quarantined_while_it_is_staged(host: Host, artifacts: Artifacts) -> None:
-    desired = wanted(artifacts.csi_proxy(NEW))
-    host.fault(quarantine=r"csi-proxy\.exe$", times=-1)
-    error = failed(host, desired)
-    assert error.reason == "quarantined"
-    assert "antivirus" in str(error)
-    nothing_half_done(host, desired)
 
 
 @pytest.mark.parametrize(
@@ -494,131 +364,6 @@ def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artif
     assert not any("sc.exe stop" in step for step in host.steps())
 
 
-@pytest.mark.parametrize("rest", ["", ".gone"], ids=["downloaded", "failed"])
-def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts: Artifacts, rest: str) -> None:
-    """Lines are shown by -vvv, by process lists and by audit logs of the node."""
-    artifact = artifacts.csi_proxy(NEW)
-    source = artifact.url.replace("http://", "http://robot:TOP@SECRET%21@") + rest + '?sig=SECRET%2B&x="<SECRET>"'
-    desired = wanted(artifact, source=source)
-    texts = [str(failed(host, desired))] if rest else [str(host.run(desired))]
-    texts += [*host.lines, *host.notes, *host.steps(), str(host.agent.control("state"))]
-    assert any("curl.exe" in text for text in texts)
-    assert [text for text in texts if "SECRET" in text] == []
-
-
-def commands_like(host: Host, pattern: str) -> int:
-    return len([step for step in host.steps() if re.search(pattern, step)])
-
-
-def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_download(
-    host: Host, artifacts: Artifacts
-) -> None:
-    host.run(wanted(artifacts.csi_proxy(OLD)))
-    desired = wanted(artifacts.csi_proxy(NEW))
-    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=20_000)
-    host.forget()
-    assert host.run(desired).changed
-    assert commands_like(host, "curl.exe") == 1
-    assert 1 < commands_like(host, "^move .*stage-") < 8
-    assert any("virus scan" in note for note in host.notes)
-    assert not [name for name in host.look(desired).install_dir_entries if name.startswith(("stage-", "aside-"))]
-
-
-@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
-def test_a_scan_that_keeps_the_new_executable_for_itself_is_waited_for(
-    host: Host, artifacts: Artifacts, push: bool
-) -> None:
-    artifact = artifacts.csi_proxy(NEW)
-    host.fault(match=r"certutil.*stage-", rc=0x80070020, times=3)
-    host.forget()
-    assert host.run(wanted(artifact, **({"source": str(artifact.path)} if push else {}))).changed
-    assert commands_like(host, r"curl\.exe|tar\.exe") == 1
-    assert commands_like(host, r"certutil.*stage-") == 4
-
-
-def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(host: Host, artifacts: Artifacts) -> None:
-    old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
-    host.run(old)
-    pid = host.look(old).processes
-    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
-    host.forget()
-    error = failed(host, desired)
-    assert (error.reason, "virus scan" in str(error)) == ("file_in_use", True)
-    assert commands_like(host, "curl.exe") == 1
-    assert commands_like(host, r"sc\.exe (config|stop)") == 0
-    still_serves(host, old)
-    assert host.look(old).processes == pid
-    host.clear_faults()
-    assert host.run(desired).changed
-    assert not [name for name in host.look(desired).install_dir_entries if name.startswith("stage-")]
-
-
-@pytest.mark.parametrize("takes", ["executable", "directory"])
-def test_what_no_waiting_mends_is_told_at_once(
-    host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, takes: str
-) -> None:
-    """move tells no code: what is there tells a scan from a quarantine."""
-    old, desired = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
-    host.run(old)
-
-    def meanwhile(applier: Applier, _snapshot: Snapshot) -> None:
-        if takes == "executable":
-            gone = builtin("rd", stage.stage_dir(desired, applier.lock.me.identity), switches="/s /q")
-            assert host.node().chain([("gone", gone)])[1] is None
-
-    monkeypatch.setattr(Applier, "_see_that_nothing_changed", meanwhile)
-    if takes == "directory":
-        host.fault(match=r"(^| )md .*1\.3\.0-", rc=1, times=9)
-    host.forget()
-    error = failed(host, desired)
-    assert error.reason == {"executable": "quarantined", "directory": "directory_failed"}[takes]
-    assert not any("virus scan" in note for note in host.notes)
-    still_serves(host, old)
-
-
-@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
-def test_a_run_that_dies_while_it_stages_keeps_no_other_one_waiting(
-    host: Host, artifacts: Artifacts, push: bool
-) -> None:
-    from lab.windows.channel import Cut
-
-    artifact = artifacts.csi_proxy(NEW)
-    desired = wanted(artifact, **({"source": str(artifact.path)} if push else {}))
-    host.agent.control("snapshot")
-    with contextlib.suppress(NodeError):
-        host.run(desired)
-    at = next(number for number, line in enumerate(host.lines) if "certutil" in line and "stage-" in line)
-    host.agent.control("restore")
-    with pytest.raises(NodeError):
-        host.run(desired, cut=Cut("reply_lost", at))
-    host.quiet()
-    assert host.look(desired).lock is None
-    # Nobody knows whether it lives.
-    assert host.run(desired, is_alive=lambda _owner: None, limits=Limits(lock=1.0)).changed
-
-
-@pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
-def test_what_another_run_did_while_this_one_downloaded_is_not_done_again(
-    host: Host, artifacts: Artifacts, upgrade: bool
-) -> None:
-    if upgrade:
-        host.run(wanted(artifacts.csi_proxy(OLD)))
-    desired = wanted(artifacts.csi_proxy(NEW))
-    others: list[bool] = []
-
-    def report(text: str) -> None:
-        if "SHA-256" in text and not others:
-            others.append(host.run(desired).changed)
-
-    host.forget()
-    slower = prove.converge(host.node(), desired, report=report, is_alive=lambda _owner: True)
-    assert others == [True]
-    assert commands_like(host, r"sc\.exe start") == 1
-    assert not host.run(desired).changed
-    assert host.look(desired).lock is None
-    assert not [name for name in slower.snapshot.install_dir_entries if name.startswith("stage-")]
-
-
 @pytest.mark.parametrize("upgrade", [False, True], ids=["install", "upgrade"])
 def test_a_first_start_that_takes_too_long_is_tried_once_more(host: Host, artifacts: Artifacts, upgrade: bool) -> None:
     """A scan of a large unsigned program may take longer than the service control manager waits (1053)."""
@@ -641,22 +386,6 @@ def test_a_start_that_stays_too_slow_names_the_scan(host: Host, artifacts: Artif
     assert error.reason == "start_failed"
     assert "antivirus scan" in str(error)
     still_serves(host, old)
-
-
-def test_a_damaged_executable_that_cannot_be_replaced_goes_back(host: Host, artifacts: Artifacts) -> None:
-    desired = wanted(artifacts.csi_proxy(NEW))
-    host.run(desired)
-    host.plant(files={desired.executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
-    host.fault(scan=r"stage-.*csi-proxy\.exe$", delay_ms=3_600_000)
-    assert failed(host, desired).reason == "file_in_use"
-    found = host.look(desired)
-    assert found.executable_sha256 is not None
-    assert found.service is not None
-    # Its process has not to go for a swap that did not come about.
-    assert (found.service.record.previous, found.service.record.previous_pid) == ("", 0)
-    host.clear_faults()
-    assert "start" in {step.kind for step in host.run(desired).steps}
-    assert not host.run(desired).changed
 
 
 @pytest.mark.parametrize("kind", ["reply_lost", "hung_up"])
@@ -694,43 +423,6 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_a_service_that_runs(
         assert found.pipes, cut
         ends.add(found.service.command_line)
     assert ends == {old.command_line, new.command_line}
-
-
-def untouched(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether services, processes and registry are what they were, up to the record of the directory."""
-    return all(before[part] == after[part] for part in ("services", "processes", "registry"))
-
-
-def test_a_staged_release_touches_nothing_that_serves_and_is_then_swapped_without_a_download(
-    host: Host, artifacts: Artifacts
-) -> None:
-    host.run(wanted(artifacts.csi_proxy(OLD)))
-    before = host.agent.control("state")["state"]
-    artifact = artifacts.csi_proxy(NEW)
-    staged = host.run(wanted(artifact, state="staged"))
-    assert [step.kind for step in staged.steps] == ["fetch", "promote"]
-    assert untouched(before, host.agent.control("state")["state"])
-    assert not host.run(wanted(artifact, state="staged")).changed
-    host.forget()
-    swapped = host.run(wanted(artifact))
-    assert {"commit", "stop", "start"} <= {step.kind for step in swapped.steps}
-    assert commands_like(host, "curl.exe") == 0
-    assert not host.run(wanted(artifact)).changed
-
-
-def test_a_damaged_executable_is_replaced_in_advance_and_its_process_when_the_service_may_stop(
-    host: Host, artifacts: Artifacts
-) -> None:
-    artifact = artifacts.csi_proxy(NEW)
-    host.run(wanted(artifact))
-    before = host.look(wanted(artifact)).processes
-    host.plant(files={wanted(artifact).executable: {"exe": {"kind": "csi-proxy", "release": NEW, "pipes": "none"}}})
-    host.run(wanted(artifact, state="staged"))
-    found = host.look(wanted(artifact))
-    assert (found.executable_sha256, found.processes) == (artifact.sha256, before)
-    assert "start" in {step.kind for step in host.run(wanted(artifact)).steps}
-    assert host.look(wanted(artifact)).processes != before
-    assert not host.run(wanted(artifact)).changed
 
 
 def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Artifacts) -> None:
