@@ -1,0 +1,125 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stories of conversions that are killed, and gone on with or undone."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+from integration.rebind import (
+    CLAIMS,
+    Story,
+    convert,
+    in_process,
+    plant,
+    random_instant,
+    remove,
+    runs,
+    shape,
+)  # fmt: skip
+from integration.rebind_parts import (
+    conversion,
+    converted,
+    killed_at,
+    killed_everywhere,
+    uninterrupted,
+    until_converted,
+    untouched,
+)
+from lab.handle import Lab, eventually
+
+
+def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) -> int:
+    """Kill runs of one conversion after another at random instants until so many were killed, or one was not."""
+    dice = random.Random(seed)
+    for killed in range(count):
+        told, decide = random_instant(dice)
+        end = in_process(conversion(lab, story, folder), decide)
+        untouched(lab, story)
+        if end.result is not None:
+            assert end.result["status"] in ("converted", "native"), (seed, told, end.result)
+            return killed
+    return count
+
+
+def random_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    killed = 0
+    while killed < count:
+        number = seed + killed
+        story = Story(f"random-{number}")
+        plant(lab, story)
+        killed += kill_at_random(lab, story, folder / story.name, number, count - killed)
+        until_converted(lab, story, folder / story.name)
+        remove(lab, story)
+    print(f"{killed} kills at random instants, seed {seed}: 0 lost")
+
+
+def api_kills(lab: Lab, folder: Path, seed: int, count: int) -> None:
+    """Kill the API server just before a request of a conversion, again and again; it is back half a second later."""
+    dice = random.Random(seed)
+    story = Story("no-api")
+    plant(lab, story)
+    events = sorted(dice.sample(range(20, 250), count))
+    met: list[int] = []
+    starts: list[threading.Timer] = []
+
+    def meet(number: int, _what: str, when: str) -> None:
+        if when == "before" and len(met) < count and number == events[len(met)]:
+            met.append(number)
+            for earlier in starts:
+                earlier.join()
+            lab.call("stop", name="apiserver")
+            starts.append(threading.Timer(0.5, lambda: lab.call("start", name="apiserver")))
+            starts[-1].start()
+
+    # Controllers come back to an API server that was away when their own patience is over, of up to a minute; and a pod whose
+    # volume kube-controller-manager did not know yet when it saw the pod is looked at again after some minutes.
+    patience = 600
+    result = convert(conversion(lab, story, folder, step=patience), meet)
+    for start in starts:
+        start.join()
+    assert result["status"] == "converted", (seed, events, result["msg"])
+    assert met == events
+    runs(lab, story, patience)
+    untouched(lab, story)
+    remove(lab, story, patience)
+    print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
+
+
+def killed_at_every_request_of_every_other_step_it_goes_on(lab: Lab, folder: Path, half: int = 0) -> None:
+    expected = uninterrupted(lab, folder / "expected", Story(f"calm-{half}"))
+    story, records = Story(f"killed-{half}"), folder / "records"
+    plant(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    deaths = killed_everywhere(lab, story, records, half)
+    converted(lab, story, uid)
+    assert shape(lab, story) == expected
+    assert deaths > 80
+    print(f"{deaths} kills at request boundaries, half {half + 1} of 2: 0 lost")
+    remove(lab, story)
+
+
+def killed_at_every_request_of_all_others_it_goes_on(lab: Lab, folder: Path) -> None:
+    killed_at_every_request_of_every_other_step_it_goes_on(lab, folder, half=1)
+
+
+def killed_at_random_instants_it_goes_on(lab: Lab, folder: Path) -> None:
+    random_kills(lab, folder, seed=20261121, count=20)
+
+
+def undone_the_volume_is_what_it_was(lab: Lab, folder: Path, step: str = "canary") -> None:
+    story = Story(f"back-{step.replace('_', '-')}")
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+    killed_at(lab, story, folder, step)
+    result = convert(conversion(lab, story, folder, undo=True))
+    assert result["status"] == "undone", result
+    assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+    # The attacher's finalizer and the event of the last attachment come when they come.
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    untouched(lab, story)
+    remove(lab, story)

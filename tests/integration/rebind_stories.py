@@ -1,0 +1,309 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stories of conversions while others work on the same claims, volumes and sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from integration.playbooks import ROOT, play
+from integration.rebind import (
+    CLAIMS,
+    NAMESPACE,
+    VOLUMES,
+    Story,
+    convert,
+    plant,
+    remove,
+    runs,
+    shape,
+)  # fmt: skip
+from integration.rebind_parts import (
+    PLAYBOOK,
+    conversion,
+    converted,
+    killed_at,
+    kubeconfig_of_account,
+    native,
+    refused,
+    until_converted,
+    untouched,
+)
+from lab.cluster import in_tree
+from lab.faultproxy import Fault, FaultProxy
+from lab.handle import Lab, eventually, longer
+
+
+def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, folder: Path) -> None:
+    stories = [Story("web", stateful=False), Story("queue", policy="Retain")]
+    for story in stories:
+        plant(lab, story)
+    uids = [lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
+    given = {
+        "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
+        "kubewin_kubeconfig": str(kubeconfig_of_account(lab)),
+        "kubewin_output_dir": os.path.relpath(folder, ROOT),
+        "kubewin_rebind_final": True,
+        "kubewin_rebind_tolerations": [{"operator": "Exists"}],
+    }
+    look = play(PLAYBOOK, "localhost,", "--check", variables=given)
+    assert look.code == 0, look.screen
+    assert look.changed == []
+    assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
+    assert "know: it is Lost for some seconds" in look.screen
+    assert list(folder.iterdir()) == []
+    # For a while the policies stay as they are, and one is told what to do then; also beside a claim that fails.
+    token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
+    with FaultProxy(lab.state, token) as proxy:
+        proxy.add(Fault("error", status=400, verbs=("delete",), resources=("persistentvolumes",), name="pvc-queue"))
+        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_rebind_final": False}
+        kept = play(PLAYBOOK, "localhost,", variables={**given, **through})
+    assert kept.code != 0
+    (stats,) = kept.results("Keep how each one stands for the job").values()
+    standing = stats["ansible_stats"]["data"]["kubewin_rebind"]
+    assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
+    assert re.search(r"data-queue-0: failed, .* stands at step delete_volume", kept.screen)
+    assert re.search(
+        r"data-web-0: resting, .*run again with final .*, and the policy becomes Delete again", kept.screen
+    )
+    assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
+    # By a job in another container: the records in the cluster are all that it has.
+    kept_there = folder.parent / "another" / "kept"
+    run = play(
+        PLAYBOOK, "localhost,", variables={**given, "kubewin_output_dir": str(kept_there)}, apart=kept_there.parent
+    )
+    assert run.code == 0, run.screen
+    for story, uid in zip(stories, uids, strict=True):
+        converted(lab, story, uid)
+        assert f"{NAMESPACE}/{story.claim}: converted (volume {story.volume}" in kept.screen + run.screen
+    assert f"{NAMESPACE}/data-web-0: waiting until" in kept.screen
+    again = play(PLAYBOOK, "localhost,", variables=given)
+    assert again.code == 0, again.screen
+    assert again.changed == []
+    assert "already is a native volume of csi.vsphere.vmware.com" in again.screen
+    for story in stories:
+        remove(lab, story)
+
+
+def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
+    run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(kubeconfig_of_account(lab))})
+    assert run.code != 0
+    assert "nothing is converted that was not named" in run.screen
+
+
+def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
+    """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run goes on without it."""
+    story = Story("anew")
+    plant(lab, story)
+    how: dict[str, Any] = {"variant": "re_claim"}
+    claim, native = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}-csi"
+    before = lab.api.get(claim)["metadata"]["uid"]
+    killed_at(lab, story, folder, "create_claim", **how)
+    eventually(lambda: not lab.api.ok(claim), "the claim is gone")
+    lab.api.patch(story.workload, {"spec": {"replicas": 1}})
+    runs(lab, story)
+    sets = lab.api.get(claim)
+    assert sets["metadata"]["uid"] != before
+    assert sets["spec"]["volumeName"] == f"{story.volume}-csi"
+    result = refused(lab, story, folder, **how)
+    assert result["reason"] == "claim_changed"
+    assert f"and has the volume of this run, {story.volume}-csi" in result["msg"]
+    assert f"and only then: kubectl -n {NAMESPACE} delete pvc {story.claim}" in result["msg"]
+    lab.api.patch(story.workload, {"spec": {"replicas": 0}})
+    lab.api.gone(claim)
+    eventually(lambda: not lab.api.ok(claim), "the set's claim is gone")
+    result = convert(conversion(lab, story, folder, **how))
+    assert result["status"] == "converted", result
+    made, volume = lab.api.get(claim), lab.api.get(native)
+    assert made["metadata"]["uid"] not in (before, sets["metadata"]["uid"])
+    assert made["metadata"]["labels"] == {"app": story.name}
+    assert made["spec"]["volumeName"] == f"{story.volume}-csi"
+    assert (volume["status"]["phase"], volume["spec"]["persistentVolumeReclaimPolicy"]) == ("Bound", "Delete")
+    assert not lab.api.ok(f"{VOLUMES}/{story.volume}")
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder: Path) -> None:
+    """Once it has the lock that the message names; and what rests in another cluster, under the same name, stays as it is."""
+    story = Story("by-hand")
+    plant(lab, story)
+    claim, volume = f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}"
+    killed_at(lab, story, folder, "canary")
+    (file,) = folder.iterdir()
+    begun = json.loads(file.read_text(encoding="utf-8"))
+    resting = json.dumps({**begun, "run": "staging", "cluster": "another", "step": "finish"})
+    elsewhere = folder / "kubewin-rebind-staging.json"
+    elsewhere.write_text(resting, encoding="utf-8")
+    made = lab.api.get(claim)
+    lab.api.gone(claim)
+    eventually(lambda: lab.api.get(volume)["status"]["phase"] == "Released", "the claim is gone")
+    result = refused(lab, story, folder)
+    assert result["reason"] == "claim_gone"
+    told = re.search(r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/rebind=(\S+)\.", result["msg"])
+    assert told, result["msg"]
+    kept = {key: made["metadata"][key] for key in ("name", "labels")}
+    lab.api.post(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": kept, "spec": made["spec"]})
+    lab.api.patch(volume, {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}})
+    eventually(lambda: lab.api.get(claim)["status"]["phase"] == "Bound", "it is bound by hand")
+    assert refused(lab, story, folder)["reason"] == "claim_changed"
+    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/rebind": told[1]}}})
+    until_converted(lab, story, folder)
+    assert elsewhere.read_text(encoding="utf-8") == resting
+    remove(lab, story)
+
+
+def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None:
+    """In the instant before each deletion is sent. In the order that suggests itself the disk would go with the claim."""
+    story = Story("vandal")
+    plant(lab, story)
+    struck: list[str] = []
+
+    def strike(_number: int, what: str, when: str) -> None:
+        if what.startswith("DELETE") and "persistentvolume" in what and when == "before" and what not in struck:
+            struck.append(what)
+            for path in (f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+                if lab.api.ok(path):
+                    lab.api.patch(path, {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+
+    result = convert(conversion(lab, story, folder, variant="re_claim"), strike)
+    assert result["status"] == "converted", result
+    assert [what.rpartition("/")[0].rpartition("/")[2] for what in struck] == [
+        "persistentvolumes",
+        "persistentvolumeclaims",
+    ]
+    runs(lab, story)
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(lab: Lab, folder: Path) -> None:
+    """With 0 replicas for one claim's sake a workload is not what it is to be again: the other one waits, and all come back."""
+    one, two = Story("two-one", stateful=False), Story("two-two")
+    plant(lab, one, two)
+    uids = {story: lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in (one, two)}
+    # The first, which has stopped it, starts it again just when that was seen.
+    killed_at(lab, one, folder, "baseline")
+    undone: list[str] = []
+
+    def meet(_number: int, what: str, when: str) -> None:
+        if "deployments" in what and when == "answered" and not undone:
+            undone.append(convert(conversion(lab, one, folder, undo=True))["status"])
+
+    refused_for_the_first = partial(_waits_for_another, lab, two, folder, one)
+    refused_for_the_first(meet)
+    assert undone == ["undone"]
+    # It is begun, and dies, when the second has been looked at and has not begun.
+    begins = partial(killed_at, lab, one, folder, "baseline")
+    result = convert(conversion(lab, two, folder), meanwhile=begins)
+    assert (result["status"], result["reason"]) == ("failed", "refused"), result
+    assert lab.api.get(one.workload)["spec"]["replicas"] == 0
+    assert f"CSI-B22 Deployment {NAMESPACE}/two-one: run " in result["msg"]
+    refused_for_the_first()
+    assert len(list(folder.glob("kubewin-rebind-*.json"))) == 1
+    # The one that was begun comes first, however they are named.
+    for status, final in (("resting", False), ("converted", True)):
+        result = convert(conversion(lab, two, folder, others=(one,), final=final))
+        assert [status] * 2 == [result["status"], *(other["status"] for other in result["others"])], result
+        assert lab.api.get(one.workload)["spec"]["replicas"] == 1
+    runs(lab, one)
+    for story, uid in uids.items():
+        native(lab, story, uid)
+    for story in (one, two):
+        remove(lab, story)
+
+
+def _waits_for_another(
+    lab: Lab, story: Story, folder: Path, other: Story, meet: Callable[[int, str, str], None] | None = None
+) -> None:
+    """A story's conversion is refused, for the other's has stopped the workload."""
+    result = convert(conversion(lab, story, folder), meet)
+    assert result["status"] == "refused", result
+    (finding,) = [one for one in result["findings"] if one["severity"] == "blocker"]
+    assert (finding["id"], finding["object"]) == ("CSI-B22", f"Deployment {NAMESPACE}/{other.name}")
+    assert (
+        f"converts its PersistentVolumeClaim {NAMESPACE}/{other.claim}, and stands at step baseline"
+        in finding["message"]
+    )
+
+
+def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
+    """It rests, or was only begun, when somebody has the set delete the claims of pods that are scaled away: all of them."""
+    story = Story("reaper", policy="Retain")
+    plant(lab, story)
+    before = shape(lab, story)
+    uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
+
+    def scaled_away(fate: str) -> None:
+        lab.api.patch(story.workload, {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenScaled": fate}}})
+
+    def refuses(**how: Any) -> None:
+        result = refused(lab, story, folder, **how)
+        assert result["reason"] == "claims_at_risk", result
+        assert "StatefulSet shop/reaper has persistentVolumeClaimRetentionPolicy whenScaled: Delete" in result["msg"]
+        assert "kubectl -n shop patch statefulset reaper" in result["msg"]
+        assert lab.api.get(story.workload)["spec"]["replicas"] == 1
+        assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
+
+    killed_at(lab, story, folder, "quiesce")
+    scaled_away("Delete")
+    refuses()
+    scaled_away("Retain")
+    assert convert(conversion(lab, story, folder, final=False))["status"] == "resting"
+    scaled_away("Delete")
+    refuses(undo=True)
+    scaled_away("Retain")
+    assert convert(conversion(lab, story, folder, undo=True))["status"] == "undone"
+    eventually(lambda: shape(lab, story) == before, "everything as it was")
+    untouched(lab, story)
+    remove(lab, story)
+
+
+def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab: Lab, folder: Path) -> None:
+    """Why the step `forget` waits. By hand and too early, the disk is out of the register while a claim is bound to it."""
+    story, late = Story("early"), Story("forgotten")
+    for one in (story, late):
+        plant(lab, one)
+    before = shape(lab, late)
+    with lab.settings(syncer_down=True):
+        killed_at(lab, late, folder / "late", "forget")
+        # It goes back by itself when nobody takes the disk out of the register.
+        for seconds in longer(1.5):
+            result = convert(conversion(lab, late, folder / "late", step=seconds))
+            # Otherwise the way back took longer than that as well; it is gone on with.
+            if result["status"] == "undone":
+                break
+        assert result["status"] == "undone", result
+        assert "out of its register (CnsVSphereVolumeMigration), and it has not happened" in result["msg"]
+        killed_at(lab, story, folder, "forget")
+        record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))
+        volume = record["objects"]["new"]
+        volume["spec"]["claimRef"]["uid"] = record["claim_uid"]
+        lab.api.post(VOLUMES, volume)
+        eventually(lambda: lab.api.get(f"{CLAIMS}/{story.claim}")["status"]["phase"] == "Bound", "bound again")
+    registered = lab.state.paths.volumes.with_name("cns") / in_tree.fcd(story.source()["vsphereVolume"]["volumePath"])
+    eventually(lambda: not registered.exists(), "the disk of the volume that is in use is out of the register")
+    eventually(lambda: shape(lab, late) == before, "everything as it was")
+    for one in (story, late):
+        untouched(lab, one)
+        remove(lab, one)
+
+
+def what_the_blog_does_destroys_the_disk(lab: Lab, _folder: Path) -> None:
+    """Delete the claim, then the pod, and "it will be provisioned again": this is why that is never done here."""
+    story = Story("blog")
+    plant(lab, story)
+    assert (story.disk(lab) / "orders.db").exists()
+    lab.api.delete(f"{CLAIMS}/{story.claim}")
+    lab.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{story.name}-0")
+    eventually(lambda: not story.disk(lab).exists(), "the disk is gone")
+    remove(lab, story)
