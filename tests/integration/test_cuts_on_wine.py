@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cuts at every command of an installation and of an upgrade, on real service managers with the real csi-proxy.
 
-Each point gets one kind of cut in turn, every second point each day, the others in the torture; all kinds at all points are
+Each point gets one kind of cut in turn, every fourth point each day, the others in the torture; all kinds at all points are
 tested on simulated hosts. Whatever was cut, and while a command whose reply was lost still runs, the next run ends converged,
 and csi-proxy's own client is served.
 """
@@ -168,23 +168,25 @@ def story(rig: Rig, prefix: Path, wanted: model.Desired, cut: Cut, before: str |
         return ""
 
 
-def tell(rig: Rig, prefix: Path, wanted: model.Desired, before: str | None, half: int) -> list[str]:
-    """The story of every second point from this one on, some at once; the stories that went wrong."""
-    cuts = points(whole_run(rig, prefix, wanted))[half::2]
+def tell(rig: Rig, prefix: Path, wanted: model.Desired, before: str | None, quarter: int) -> list[str]:
+    """The story of every fourth point from this one on, some at once; the stories that went wrong."""
+    cuts = points(whole_run(rig, prefix, wanted))[quarter::4]
     assert {cut.kind for cut in cuts} == {"killed", "reply_lost", "request_lost"}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         told = pool.map(lambda cut: story(rig, prefix, wanted, cut, before), cuts)
         return [problem for problem in told if problem]
 
 
-HALVES = pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.torture)])
+QUARTERS = pytest.mark.parametrize(
+    "quarter", [0, *(pytest.param(number, marks=pytest.mark.torture) for number in (1, 2, 3))]
+)
 
 
-@HALVES
-def test_installation(rig: Rig, half: int) -> None:
-    assert tell(rig, rig.base, rig.wanted(NEW), None, half) == []
+@QUARTERS
+def test_installation(rig: Rig, quarter: int) -> None:
+    assert tell(rig, rig.base, rig.wanted(NEW), None, quarter) == []
 
 
-@HALVES
-def test_upgrade(rig: Rig, old_prefix: Path, half: int) -> None:
-    assert tell(rig, old_prefix, rig.wanted(NEW), OLD, half) == []
+@QUARTERS
+def test_upgrade(rig: Rig, old_prefix: Path, quarter: int) -> None:
+    assert tell(rig, old_prefix, rig.wanted(NEW), OLD, quarter) == []
