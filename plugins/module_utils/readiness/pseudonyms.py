@@ -315,8 +315,8 @@ _WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
 
 
 def _each(rule: Callable[[Pseudonyms, Any], Any]) -> Callable[[Pseudonyms, Any], Any]:
-    """A rule for each of a tuple, None where there is none."""
-    return lambda names, values: None if values is None else tuple(rule(names, one) for one in values)
+    """A rule for each of a tuple or set, None where there is none."""
+    return lambda names, values: None if values is None else type(values)(rule(names, one) for one in values)
 
 
 def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
@@ -390,7 +390,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._image, wanted.ControllerSeen, "image"),
         (Pseudonyms._parts, gate.ContainerFacts, "name"),
         (Pseudonyms._parts, wanted.DaemonSetSeen, "words"),
-        (_each(Pseudonyms._parts), wanted.DaemonSetSeen, "host_paths"),
+        (_each(Pseudonyms._parts), wanted.DaemonSetSeen, "host_paths registers names"),
         (lambda names, text: names._label_value("", text), wanted.DaemonSetSeen, "managed_by"),
         (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
         (Pseudonyms._raw, cluster.DriverSeen, "spec"),
