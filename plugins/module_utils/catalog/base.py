@@ -72,6 +72,22 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Maturity:
+    """What upstream calls a way to run on Windows. first, last: the releases it says so of, both included; empty is open."""
+
+    word: Literal["alpha", "beta", "GA"]
+    source: str
+    first: str = ""
+    last: str = ""
+
+    def covers(self, version: Version) -> bool:
+        """Whether it is said of that release."""
+        if self.first and version.release < parse(self.first).release:
+            return False
+        return not self.last or version.release <= parse(self.last).release
+
+
+@dataclass(frozen=True, slots=True)
 class ModeRule:
     """One way to run the node plugin on Windows, and for which releases it exists.
 
@@ -83,7 +99,8 @@ class ModeRule:
     min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
     wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what is worth
     knowing before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
-    whether a HostProcess form mounts directories of the host. What else upstream tells its containers is in the template.
+    whether a HostProcess form mounts directories of the host. maturity: empty where upstream tells none. What else upstream
+    tells its containers is in the template.
     """
 
     mode: Mode
@@ -105,6 +122,11 @@ class ModeRule:
     notes: tuple[str, ...] = ()
     resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     mounts_directories: bool = False
+    maturity: tuple[Maturity, ...] = ()
+
+    def maturity_of(self, version: Version) -> Maturity | None:
+        """What upstream calls a release in this mode, None where it tells nothing."""
+        return next((one for one in self.maturity if one.covers(version)), None)
 
     @property
     def all_pipes(self) -> tuple[str, ...]:

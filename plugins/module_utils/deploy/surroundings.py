@@ -358,6 +358,10 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         )
         remedy = f"look for wmic.exe on the nodes first, or take {rule.wmic_before} or later"
         yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
+    told = rule.maturity_of(version)
+    if told is not None and told.word != "GA":
+        message = f"mode {rule.mode}: upstream calls it {told.word} ({told.source})"
+        yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "nothing, if that suits")
     for note in rule.notes:
         yield Finding(
             "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "nothing, if that suits"

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Controller,
     Credential,
     Driver,
+    Maturity,
     ModeRule,
     Release,
     Rule,
@@ -84,6 +85,9 @@ DRIVER = Driver(
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1"),
             beta_pipes=("csi-proxy-volume-v1beta1", "csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2"),
             min_kubernetes="1.19",
+            maturity=(
+                Maturity("GA", "README.md of kubernetes-sigs/gcp-compute-persistent-disk-csi-driver", first="1.1.0"),
+            ),
         ),
     ),
     releases=(

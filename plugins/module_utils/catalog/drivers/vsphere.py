@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import (
     Credential,
     Driver,
     FeatureStates,
+    Maturity,
     ModeRule,
     Probe,
     Release,
@@ -101,6 +102,14 @@ DRIVER = Driver(
             mode="csi_proxy",
             why="vSphere CSI talks to csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
             last="3.4.99",
+            maturity=(
+                Maturity(
+                    "alpha",
+                    "docs/book/features/csi_driver_on_windows.md of kubernetes-sigs/vsphere-csi-driver, v2.7.0",
+                    first="2.4.0",
+                    last="2.7.99",
+                ),
+            ),
             template="vsphere_csi_proxy.yaml.j2",
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-system-v1alpha1"),
             ports={"health": 9808},

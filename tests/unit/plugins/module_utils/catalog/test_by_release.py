@@ -120,3 +120,21 @@ def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namesp
     made = plan(driver, Wanted(namespace=namespace), seen)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "mode", "release", "expected"),
+    [
+        ("aws_ebs", "host_process", "1.64.0", "alpha"),
+        ("aws_ebs", "csi_proxy", "1.64.0", None),
+        ("gce_pd", "csi_proxy", "1.26.0", "GA"),
+        ("gce_pd", "csi_proxy", "1.0.3", None),
+        ("vsphere", "csi_proxy", "2.7.1", "alpha"),
+        ("vsphere", "csi_proxy", "3.4.0", None),
+    ],
+)
+def test_maturity_is_what_upstream_tells_of_a_release(key: str, mode: str, release: str, expected: str | None) -> None:
+    rule = DRIVERS[key].rule(mode)
+    assert rule is not None
+    told = rule.maturity_of(parse(release))
+    assert (told.word if told else None) == expected

@@ -1,0 +1,34 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Preflight on OpenShift 4.12 to 4.21 with vSphere, Azure and AWS says what the plan of the driver says."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
+from situations.base import openshift
+from situations.cluster import healthy, install
+from unit.plugins.module_utils.deploy.test_openshift_lines import DIGEST, DRIVER_OF, LINES, planned
+
+
+@pytest.mark.parametrize("platform", DRIVER_OF)
+@pytest.mark.parametrize("line", LINES)
+def test_no_driver_is_refused_and_what_stands_in_is_told(line: str, platform: str) -> None:
+    key = DRIVER_OF[platform]
+    driver, made, world = DRIVERS[key], planned(line, key), healthy()
+    assert made.rule is not None
+    if key == "aws_ebs":
+        install(world, key, "csi_proxy")
+    openshift(world, f"{line}.9", platform)
+    for one in world.of("Deployment"):
+        for container in one["spec"]["template"]["spec"]["containers"]:
+            if container["name"] == driver.controller.container:
+                container["image"] = DIGEST
+    report = judge(world.snapshot(), Options(target=Target(driver=key, mode=made.rule.mode)))
+    told = {one.id: one for one in report.findings}
+    assert not [one for one in report.findings if one.severity == "blocker"]
+    # The plan of this line says the same of a release that cannot be pulled.
+    assert ("CSI-D09" in told) == ("CSI-D09" in {finding.id for finding in made.findings})
+    if "CSI-D09" in told and key != "vsphere":
+        assert str(made.version) in told["CSI-D09"].message
