@@ -14,10 +14,19 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ClusterSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
+    ClaimSeen,
+    ClassSeen,
+    VolumeSeen,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
@@ -27,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedul
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 from integration.kube import connect
 from lab.cluster.api import Api, ApiError
-from lab.handle import PATIENCE
+from lab.handle import PATIENCE, eventually
 from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, without_one
 
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
@@ -84,13 +93,13 @@ class Oracle:
     def __init__(self, api: Api, kubeconfig: str) -> None:
         self._api, self._client = api, connect(kubeconfig)
         self._runs = 0
+        self._prefix = ""
         self._made: set[str] = set()
 
     def run(self, clusters: Sequence[Cluster]) -> Tally:
         """Create these clusters and their pods, one pod of each at a time, and compare."""
-        self._runs += 1
         tally = Tally(clusters=len(clusters))
-        lived = [_Living(self._api, one, f"o{self._runs}x{number}-") for number, one in enumerate(clusters)]
+        lived = self._lived(clusters)
         for one in lived:
             one.create()
         try:
@@ -102,6 +111,11 @@ class Oracle:
             for one in lived:
                 one.remove()
         return tally
+
+    def _lived(self, clusters: Sequence[Cluster]) -> list[_Living]:
+        self._runs += 1
+        self._prefix = f"o{self._runs}x"
+        return [_Living(self._api, one, f"{self._prefix}{number}-") for number, one in enumerate(clusters)]
 
     def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
         index = Index(take(self._client))
@@ -167,6 +181,7 @@ class Oracle:
                 (item["metadata"]["uid"], item["metadata"]["resourceVersion"])
                 for path in (VOLUMES, "/api/v1/persistentvolumeclaims", "/api/v1/pods", ATTACHMENTS)
                 for item in self._api.items(path)
+                if self._is_own(item)
             ]
             if now != before:
                 before, since = now, time.monotonic()
@@ -175,6 +190,12 @@ class Oracle:
             time.sleep(PAUSE)
         raise AssertionError("the cluster does not come to rest")
 
+    def _is_own(self, item: Object) -> bool:
+        """Whether an object belongs to the clusters of this run; the lab has others."""
+        metadata, reference = item["metadata"], item["spec"].get("claimRef") or {}
+        names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""))
+        return any(name.startswith(self._prefix) for name in names)
+
     def _provision(self) -> None:
         """What the driver's own controller does: make a volume for a claim, where its pod goes."""
         classes = {one["metadata"]["name"]: one for one in self._api.items(CLASSES)}
@@ -182,7 +203,8 @@ class Oracle:
             metadata, spec = claim["metadata"], claim["spec"]
             found = classes.get(spec.get("storageClassName") or "")
             if (
-                spec.get("volumeName")
+                not self._is_own(claim)
+                or spec.get("volumeName")
                 or found is None
                 or found["provisioner"] != DRIVER
                 or "deletionTimestamp" in metadata
@@ -225,6 +247,37 @@ class Oracle:
         except ApiError as error:
             if error.status != 409:
                 raise
+
+    # The volume controller
+
+    def bound(self, clusters: Sequence[Cluster], again: bool = False) -> tuple[list[Object], list[str]]:
+        """What becomes of the only claim of each cluster: those where we say another phase, and what we say of each.
+
+        We say it before the volume controller has seen the claim. again: it is deleted when it is settled, so that its
+        volume is Released, and created again; we say it once the controller has seen the new one.
+        """
+        lived = self._lived(clusters)
+        for one in lived:
+            one.create()
+        try:
+            self._at_rest()
+            said = [_before(copy.deepcopy(one.cluster)) for one in lived] if not again else []
+            if again:
+                for one in lived:
+                    one.claim_again()
+                self._at_rest()
+                index = Index(take(self._client))
+                said = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
+            found: list[Object] = []
+            for one, word in zip(lived, said, strict=True):
+                claim = self._api.items(f"{NAMESPACES}/{one.namespace}/persistentvolumeclaims")[0]
+                phase = claim["status"]["phase"]
+                if word and (word == "Bound") != (phase == "Bound"):
+                    found.append({"said": word, "is": phase, **vars(one.cluster)})
+            return found, said
+        finally:
+            for one in lived:
+                one.remove()
 
     # Making a disagreement small
 
@@ -314,6 +367,18 @@ class _Living:
     def pod(self, number: int) -> Object:
         return self._own(self.cluster.pods[number], "Pod")
 
+    def pod_to_start(self, number: int) -> PodToStart:
+        return _to_start(self.pod(number), self.namespace)
+
+    def claim_again(self) -> None:
+        """Delete the only claim, and create it again."""
+        path = f"{NAMESPACES}/{self.namespace}/persistentvolumeclaims"
+        claim = self._own(self.cluster.claims[0], "PersistentVolumeClaim")
+        name = f"{path}/{claim['metadata']['name']}"
+        self._api.gone(name)
+        eventually(lambda: not self._api.ok(name), "the claim is gone")
+        self._api.post(path, claim)
+
     def start(self, number: int) -> None:
         self._api.post(f"{NAMESPACES}/{self.namespace}/pods", self.pod(number))
 
@@ -335,12 +400,48 @@ class _Living:
         self._api.request("DELETE", space)
 
 
-def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:
-    """Nodes that a pod can be scheduled on, those that it cannot, and why."""
-    body = one.pod(number)
-    body["metadata"]["namespace"] = one.namespace
+def _before(cluster: Cluster) -> str:
+    """What is said of a cluster's only claim before the volume controller has seen it: its phase, or nothing."""
+    metadata = {**cluster.claims[0]["metadata"], "namespace": f"{OWN}x"}
+    claim = ClaimSeen.from_object({**cluster.claims[0], "metadata": metadata, "status": {"phase": "Pending"}})
+    volumes = [
+        {**one, "status": {"phase": "Released" if (one["spec"].get("claimRef") or {}).get("uid") else "Available"}}
+        for one in cluster.volumes
+    ]
+    snapshot = Snapshot(
+        taken_at=datetime.now(timezone.utc),
+        cluster=ClusterSeen("v1.36.3"),
+        nodes=tuple(map(NodeSeen.from_object, cluster.nodes)),
+        classes=tuple(map(ClassSeen.from_object, cluster.classes)),
+        volumes=tuple(map(VolumeSeen.from_object, volumes)),
+        claims=(claim,),
+    )
+    index = Index(snapshot)
+    return _to_be(index, _to_start(cluster.pods[0], f"{OWN}x"), index.all)
+
+
+def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
+    """The phase that a pod's only claim comes to, by the step that binds; empty where that is not known."""
+    claims = Claims(index)
+    words = {one.word for one in Bind(index, claims)(pod, nodes)}
+    [wanted] = claims.of(pod)
+    if "unknown" in words or wanted.claim is None:
+        return ""
+    if "ok" not in words:
+        return "Pending"
+    if wanted.bound:
+        return "Bound"
+    taken = wanted.claim.volume or wanted.volume or (not claims.waits(wanted) and claims.candidates(wanted))
+    if not taken and not claims.waits(wanted):
+        # The driver's own controller makes it at once.
+        return "Bound"
+    return "Bound" if taken else "Pending"
+
+
+def _to_start(body: Object, namespace: str) -> PodToStart:
+    body["metadata"]["namespace"] = namespace
     seen = PodSeen.from_object(body)
-    pod = PodToStart(
+    return PodToStart(
         workload=f"Pod {seen.key}",
         namespace=seen.namespace,
         name=seen.name,
@@ -349,6 +450,11 @@ def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tu
         made=seen.volumes.ephemeral,
         inline=seen.volumes.inline,
     )
+
+
+def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:
+    """Nodes that a pod can be scheduled on, those that it cannot, and why."""
+    pod = one.pod_to_start(number)
     nodes = one.nodes(index)
     good, bad, told = nodes, 0, []
     for step in steps:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 
 import pytest
+import yaml
 from integration.oracle import Oracle, Tally
 from lab.handle import Lab
-from situations.random_clusters import made
+from situations.random_clusters import claim_alone, made
 
 # Another run tries other clusters: KUBEWIN_ORACLE_SEED=7 makes those of run 7 again.
 SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
@@ -33,6 +34,18 @@ def test_pods_go_where_we_say_and_nowhere_else(lab: Lab) -> None:
     assert tally.placed * 5 > tally.pods
     assert tally.pending * 5 > tally.pods
     assert tally.undecided * 4 < tally.pods
+
+
+def test_claims_are_bound_as_we_say(lab: Lab) -> None:
+    """Before the volume controller has seen them; then again under their names, when their volumes are Released."""
+    oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
+    clusters = [claim_alone(f"{SEED}-{number}") for number in range(40)]
+    before, words = oracle.bound(clusters)
+    assert not before, yaml.safe_dump(before)
+    assert min(words.count("Bound"), words.count("Pending")) > 5
+    afterwards, words = oracle.bound(clusters, again=True)
+    assert not afterwards, yaml.safe_dump(afterwards)
+    assert words.count("Pending") > 10
 
 
 @pytest.mark.torture

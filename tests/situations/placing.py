@@ -13,11 +13,11 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 
-from situations.cluster import SHOP, claim_of, csi, healthy, pod, pod_spec, unregister, volume
+from situations.cluster import SHOP, attach, claim_of, csi, healthy, pod, pod_spec, unregister, volume
 from situations.cluster import register as register_on
 from situations.world import Object, World, uid
 
-VSPHERE = DRIVERS["vsphere"]
+VSPHERE, EBS = DRIVERS["vsphere"], DRIVERS["aws_ebs"]
 ZONE, OLD_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 TOPOLOGY = "topology.csi.vmware.com/k8s-zone"
 Plant = Callable[[World], None]
@@ -153,6 +153,56 @@ def limited(count: int) -> Plant:
             register_on(world, VSPHERE, name, limit=count)
         volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), "other-data")
         pod(world, "other", pod_spec("other-data"), on="win-1")
+
+    return plant
+
+
+def migrated(count: int) -> Plant:
+    """How many volumes of AWS a node takes that holds an in-tree one."""
+
+    def plant(world: World) -> None:
+        register_on(world, EBS, "win-1", limit=count)
+        volume(world, "pv-old", {"awsElasticBlockStore": {"volumeID": "aws://a/vol-1"}}, "old-data")
+        pod(world, "old", pod_spec("old-data"), on="win-1")
+        disk(world)["csi"] = csi(EBS.name, "vol-2")["csi"]
+
+    return plant
+
+
+def let_go(count: int) -> Plant:
+    """How many volumes a node takes that has one attached which none of its pods has."""
+
+    def plant(world: World) -> None:
+        register_on(world, EBS, "win-1", limit=count)
+        volume(world, "pv-left", csi(EBS.name, "vol-1"), "left-data")
+        attach(world, "pv-left", "win-1", EBS.name, "vol-1")
+        disk(world)["csi"] = csi(EBS.name, "vol-2")["csi"]
+
+    return plant
+
+
+def translated(zone: str) -> Plant:
+    """An in-tree volume of zone a, and the zone that the driver gives the node, whose kubelet has migrated."""
+
+    def plant(world: World) -> None:
+        labelled(ZONE, "a")(world)
+        affine("a", ZONE)(world)
+        del disk(world)["csi"]
+        disk(world)["awsElasticBlockStore"] = {"volumeID": "vol-1"}
+        node(world)["metadata"]["labels"]["topology.ebs.csi.aws.com/zone"] = zone
+        annotation = "storage.alpha.kubernetes.io/migrated-plugins"
+        annotations = world.get("CSINode", "win-1")["metadata"].setdefault("annotations", {})
+        annotations[annotation] = "kubernetes.io/aws-ebs"
+
+    return plant
+
+
+def selected(name: str) -> Plant:
+    """The scheduler has chosen a node for the pod, and the volume is being made."""
+
+    def plant(world: World) -> None:
+        unbound()(world)
+        claim(world)["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = name
 
     return plant
 
@@ -318,6 +368,8 @@ CASES = {
              taint("node.kubernetes.io/os", "PreferNoSchedule", value="windows")),
         Case("taint not-ready", "schedule", "blocked", "CSI-W20",
              taint("node.kubernetes.io/not-ready", "NoSchedule"), taint("node.kubernetes.io/not-ready", "NoExecute")),
+        Case("taint that also evicts", "schedule", "blocked", "CSI-W20",
+             taint("team", "NoExecute", value="a"), taint("team", "PreferNoSchedule", value="a")),
         Case("cordoned", "schedule", "blocked", "CSI-W20",
              lambda world: node(world)["spec"].update(unschedulable=True),
              lambda world: node(world)["spec"].update(unschedulable=False)),
@@ -339,6 +391,10 @@ CASES = {
              labelled(OLD_ZONE, "b"), labelled(OLD_ZONE, "a")),
         Case("volumes in two zones", "schedule", "blocked", "CSI-W20", two_zones("b"), two_zones("a")),
         Case("attach limit", "schedule", "blocked", "CSI-W20", limited(1), limited(59)),
+        Case("attach limit, with a migrated volume", "schedule", "blocked", "CSI-W20", migrated(1), migrated(2)),
+        Case("attach limit, with a volume that no pod has", "schedule", "blocked", "CSI-W20", let_go(1), let_go(2)),
+        Case("zone of a migrated volume", "schedule", "blocked", "CSI-W20", translated("b"), translated("a")),
+        Case("volume made for another node", "schedule", "blocked", "CSI-W20", selected("win-2"), selected("win-1")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),
     )
 }  # fmt: skip

@@ -60,6 +60,25 @@ def made(seed: str, pods: int = 10) -> Cluster:
     return found
 
 
+def claim_alone(seed: str) -> Cluster:
+    """A random cluster with one claim, which nothing competes with for its volumes, and a pod that needs it."""
+    luck = random.Random(seed)
+    found = Cluster(seed, nodes=[_node(luck, f"{OWN}n0")])
+    for number in range(luck.randint(1, 2)):
+        found.classes.append(_class(luck, f"{OWN}c{number}"))
+    some = [one["metadata"]["name"] for one in found.classes]
+    some += [*some, f"{OWN}static"]
+    found.claims.append(_claim(luck, f"{OWN}d0", some))
+    for number in range(luck.randint(1, 3)):
+        volume = _volume(luck, f"{OWN}v{number}", some, [f"{OWN}n0"])
+        if _often(luck, 0.6):
+            _pair(luck, volume, found.claims[0])
+        found.volumes.append(volume)
+    own = {"name": "data", "persistentVolumeClaim": {"claimName": f"{OWN}d0"}}
+    found.pods.append({"metadata": {"name": f"{OWN}p0"}, "spec": {"volumes": [own]}})
+    return found
+
+
 def _often(luck: random.Random, share: float) -> bool:
     return luck.random() < share
 

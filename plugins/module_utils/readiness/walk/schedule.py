@@ -216,8 +216,11 @@ class Schedule:
         local = volume.source.field == "local"
         if not _translatable(volume) and self._moved(_TRANSLATED[volume.source.field][0]):
             what = f"{one.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is none of AWS"
-            remedy = "correct the volume: vol-... or aws://zone/vol-...; the scheduler stops at it on every node"
-            split.blocked(split.nodes, _finding("CSI-W20", pod, what, remedy))
+            # The scheduler gives a pod up at such a node, unless something else keeps the pod off it before.
+            remedy = "correct the volume: vol-... or aws://zone/vol-..., or the scheduler gives up its pods"
+            moved = self._moved(_TRANSLATED[volume.source.field][0])
+            split.blocked(moved, _finding("CSI-W20", pod, what, remedy))
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
         if outside & split.nodes:
             what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node where the volume is, or move the data"
