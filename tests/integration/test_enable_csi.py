@@ -9,11 +9,12 @@ One lab: three Windows hosts, and a fourth Windows node that the inventory does 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.playbooks import Run, play
+from integration.playbooks import ROOT, Run, play
 from lab import handle
 from lab.handle import Lab, eventually
 
@@ -77,6 +78,20 @@ def journal(lab: Lab, host: str) -> list[str]:
     return [entry["line"] for entry in lab.agent(host).control("journal")["journal"]]
 
 
+def bare(line: str) -> str:
+    """A line without what differs from run to run: widths of columns, seconds, and how playbook and inventory are called."""
+    line = re.sub(r"^  \d+ s of ", "  SECONDS of ", line.rstrip())
+    line = re.sub(r"ansible-playbook -i \S+ \S*\b(verify)(\.yml)?$", r"ansible-playbook \1", line)
+    return re.sub(r"(?<=\S) {2,}", "  ", line)
+
+
+def readme() -> list[str]:
+    """What README promises of the end of a run."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (screen,) = re.findall(r"What you will see at the end of either[^\n]*:\n\n```console\n(.*?)```", text, re.DOTALL)
+    return [bare(line) for line in screen.splitlines()]
+
+
 def test_check_mode_on_a_fresh_cluster_announces_changes_and_makes_none(planned: Run) -> None:
     assert planned.code == 0, planned.screen
     assert planned.changed
@@ -113,6 +128,11 @@ def test_a_second_run_writes_nothing_anywhere_and_is_short(
     with capsys.disabled():
         print(f"\nlines on the screen: first install {len(enabled.lines)}, converged {len(run.lines)}")
     assert len(run.lines) <= 80, run.screen
+    shown = {bare(line) for line in run.lines}
+    # Here is a fourth node, which the inventory does not know.
+    promised = [line for line in readme() if not line.startswith("3 of 3 Windows nodes")]
+    assert [line for line in promised if line not in shown] == [], run.screen
+    assert any(line.startswith("3 of 3 Windows nodes can take CSI volumes now") for line in shown)
 
 
 def test_a_wrong_checksum_leaves_a_serving_node_exactly_as_it_was(first: Lab, enabled: Run) -> None:
