@@ -119,3 +119,10 @@ def test_hosts_that_a_wrapper_names_are_refused_where_its_plays_would_not_see_th
     assert f"kubewin_hosts is {hosts}, set where enable_csi is imported" in run.failures[0]["result"]["msg"], run.screen
     assert run.summary["failure"] == run.failures[0]["result"]["msg"]
     assert len(run.plays()) == 1
+
+
+def test_a_refusal_is_one_with_any_tag() -> None:
+    """A rescue whose tasks a tag skips would make a success of it."""
+    run = play("playbooks/upgrade.yml", "localhost,", "--tags", "nothing", variables={"kubewin_upgrade_hook": "tasks"})
+    assert run.code != 0, run.screen
+    assert "kubewin_upgrade_tasks is not given" in run.summary["failure"]
