@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
@@ -31,6 +32,27 @@ class DriverSeen:
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
 
 
+def _repository(image: str) -> str:
+    """What a mirror keeps of an image's name: its last part, of "driver" the last two."""
+    parts = image.partition("@")[0].split("/")
+    last = parts[-1].partition(":")[0]
+    return f"{parts[-2]}/{last}" if last == "driver" and len(parts) > 1 else last
+
+
+_BY_IMAGE = {_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases}
+
+
+def _installed_as(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
+    """The driver whose controller a Deployment is, and its container: by its name, else by its image beside a provisioner."""
+    driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
+    if driver is not None:
+        return driver, driver.controller.container
+    images = images_of(deployment["spec"]["template"]["spec"])
+    if not any("provisioner" in f"{name} {image}" for name, image in images):
+        return None
+    return next(((_BY_IMAGE[key], name) for name, image in images if (key := _repository(image)) in _BY_IMAGE), None)
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerSeen:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
@@ -41,14 +63,15 @@ class ControllerSeen:
 
     @classmethod
     def from_object(cls, deployment: Mapping[str, Any]) -> ControllerSeen | None:
-        """Read an apps/v1 Deployment; None when its name is no driver's controller's.
+        """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller.
 
         Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
         """
-        driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
-        if driver is None:
+        told = _installed_as(deployment)
+        if told is None:
             return None
-        seen = wanted.ControllerSeen.from_object(deployment, driver.controller.container)
+        driver, container = told
+        seen = wanted.ControllerSeen.from_object(deployment, container)
         return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
 
 

@@ -85,3 +85,22 @@ def test_a_disk_without_attachments_is_blocked() -> None:
     next(world.of("CSIDriver"))["spec"]["attachRequired"] = False
     report = judge(world.snapshot())
     assert "CSI-D21" in {one.id for one in report.findings if one.severity == "blocker"}, told(report)
+
+
+@pytest.mark.parametrize("mirrored", ["", "registry.example.com:5000/mirror/"])
+@pytest.mark.parametrize("case", OURS, ids=[one.name for one in OURS])
+def test_a_controller_with_a_name_of_its_own_is_found_by_its_image(case: Case, mirrored: str) -> None:
+    """A Helm release may call it anything, and was told that there is no controller."""
+    world, driver = deployed(case), case.driver
+    deployment = world.get("Deployment", driver.controller.deployments[0], driver.namespace)
+    deployment["metadata"].update(name="storage-controller")
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    containers[0]["name"] = "main"
+    for one in containers:
+        one["image"] = f"{mirrored}{one['image'].partition('/')[2]}" if mirrored else one["image"]
+    report = judge(world.snapshot())
+    assert report.verdict == "ready", told(report)
+    assert not report.findings, told(report)
+    # The node plugin runs the driver's image as well, and no provisioner.
+    deployment["spec"]["template"]["spec"]["containers"] = containers[:1]
+    assert "CSI-D30" in {one.id for one in judge(world.snapshot()).findings}
