@@ -229,7 +229,7 @@ class DaemonSetSeen:
 
 def _words(part: Mapping[str, Any]) -> list[str]:
     """A container's command and arguments, with its own variables put in."""
-    variables = {str(one["name"]): str(one.get("value", "")) for one in part.get("env") or [] if "value" in one}
+    variables = {str(one.get("name", "")): str(one["value"]) for one in part.get("env") or [] if "value" in one}
     return [
         _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), str(word))
         for word in [*(part.get("command") or []), *(part.get("args") or [])]

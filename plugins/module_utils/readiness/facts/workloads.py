@@ -161,7 +161,7 @@ class TemplateSeen:
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
         nodeName and what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
-        containers (name, image, args, command, env (value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
+        containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
         """
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
