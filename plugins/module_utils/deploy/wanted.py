@@ -158,8 +158,8 @@ class DaemonSetSeen:
     host_paths: tuple[str, ...]
     words: str
     host_ports: frozenset[int] = frozenset()
-    registers: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
+    registers: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
     going: bool = False
@@ -193,8 +193,8 @@ class DaemonSetSeen:
                 for entry in part.get("ports") or []
                 if entry.get("hostPort") or pod.get("hostNetwork")
             ),
-            registers=frozenset(folder for part in pod["containers"] for folder in _registered(part)),
-            names=frozenset(name for part in pod["containers"] for name in _named(part)),
+            registers=tuple(folder for part in pod["containers"] for folder in _registered(part)),
+            names=tuple(name for part in pod["containers"] for name in _named(part)),
             marks=Marks.from_object(daemon_set),
             mode=str((metadata.get("annotations") or {}).get(MODE, "")),
             going="deletionTimestamp" in metadata,
@@ -212,7 +212,7 @@ class DaemonSetSeen:
             return True
         folder = re.compile(rf"\\plugins\\{re.escape(driver)}(?=[\\\s]|$)")
         told = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
-        return told and not self.registers - {""}
+        return told and not any(self.registers)
 
     @property
     def plugin(self) -> bool:
