@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capability, in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Asked, Taken
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -49,6 +51,14 @@ _REMEDIES = {
     f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
     capability.CLUSTER_NAME: "name the server by an address or a name that the nodes themselves resolve",
 }
+
+
+@lru_cache(maxsize=4096)
+def _taken(driver: str, asked: Asked, version: Version | None, mode: str) -> Taken:
+    """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
+    known = BY_NAME.get(driver)
+    table = {capability.BLOCK: (capability.NO_BLOCK,)} if known is None else known.capabilities
+    return capability.takes(table, asked, version, mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +365,6 @@ class _Volume:
             yield self._made("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"), nodes
             return
         asked = self._asked(driver)
-        table = {capability.BLOCK: (capability.NO_BLOCK,)} if driver is None else driver.capabilities
         if driver is None and not asked.block:
             yield None, nodes
             return
@@ -363,11 +372,11 @@ class _Volume:
         rest = nodes
         for (version, mode), where in self._state.forms.items():
             if here := rest & where:
-                answer = capability.takes(table, asked, version, mode)
+                answer = _taken(subject.driver, asked, version, mode)
                 found_[answer] = found_.get(answer, 0) | here
                 rest &= ~here
         if rest:
-            answer = capability.takes(table, asked)
+            answer = _taken(subject.driver, asked, None, "")
             found_[answer] = found_.get(answer, 0) | rest
         for answer, here in found_.items():
             yield self._answered(answer, driver), here
