@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from integration import storage
+from integration.kube import connect
 from integration.storage import ATTACHMENTS, CLAIMS, MOUNT, PODS, VOLUMES, claim, pod, runs, storage_class, told
 from integration.test_lab_cluster import PIPES, daemonset, install_csi_proxy, remove_daemonset, wait_for_pipes
 from lab.cluster import vsphere
@@ -80,6 +83,11 @@ def test_a_pod_holds_its_volume_against_one_on_another_node(ground: Lab) -> None
     pod(ground, "waiter", "held", "win-2")
     told(ground, "waiter FailedAttachVolume", "Multi-Attach error for volume")
     assert storage.phase(ground, "waiter") == "Pending"
+    # What preflight says of it is what the attach controller does.
+    report = judge(take(connect(ground.state.kubeconfigs["admin"])))
+    [waiter] = [one for one in report.workloads if one.workload.endswith("/waiter")]
+    stops = {(one.step, one.answer, "holder" in one.because) for one in waiter.steps}
+    assert ("attach", "blocked", True) in stops, waiter
     storage.gone(ground, f"{PODS}/holder")
     runs(ground, "waiter")
     storage.gone(ground, f"{PODS}/waiter")
