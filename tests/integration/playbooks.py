@@ -39,8 +39,9 @@ class Run:
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """Every failed or unreachable result."""
-        return [event for event in self.events if event["event"] in ("failed", "unreachable")]
+        """Every failed or unreachable result. The end of a run that failed, behind its summary, repeats one and is left out."""
+        found = [event for event in self.events if event["event"] in ("failed", "unreachable")]
+        return [event for event in found if event is found[0] or event["task"].rpartition(" : ")[2] != "Fail"]
 
     @property
     def changed(self) -> list[tuple[str, str]]:
