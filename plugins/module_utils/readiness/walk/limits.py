@@ -51,7 +51,7 @@ class Limits:
         if unread:
             what = f"{' and '.join(unread)} could not be read, so how many volumes nodes hold is not known"
             split.unknown(split.nodes, finding("CSI-W21", what, f"let this account list {' and '.join(unread)}"))
-        linux = split.nodes & index.linux & ~sum(index.bit[name] for name in index.csi_nodes if name in index.bit)
+        linux = split.nodes & index.linux and split.nodes & self._unlisted
         if linux:
             what = "attach limits of Linux nodes are not read"
             split.unknown(linux, finding("CSI-W21", what, "give its pods nodeSelector kubernetes.io/os"))
@@ -69,6 +69,14 @@ class Limits:
                 what = f"the node takes {limit} volumes of {driver} and has {count}"
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
                 split.blocked(full, finding("CSI-W20", what, remedy))
+
+    @cached_property
+    def _unlisted(self) -> int:
+        """Linux nodes without a CSINode."""
+        listed = 0
+        for name in self._index.csi_nodes:
+            listed |= self._index.bit.get(name, 0)
+        return self._index.linux & ~listed
 
     @cached_property
     def _room(self) -> dict[str, dict[tuple[int, int], int]]:

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration im
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import attachment_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Told, VolumesJudged
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
     STEPS,
@@ -53,12 +53,12 @@ class Mounts:
             for answer in self._attached(pod, volume, key, nodes):
                 found.append(answer)
                 left &= ~answer.nodes
-            found += self._of("attach", volume, key, left)
+            found += self._of(pod, "attach", volume, key, left)
         return found
 
     def stage(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Whether the driver prepares each volume on each node."""
-        return [answer for volume, key in self._keys(pod) for answer in self._of("stage", volume, key, nodes)]
+        return [answer for volume, key in self._keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
 
     def publish(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Whether the pod gets each volume there."""
@@ -66,7 +66,7 @@ class Mounts:
         for volume, key in self._keys(pod):
             refusal = self._judged.forbidden.get(key)
             if refusal is None:
-                found += self._of("publish", volume, key, nodes)
+                found += self._of(pod, "publish", volume, key, nodes)
             else:
                 found.append(Answer("publish", "blocked", nodes, volume, refusal.message, refusal.evidence, (refusal,)))
         return found
@@ -82,7 +82,7 @@ class Mounts:
         for inline in pod.inline:
             yield next(names), f"inline {inline.source.field} {inline.name} of {pod.workload}"
 
-    def _of(self, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+    def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """What the verdicts of a volume say of a step; those about earlier steps are answered when it is to be attached."""
         place = STEPS.index(step)
         for told in self._told(key):
@@ -90,7 +90,7 @@ class Mounts:
             if at:
                 stops = told.word != "ok" and max(STEPS.index(told.step), _ATTACH) == place
                 word = told.word if stops else "ok"
-                findings = (told.findings or self._unread) if stops else ()
+                findings = (told.findings or self._unread or (_left_out(pod, volume, told),)) if stops else ()
                 yield Answer(step, word, at, volume, told.verdict.because, told.verdict.evidence, findings)
 
     def _told(self, key: str) -> tuple[Told, ...]:
@@ -207,6 +207,12 @@ class Mounts:
     ) -> Answer:
         finding = found(id_, subject.title, what, told, remedy, severity)
         return Answer("attach", word, nodes, volume, what, told, (finding,))
+
+
+def _left_out(pod: PodToStart, volume: str, told: Told) -> Finding:
+    """Stands for a volume of which nothing else says why it is not ready."""
+    remedy = "use a kind of volume that this collection knows, or accept it with a suppression"
+    return found("CSI-W09", pod.workload, f"{volume}: {told.verdict.because}", told.verdict.evidence, remedy)
 
 
 def _one_node_only(subject: Subject) -> bool:
