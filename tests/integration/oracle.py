@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -92,7 +93,7 @@ class Oracle:
 
     def __init__(self, api: Api, kubeconfig: str) -> None:
         self._api, self._client = api, connect(kubeconfig)
-        self._runs = 0
+        self._runs, self._own = 0, uuid.uuid4().hex[:6]
         self._prefix = ""
         self._made: set[str] = set()
 
@@ -114,7 +115,8 @@ class Oracle:
 
     def _lived(self, clusters: Sequence[Cluster]) -> list[_Living]:
         self._runs += 1
-        self._prefix = f"o{self._runs}x"
+        # Namespaces of an earlier run may still be going away.
+        self._prefix = f"o{self._own}r{self._runs}x"
         return [_Living(self._api, one, f"{self._prefix}{number}-") for number, one in enumerate(clusters)]
 
     def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
