@@ -79,7 +79,8 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
             f"PersistentVolume {name} is {plugin.field}; expected one of {known}", "Copy the data instead."
         )
     spec = to_csi(volume)["spec"]
-    assert plugin is not None
+    if plugin is None:
+        raise AssertionError("what no plugin knows was refused before")
     source = volume["spec"][plugin.field] or {}
     if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
         raise Untranslatable(

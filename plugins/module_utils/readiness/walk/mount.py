@@ -73,14 +73,14 @@ class Mounts:
 
     def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
-        names = iter(pod.volumes)
-        for claim in pod.claims:
-            seen = self._index.claims.get(claim)
-            yield next(names), seen.volume if seen is not None and seen.volume in self._index.volumes else claim
-        for made in pod.made:
-            yield next(names), f"new claim {pod.namespace}/{made.name} of {pod.workload}"
-        for inline in pod.inline:
-            yield next(names), f"inline {inline.source.field} {inline.name} of {pod.workload}"
+        seen = [self._index.claims.get(claim) for claim in pod.claims]
+        keys = [
+            one.volume if one is not None and one.volume in self._index.volumes else claim
+            for claim, one in zip(pod.claims, seen, strict=True)
+        ]
+        keys += [f"new claim {pod.namespace}/{one.name} of {pod.workload}" for one in pod.made]
+        keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
+        return zip(pod.volumes, keys, strict=True)
 
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """What the verdicts of a volume say of a step; those about earlier steps are answered when it is to be attached."""
