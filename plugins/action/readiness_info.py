@@ -35,7 +35,7 @@ class ActionModule(ControllerAction):
         # What is asked on the way of a run is told at its end.
         if self._task.args.get("run"):
             return result
-        for line in shown(result, brief=boolean(self._task.args.get("brief", False), strict=False)):
+        for line in shown(result, brief=boolean(self._task.args.get("before", False), strict=False)):
             display.display(line)
         if result.get("failed"):
             del result["table"], result["unread"]

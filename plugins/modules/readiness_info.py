@@ -186,8 +186,10 @@ options:
         it can be given away. The same name has the same pseudonym everywhere in one run, and nobody gets back from it.
     type: bool
     default: false
-  brief:
-    description: Show the verdict alone, unless the task fails. For a look that another one follows, whose report replaces this one.
+  before:
+    description:
+      - Judge the versions of now, on the way to O(target). A blocker that is none any more with those versions is a warning.
+      - Only the verdict is shown, unless the task fails. A look at O(target) itself should follow.
     type: bool
     default: false
   details:
@@ -381,7 +383,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "snapshot_from": {"type": "path"},
     "host_facts_max_age": {"type": "int", "default": 3600},
     "pseudonyms": {"type": "bool", "default": False},
-    "brief": {"type": "bool", "default": False},
+    "before": {"type": "bool", "default": False},
     "details": {"type": "bool", "default": True},
     "progress_file": {"type": "path"},
 }
@@ -477,7 +479,7 @@ def main() -> None:
         names = Pseudonyms(secrets.token_bytes(32))
         snapshot = names.snapshot(snapshot)
         suppressions = tuple(names.suppression(one) for one in suppressions)
-    options = Options(target=target, host_facts_max_age=params["host_facts_max_age"])
+    options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
     report = suppress(judge(imagine(snapshot, run) if run else snapshot, options), suppressions, today())
     counted = of_run(judge(snapshot, options), report, run) if run else report
     result: dict[str, Any] = {

@@ -9,7 +9,7 @@ there; what therefore becomes of each volume; and of each workload.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import (
@@ -34,15 +34,22 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asks. target: other versions to judge for. host_facts_max_age: seconds."""
+    """What the user asks.
+
+    target: other versions to judge for. before: to judge those of now, on the way there. host_facts_max_age: seconds.
+    """
 
     target: Target = NO_TARGET
+    before: bool = False
     host_facts_max_age: float = 3600.0
 
 
 def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     """Judge a snapshot. ValueError when the target is none."""
     asked = options or Options()
+    if asked.before:
+        there = judge(snapshot, replace(asked, before=False))
+        return _on_the_way(judge(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
     target.check(asked.target)
     now = Index(snapshot)
     index = Index(target.imagine(now, asked.target)) if asked.target else now
@@ -69,6 +76,16 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
         workloads=workload_verdicts,
         unread=tuple(asdict(one) for one in snapshot.unread),
     )
+
+
+def _on_the_way(now: Report, there: Report) -> Report:
+    """The report of now, in which a blocker that the way itself mends is a warning."""
+    left = {(one.id, one.object) for one in there.findings}
+    findings = tuple(
+        replace(one, severity="warning") if one.severity == "blocker" and (one.id, one.object) not in left else one
+        for one in now.findings
+    )
+    return replace(now, findings=tuple(sorted(findings, key=_order)))
 
 
 def _order(finding: Finding) -> tuple[int, str, str, str]:

@@ -10,6 +10,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import imagine, versions
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
+from situations.base import kubelets
 from situations.cluster import healthy
 
 
@@ -68,3 +69,18 @@ def test_the_report_tells_what_was_asked() -> None:
     report = judge(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
     assert report.as_dict()["target"] == {"kubernetes": "1.37"}
     assert report.kubernetes == "v1.36.3"
+
+
+def test_on_the_way_to_a_target_what_it_mends_does_not_block_and_what_stays_does() -> None:
+    world = healthy()
+    kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+    snapshot, ahead = world.snapshot(), Target(kubernetes="1.34")
+    now = judge(snapshot)
+    assert now.verdict == "blocked"
+    assert {one.id for one in now.findings if one.severity == "blocker"} == {"CSI-V50"}
+    on_the_way = judge(snapshot, Options(target=ahead, before=True))
+    assert not on_the_way.target
+    assert "CSI-V50" in {one.id for one in on_the_way.findings if one.severity == "warning"}
+    assert on_the_way.verdict != "blocked"
+    # One that changes no kubelet leaves it in the way.
+    assert judge(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"
