@@ -1,9 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every situation that readiness must tell from a healthy cluster.
-
-A situation is a function that spoils a healthy cluster in one place. An empty set of findings is the point of many: what
-only looks wrong must not be reported. `SITUATIONS` is for any test that needs them, on paper or on a real API server.
-"""
+"""Every situation that readiness must tell from a healthy cluster; situations/base.py says what a situation is."""
 
 from __future__ import annotations
 

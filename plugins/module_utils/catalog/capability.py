@@ -58,7 +58,9 @@ Table = Mapping[str, tuple[Cell, ...]]
 
 # The kubelet itself has no raw devices for pods on Windows, whatever the driver.
 NO_BLOCK = Cell(
-    False, "https://kubernetes.io/docs/concepts/storage/windows-storage/", "has no raw block volumes on Windows"
+    False,
+    "https://kubernetes.io/docs/concepts/storage/windows-storage/",
+    "does not support raw block volumes on Windows",
 )
 # A mount is a link on Windows, to which no options belong; the kubelet gives the container a read-only mount all the same.
 READ_ONLY_BY_KUBELET = "pkg/kubelet/kubelet_pods.go makeMounts of kubernetes/kubernetes"
@@ -112,7 +114,7 @@ def takes(table: Table, asked: Asked, version: Version | None = None, mode: str 
     for feature in asked.features():
         found = cell(table, feature, version, mode)
         if found is None or found.allowed is None:
-            why = "may or may not take that on Windows" if found is None or not found.why else found.why
+            why = "is not known to support that on Windows" if found is None or not found.why else found.why
             doubt = doubt or Taken("unknown", feature, why, "" if found is None else found.source)
         elif not found.allowed:
             return Taken("no", feature, found.why, found.source)

@@ -97,14 +97,14 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
         modes = list(volume["spec"].get("accessModes") or [])
         if modes and modes != spec["accessModes"]:
             notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as migration has it")
-    told = source.get("volumePath") or source.get("volumeID") or source.get("diskURI") or source.get("pdName")
+    disk = source.get("volumePath") or source.get("volumeID") or source.get("diskURI") or source.get("pdName")
     path = migrated if plugin.field == "vsphereVolume" else ""
     return Native(
         plugin,
         migrated=migrated,
         handle=given or ("" if path else handle),
         spec=spec,
-        on_node=f"{plugin.plugin}/{told}" if told else "",
+        on_node=f"{plugin.plugin}/{disk}" if disk else "",
         volume_path=path,
         notes=tuple(notes),
     )
@@ -115,14 +115,14 @@ def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[s
     csi = dict(spec["csi"])
     if plugin.field == "azureFile":
         return {**spec, "csi": csi}
-    told = str(csi.get("fsType") or "")
-    if told.lower() in _LINUX_ONLY:
+    fs_type = str(csi.get("fsType") or "")
+    if fs_type.lower() in _LINUX_ONLY:
         raise Untranslatable(
-            f"PersistentVolume {name} has fsType {told}; expected ntfs or none, since no Windows node can read that",
+            f"PersistentVolume {name} has fsType {fs_type}; expected ntfs or none, since no Windows node can read that",
             "It is used by Linux pods; leave it alone.",
         )
-    if told and told.lower() != "ntfs":
-        notes.append(f"fsType {told} becomes ntfs: the in-tree plugin on Windows made NTFS whatever it said")
+    if fs_type and fs_type.lower() != "ntfs":
+        notes.append(f"fsType {fs_type} becomes ntfs: the in-tree plugin on Windows always made NTFS")
     csi["fsType"] = "ntfs"
     if _ATTRIBUTE in csi["volumeAttributes"]:
         csi["volumeAttributes"] = {**csi["volumeAttributes"], _ATTRIBUTE: "ntfs"}

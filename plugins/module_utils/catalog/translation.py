@@ -100,7 +100,7 @@ def inline_to_csi(volume: Object, namespace: str) -> dict[str, Any]:
         message = (
             f"inline vsphereVolume {source.get('volumePath', '')} names a storage policy, which migration fails on"
         )
-        raise Untranslatable(message, "make a PersistentVolume for it and use that by a claim")
+        raise Untranslatable(message, "create a PersistentVolume for the disk and mount it through a claim")
     mode, read_only = "ReadWriteOnce", bool(source.get("readOnly"))
     if plugin.field == "azureFile":
         space = namespace or "default"
@@ -185,9 +185,9 @@ def topology(plugin: InTree, labels: Mapping[str, str], required: Object | None)
     if zone_key is None:
         return {**(required or {}), "nodeSelectorTerms": terms} if required is not None else None
     named = {str(entry["key"]) for entry in _expressions(terms)}
-    told = [number for number, key in enumerate(ZONES) if key in named]
-    told = told or [number for number, key in enumerate(ZONES) if key in labels] or [0]
-    zone, region = ZONES[told[0]], REGIONS[told[0]]
+    generations = [number for number, key in enumerate(ZONES) if key in named]
+    generations = generations or [number for number, key in enumerate(ZONES) if key in labels] or [0]
+    zone, region = ZONES[generations[0]], REGIONS[generations[0]]
     if _values(terms, zone):
         terms = _renamed(terms, zone, zone_key)
     elif zone in labels:
@@ -267,15 +267,15 @@ def _aws_ebs(_volume: Object, source: Object) -> dict[str, Any]:
     return _disk(source, ebs_id(str(source.get("volumeID") or "")), {"partition": partition})
 
 
-def ebs_id(told: str) -> str:
+def ebs_id(volume_id: str) -> str:
     """AWS' own id of a volume: of vol-1, aws:///vol-1 and aws://zone/vol-1. Raises Untranslatable."""
-    if not told.startswith("aws://"):
-        return told
-    match = _EBS.fullmatch(told)
+    if not volume_id.startswith("aws://"):
+        return volume_id
+    match = _EBS.fullmatch(volume_id)
     parts = "" if match is None else f"{match['path'] or ''}{match['fragment'] or ''}"
     found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
     if not found.startswith("vol-") or "/" in found:
-        message = f"has volumeID {told}; expected vol-... or aws://zone/vol-..."
+        message = f"has volumeID {volume_id}; expected vol-... or aws://zone/vol-..."
         raise Untranslatable(message, "Look the volume up in AWS.")
     return found
 
@@ -284,7 +284,7 @@ def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
     kind = source.get("kind")
     if kind is not None and str(kind).lower() != "managed":
         message = f"is an Azure disk of kind {kind}; expected Managed"
-        raise Untranslatable(message, "Copy the blob into a managed disk, and make a volume for that.")
+        raise Untranslatable(message, "Copy the blob into a managed disk, and create a PersistentVolume for that disk.")
     attributes = {"kind": "Managed"}
     if source.get("cachingMode") is not None:
         attributes["cachingmode"] = str(source["cachingMode"])
@@ -329,8 +329,8 @@ def _gce_pd(volume: Object, source: Object) -> dict[str, Any]:
 
 def google_place(labels: Mapping[str, str]) -> str:
     """The part of a disk's handle that says where it is, by the volume's labels. Raises Untranslatable."""
-    told = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
-    zones = told.split(_BETWEEN_ZONES)
+    label = str(labels.get(ZONES[1]) or labels.get(ZONES[0]) or "")
+    zones = label.split(_BETWEEN_ZONES)
     return f"zones/{zones[0] or UNSPECIFIED}" if len(zones) == 1 else f"regions/{google_region(zones)}"
 
 

@@ -102,7 +102,7 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
         findings.append(_unlisted(driver, version, rule))
     elif unproven := _unproven(driver, wanted, version):
         message = f"nothing shows that its images were published: {', '.join(unproven)}"
-        remedy = "look whether your nodes can pull them, or set the images or image_mirror option"
+        remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy))
     findings += _told_by_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
@@ -145,12 +145,8 @@ def _stand_in(driver: Driver, wanted: Wanted, versions: Sequence[Version], snaps
 
 
 def _not_published(driver: Driver, version: Version, source: str, near: Version) -> Finding:
-    message = (
-        f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that one serves"
-    )
-    remedy = (
-        f"nothing, if {near} suits; to run {version}, mirror its images and set version with image_mirror or images"
-    )
+    message = f"no registry is known to serve release {version} ({source}) for Windows; {near} is the nearest that can be pulled"
+    remedy = f"keep {near}; or, to run {version}, mirror its images and set version with image_mirror or images"
     return Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy)
 
 
@@ -252,7 +248,7 @@ def _skew(
     if wanted.allow_version_skew:
         return Finding("CSI-D33", "warning", where, message, "accepted by allow_version_skew")
     if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
-        remedy = f"accepted, since no release {running.minor[0]}.{running.minor[1]} is known that can be pulled for Windows; test it first"
+        remedy = f"test this pair first: no release {running.minor[0]}.{running.minor[1]} is known that can be pulled for Windows"
         return Finding("CSI-D33", "warning", where, message, remedy)
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"

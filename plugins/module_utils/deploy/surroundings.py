@@ -151,7 +151,7 @@ def object_findings(
     for one in driver.advisories:
         if one.concerns(version):
             message = f"release {version} {one.what} ({one.name}, {one.source})"
-            remedy = f"bring controller and node plugin to {' or '.join(one.fixed)}, or later"
+            remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
             yield Finding("CSI-D24", "warning", f"{driver.title} {version}", message, remedy)
     states = driver.feature_states
     if states is None:
@@ -184,8 +184,8 @@ def object_findings(
 
 def no_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
-    message = f"without priority class {driver.priority_class}, which GKE admits outside kube-system only with a ResourceQuota"
-    remedy = "nothing, if other pods may take its place; or set namespace to kube-system"
+    message = f"the pods have no priority class: GKE admits {driver.priority_class} outside kube-system only with a ResourceQuota"
+    remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
     return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 

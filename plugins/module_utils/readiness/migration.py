@@ -109,7 +109,7 @@ def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str]
     if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
         return (
             f"its azureDisk kind is {source.kind}, expected Managed",
-            "copy the blob into a managed disk, and make a volume for that",
+            "copy the blob into a managed disk, and create a PersistentVolume for that disk",
         )
     if (
         source.field == "azureFile"
@@ -121,7 +121,7 @@ def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str]
     if source.field == "vsphereVolume" and volume is None and source.policy:
         return (
             "an inline vsphereVolume with storagePolicyName is not translated",
-            "make a PersistentVolume for it and use that by a claim",
+            "create a PersistentVolume for the disk and mount it through a claim",
         )
     try:
         if source.field == "awsElasticBlockStore":

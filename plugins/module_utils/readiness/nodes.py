@@ -240,9 +240,9 @@ def _by_registration(
     names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
     waiting = [pod.name for one in some for pod in _pods(index, one, node) if pod.plugin and not pod.plugin.ready]
     if waiting:
-        message = f"one of the DaemonSets {names} brings {driver}, and pod {waiting[0]} is not Ready"
+        message = f"one of the DaemonSets {names} runs {driver}, and pod {waiting[0]} is not Ready"
         evidence = (f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}",)
-        remedy = f"look at pod {waiting[0]}; if it belongs to another driver, nothing is wrong here"
+        remedy = f"check pod {waiting[0]}; if the pod belongs to another driver, suppress this finding"
         told = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
         yield replace(told, severity="warning", doubt=True)
 
@@ -251,10 +251,12 @@ def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
     """What nobody can check of a driver that works here and that the catalog does not know."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
-        "it is registered and its plugin is Ready; not checked, since this collection does not know the driver: its release, "
-        "its controller, file systems, access modes, and what it needs on the host"
+        "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and host "
+        "requirements are not checked, because this collection does not know the driver"
     )
-    return found("CSI-N46", f"Driver {driver}", message, (f"brought by {how}",), "read the driver's own documentation")
+    return found(
+        "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "compare these with the driver's documentation"
+    )
 
 
 def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None) -> Iterator[Finding]:
@@ -270,8 +272,8 @@ def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry
         )
     else:
         if entry is not None:
-            message = f"CSINode {node.name} names it, and no pod of a node plugin is seen there that may bring it"
-            remedy = "see what runs it on the node; without anything the registration is stale and goes when the kubelet restarts"
+            message = f"CSINode {node.name} lists the driver, and no pod on the node can have registered it"
+            remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
             told_so = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
             yield replace(told_so, severity="warning", doubt=True)
             return

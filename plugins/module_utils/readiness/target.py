@@ -194,7 +194,7 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     if operator.release < now.release:
         return
     if leapt := wmco.skipped(now, operator):
-        message = f"from {now} to {operator} it would leap over {', '.join(leapt)}"
+        message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
         remedy = (
             f"upgrade OpenShift and the operator one line after the other, release {leapt[0]} of the operator first"
         )
@@ -236,8 +236,8 @@ def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterato
             left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
             if left:
                 told = (f"OpenShift: {now}, target: {target.openshift}", f"PersistentVolumes: {', '.join(left[:3])}")
-                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no upgrade takes them to CSI"
-                remedy = f"copy their data before, to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
+                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade moves them to CSI"
+                remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
                 yield found("CSI-T15", "Target", message, told, remedy)
 
 

@@ -42,14 +42,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Step, Word
 
-_REMEDY = "use another volume, or let the workload run on Linux"
+_REMEDY = "use another volume, or run the workload on Linux"
 _REMEDIES = {
-    "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) where several nodes read",
-    "ReadWriteMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) where several nodes write",
+    "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes read",
+    "ReadWriteMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes write",
     capability.READ_ONLY: "mount it writable and set readOnly in the container's volumeMounts",
     capability.INLINE: "use a claim for this volume",
     f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
-    capability.CLUSTER_NAME: "name the server by an address or a name that the nodes themselves resolve",
+    capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
 }
 
 
@@ -155,7 +155,7 @@ class _Volume:
         self._of_itself()
         nodes = subject.eligible
         if not subject.source.field:
-            yield self._verdict("UNKNOWN", nodes, "what kind of volume it is was not to be seen", step="bind")
+            yield self._verdict("UNKNOWN", nodes, "the kind of volume is unknown", step="bind")
             return
         if subject.unused:
             self._unused()
@@ -250,7 +250,7 @@ class _Volume:
     def _of_itself(self) -> None:
         subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
         if claim is not None and claim.phase == "Lost":
-            what = f"it is Lost: its volume {claim.volume or '(none named)'} is not there for it"
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} is gone or belongs to another claim"
             remedy = (
                 "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
             )
@@ -405,7 +405,7 @@ class _Volume:
             return self._file_system(answer, driver)
         if answer.word == "yes":
             return self._file_system(answer, driver)
-        source = (f"as {answer.source} has it",) if answer.source else ()
+        source = (f"source: {answer.source}",) if answer.source else ()
         if answer.feature == capability.BLOCK:
             return self._made("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
         title = driver.title if driver is not None else self._subject.driver
@@ -418,9 +418,10 @@ class _Volume:
         subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
             return None
+        said = f"its fsType is {named}" if named else "it names no fsType"
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
-            what = f"its fsType is {named or 'not named'}, expected {usable}: {driver.title} {answer.why}"
+            what = f"{said}, expected {usable}: {driver.title} {answer.why}"
             remedy = "if Windows formatted it: rebind it with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
         if self._mounted_on_windows():
@@ -431,8 +432,8 @@ class _Volume:
                 "CSI-V18", what, "look at the disk before Windows mounts it, or start it on Windows once it is new"
             )
         if answer.word == "unknown":
-            what = f"its fsType is {named or 'not named'}, and {driver.title} {answer.why}"
-            return self._made("CSI-V32", what, "name fsType ntfs, in its StorageClass or in the volume")
+            what = f"{said}, and {driver.title} {answer.why}"
+            return self._made("CSI-V32", what, "set fsType ntfs in its StorageClass or in the volume")
         return None
 
     def _word_of(self, feature: str) -> str:
@@ -440,7 +441,9 @@ class _Volume:
             return f"its access mode is {feature}"
         if feature == capability.CLUSTER_NAME:
             return f"its server is {self._subject.source.server}"
-        return f"it is {feature}" if feature in (capability.READ_ONLY, capability.INLINE) else f"its {feature}"
+        if feature in (capability.READ_ONLY, capability.INLINE):
+            return f"it is {feature}"
+        return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
 
     def _mounted_on_windows(self) -> bool:
         index, volume = self._index, self._subject.volume

@@ -55,14 +55,12 @@ def judge(
         if answer == "yes" and unread:
             answer, because = "unknown", f"CSI-C01: {unread} could not be read"
         if workload.nowhere and not lacking:
-            remedy = "let its pods tolerate the taint or fit a node, or add a node that accepts them"
+            remedy = "add a toleration to its pods or correct their selector, or add a node that accepts them"
             own += (_unknown(workload, because, remedy),)
         ids = [one.id for one in (*own, *lacking)] + [id_ for one in mine for id_ in one.findings]
         explained = any(one.doubt or one.severity == "blocker" for one in own) or any(id_ in explaining for id_ in ids)
         if answer == "unknown" and not explained and not because.startswith("CSI-C01"):
-            own += (
-                _unknown(workload, because, "mend what keeps it from being known, or accept it with a suppression"),
-            )
+            own += (_unknown(workload, because, "resolve what keeps the workload unknown, or suppress this finding"),)
             ids.append("CSI-W09")
         findings += own
         verdicts.append(

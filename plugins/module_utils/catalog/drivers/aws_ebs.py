@@ -77,27 +77,27 @@ def _release(version: str, registrar: str, liveness_probe: str) -> Release:
 
 
 _MOUNTER = "pkg/mounter/mount_windows_proxyV1.go FormatAndMountSensitiveWithFormatOptions"
-_NAME_NOT_READ = "does not read that name on Windows, and formats with NTFS what it finds unformatted"
+_NAME_NOT_READ = "ignores that name on Windows, and formats an unformatted disk with NTFS"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
     "ReadWriteOnce": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
     "ReadWriteOncePod": (Cell(True, "pkg/driver/controller.go isValidCapability"),),
-    "ReadOnlyMany": (Cell(False, "pkg/driver/controller.go isValidCapability", "takes ReadWriteOnce only"),),
+    "ReadOnlyMany": (Cell(False, "pkg/driver/controller.go isValidCapability", "supports ReadWriteOnce only"),),
     "ReadWriteMany": (
-        Cell(False, "pkg/driver/controller.go isValidCapability", "takes that for raw block volumes only"),
+        Cell(False, "pkg/driver/controller.go isValidCapability", "supports that for raw block volumes only"),
     ),
     capability.BLOCK: (NO_BLOCK,),
     "file system ntfs": (Cell(True, "pkg/driver/node.go ValidFSTypes"),),
     # It takes these names, formats a disk that has no file system with NTFS, and formats one of Linux again: its mounter
     # on Windows does not read the name. Upstream's own tests leave them out on Windows (Makefile, GINKGO_WINDOWS_SKIP).
-    "file system": (Cell(None, _MOUNTER, "takes ext4 for it, and formats with NTFS what it finds unformatted"),),
+    "file system": (Cell(None, _MOUNTER, "reads that as ext4, and formats an unformatted disk with NTFS"),),
     "file system ext3": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
     "file system ext4": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
     "file system xfs": (Cell(None, _MOUNTER, _NAME_NOT_READ),),
-    "file system *": (Cell(False, "pkg/driver/node.go NodeStageVolume", "does not know that file system"),),
+    "file system *": (Cell(False, "pkg/driver/node.go NodeStageVolume", "does not support that file system"),),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
-    capability.INLINE: (Cell(False, "deploy/kubernetes/base/csidriver.yaml", "has no inline volumes"),),
+    capability.INLINE: (Cell(False, "deploy/kubernetes/base/csidriver.yaml", "does not support inline volumes"),),
     capability.EXPANSION: (Cell(True, "pkg/mounter/mount_windows.go Resize"),),
 }
 
@@ -139,7 +139,7 @@ DRIVER = Driver(
             maturity=(
                 Maturity("alpha", "CHANGELOG.md of kubernetes-sigs/aws-ebs-csi-driver, v1.31.0", first="1.31.0"),
             ),
-            notes=("upstream shows the HostProcess form in the chart's schema only",),
+            notes=("upstream documents the HostProcess form only in the chart's schema",),
             resources=_RESOURCES,
             mounts_directories=True,
         ),

@@ -79,11 +79,11 @@ _CAPABILITIES: capability.Table = {
         Cell(
             None,
             "pkg/mounter/safe_mounter_windows.go FormatAndMount",
-            "does not read that name on Windows, and formats with NTFS what it finds unformatted",
+            "ignores that name on Windows, and formats an unformatted disk with NTFS",
         ),
     ),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
-    capability.INLINE: (Cell(False, "deploy/csi-azuredisk-driver.yaml", "has no inline volumes"),),
+    capability.INLINE: (Cell(False, "deploy/csi-azuredisk-driver.yaml", "does not support inline volumes"),),
     capability.EXPANSION: (Cell(True, "pkg/azuredisk/azure_common_windows.go resizeVolume"),),
 }
 

@@ -56,7 +56,7 @@ def _release(
 _NODE = "pkg/azurefile/nodeserver.go"
 _BY_HOST = (
     "pkg/mounter/safe_mounter_windows.go SMBMount",
-    "has the host map the share, which does not resolve names of Services",
+    "maps the share on the host, which does not resolve names of Services",
 )
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.

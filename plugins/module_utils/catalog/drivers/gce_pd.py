@@ -44,7 +44,7 @@ def _release(version: str, registrar: str, published: str = "") -> Release:
 
 
 _UTILS = "pkg/gce-pd-csi-driver/utils.go"
-_ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts it so is not known"
+_ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts a read-only disk is unknown"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
@@ -52,7 +52,7 @@ _CAPABILITIES: capability.Table = {
     "ReadWriteOncePod": (Cell(True, f"{_UTILS} validateAccessMode"),),
     # The disk is attached read-only then; nobody tells whether Windows mounts NTFS from one.
     "ReadOnlyMany": (Cell(None, f"{_UTILS} validateAccessMode", _ATTACHED_READ_ONLY),),
-    "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "takes that for raw block volumes only"),),
+    "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "supports that for raw block volumes only"),),
     capability.BLOCK: (NO_BLOCK,),
     "file system": (Cell(True, "pkg/gce-pd-csi-driver/node.go getDefaultFsType"),),
     "file system ntfs": (Cell(True, "pkg/gce-pd-csi-driver/utils_windows.go formatAndMount"),),
@@ -62,7 +62,9 @@ _CAPABILITIES: capability.Table = {
     capability.READ_ONLY: (
         Cell(None, "pkg/gce-pd-csi-driver/controller.go executeControllerPublishVolume", _ATTACHED_READ_ONLY),
     ),
-    capability.INLINE: (Cell(False, "deploy/kubernetes/base/controller/v1_csidriver.yaml", "has no inline volumes"),),
+    capability.INLINE: (
+        Cell(False, "deploy/kubernetes/base/controller/v1_csidriver.yaml", "does not support inline volumes"),
+    ),
     capability.EXPANSION: (Cell(True, "pkg/resizefs/resizefs_windows.go Resize"),),
 }
 

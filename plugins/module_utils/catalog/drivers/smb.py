@@ -69,17 +69,17 @@ _CAPABILITIES: capability.Table = {
         Cell(
             False,
             "deploy/example/e2e_usage.md; pkg/mounter/safe_mounter_windows.go SMBMount",
-            "has the host map the share, which does not resolve names of Services",
+            "maps the share on the host, which does not resolve names of Services",
         ),
     ),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
     capability.INLINE: (
-        Cell(False, f"{_NODE} NodePublishVolume", "has inline volumes from 1.17.0 on", last="1.16.99"),
+        Cell(False, f"{_NODE} NodePublishVolume", "supports inline volumes from 1.17.0", last="1.16.99"),
         Cell(True, f"{_NODE} NodePublishVolume", first="1.17.0"),
     ),
     # A share has no size; from 1.17.0 on its controller answers so (pkg/smb/controllerserver.go ControllerExpandVolume).
     capability.EXPANSION: (
-        Cell(False, "pkg/smb/smb.go NewDriver", "has no expansion before 1.17.0", last="1.16.99"),
+        Cell(False, "pkg/smb/smb.go NewDriver", "supports expansion from 1.17.0", last="1.16.99"),
         Cell(True, "pkg/smb/smb.go NewDriver", first="1.17.0"),
     ),
 }

@@ -45,7 +45,7 @@ def _release(
 
 
 _UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
-_NO_FILE_VOLUME = "makes it a file volume of vSAN, which is NFS and is not mounted on Windows"
+_NO_FILE_VOLUME = "creates a vSAN file volume, which is NFS and cannot be mounted on Windows"
 
 # What its node plugin takes on Windows; files and functions are those of upstream's repository.
 _CAPABILITIES: capability.Table = {
@@ -60,7 +60,9 @@ _CAPABILITIES: capability.Table = {
     "file system ext4": (Cell(True, f"{_UTILS} GetVolumeCapabilityFsType"),),
     "file system *": (Cell(False, f"{_UTILS} GetVolumeCapabilityFsType", "mounts NTFS only on Windows"),),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
-    capability.INLINE: (Cell(False, "manifests/vanilla/vsphere-csi-driver.yaml CSIDriver", "has no inline volumes"),),
+    capability.INLINE: (
+        Cell(False, "manifests/vanilla/vsphere-csi-driver.yaml CSIDriver", "does not support inline volumes"),
+    ),
     capability.EXPANSION: (Cell(True, f"{_UTILS} ResizeVolume"),),
 }
 

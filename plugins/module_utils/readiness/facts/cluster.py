@@ -67,10 +67,10 @@ class ControllerSeen:
 
         Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
         """
-        told = _installed_as(deployment)
-        if told is None:
+        installed = _installed_as(deployment)
+        if installed is None:
             return None
-        driver, container = told
+        driver, container = installed
         seen = wanted.ControllerSeen.from_object(deployment, container)
         return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
 

@@ -53,7 +53,7 @@ class Source:
         for name in in_tree.FIELDS:
             entry = spec.get(name)
             if entry is not None:
-                told = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
+                attributes = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
                 return cls(
                     field=name,
                     driver=sys.intern(str(entry.get("driver") or "")),
@@ -63,9 +63,9 @@ class Source:
                     secret_namespace=str(entry.get("secretNamespace") or ""),
                     policy=bool(entry.get("storagePolicyName")),
                     read_only=bool(entry.get("readOnly")),
-                    attribute=sys.intern(str(told.get("fsType") or told.get("fstype") or "")),
-                    protocol=sys.intern(str(told.get("protocol") or "")),
-                    server=server_of(told),
+                    attribute=sys.intern(str(attributes.get("fsType") or attributes.get("fstype") or "")),
+                    protocol=sys.intern(str(attributes.get("protocol") or "")),
+                    server=server_of(attributes),
                 )
         return cls(field="")
 

@@ -95,7 +95,7 @@ def _stops(report: Report, width: int) -> str:
     ]
     if not rows:
         return ""
-    shown = render_table(("POD OF", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
+    shown = render_table(("WORKLOAD", "STEP", "ON", "BECAUSE, AND WHAT TO DO FIRST"), rows, width, _NAMES)
     return f"{shown}\n(and {number(more, 'other reason')})" if more else shown
 
 

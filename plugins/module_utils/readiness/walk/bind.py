@@ -53,7 +53,9 @@ class Bind:
             self._shared(wanted, wanted.claim, pod, split)
             if wanted.claim.deleting and not pod.node:
                 what = "it is being deleted, and the scheduler places no pod that uses it"
-                split.blocked(nodes, _finding("CSI-V40", wanted, what, "wait until it is gone, then create it again"))
+                split.blocked(
+                    nodes, _finding("CSI-V40", wanted, what, "wait until the claim is gone, then create it again")
+                )
             if wanted.bound:
                 because = self._bound(wanted, wanted.claim, split)
             elif wanted.claim.volume:
@@ -65,23 +67,19 @@ class Bind:
                 because = self._open(wanted, wanted.claim, pod, split, static.sure[wanted.volume_key])
                 unsure = static.maybe[wanted.volume_key] & nodes
                 if unsure and not self._made_for(wanted):
-                    what = (
-                        "several volumes fit, and which one another claim of the pod takes decides whether one is left"
-                    )
-                    split.unknown(
-                        unsure, _finding("CSI-V41", wanted, what, "name the volume in each claim: spec.volumeName")
-                    )
+                    what = "several volumes fit, and another claim of the pod may take the last one"
+                    split.unknown(unsure, _finding("CSI-V41", wanted, what, "set spec.volumeName in each claim"))
             answers += split.answers(because)
         return answers + unclaimed("bind", pod, nodes)
 
     def _missing(self, wanted: Wanted, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
-            what = "claims could not be read, so whether it is there is not known"
+            what = "claims could not be read, so whether this one exists is unknown"
             split.unknown(
                 split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumeclaims")
             )
             return
-        what = f"{pod.workload} names it and it is not there"
+        what = f"{pod.workload} uses the claim, and the claim does not exist"
         split.blocked(split.nodes, _finding("CSI-V27", wanted, what, "create the claim, or correct the workload"))
 
     # ReadWriteOncePod
@@ -131,7 +129,7 @@ class Bind:
         volume = wanted.volume
         remedy = "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
         if claim.phase == "Lost":
-            what = f"it is Lost: its volume {claim.volume or '(none named)'} is not there for it"
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} is gone or belongs to another claim"
             split.blocked(split.nodes, _finding("CSI-V23", wanted, what, remedy))
         elif volume is None:
             self._no_volume(wanted, claim, split, "CSI-V23", remedy)
@@ -141,7 +139,7 @@ class Bind:
 
     def _no_volume(self, wanted: Wanted, claim: ClaimSeen, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
-            what = f"volumes could not be read, so whether {claim.volume} is there for it is not known"
+            what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumes"))
             return
         split.blocked(split.nodes, _finding(id_, wanted, f"its volume {claim.volume} does not exist", remedy))
@@ -162,7 +160,7 @@ class Bind:
         """A claim that names its volume itself and is not bound yet."""
         volume, because = wanted.volume, f"it asks for volume {claim.volume}, which is free for it"
         if volume is None:
-            self._no_volume(wanted, claim, split, "CSI-V40", "create the volume, or a claim that names none")
+            self._no_volume(wanted, claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
         elif belongs(volume, claim):
             return because
         elif volume.claim:
@@ -177,19 +175,22 @@ class Bind:
     def _open(self, wanted: Wanted, claim: ClaimSeen, pod: PodToStart, split: Split, taken: int) -> str:
         """A claim that names no volume and has none."""
         if "storageclasses" in self._index.unread:
-            what = "classes could not be read, so what becomes of it is not known"
+            what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list storageclasses"))
             return ""
         if wanted.storage_class is None:
-            what = "it names no StorageClass, and there are several default ones"
-            split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "leave one default StorageClass"))
+            what = "the claim names no StorageClass, and the cluster has several default ones"
+            split.unknown(
+                split.nodes,
+                _finding("CSI-V41", wanted, what, "keep one default StorageClass, or name one in a new claim"),
+            )
             return ""
         if claim.narrowed:
             self._narrowed(wanted, claim, split)
             return ""
         mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(wanted)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
-            what = f"volumeBindingMode of its StorageClass is {mode}, which this report does not know"
+            what = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "use a newer release of the collection"))
             return ""
         some = self._claims.candidates(wanted)
@@ -200,8 +201,8 @@ class Bind:
                 split.blocked(split.nodes, self._nobody(wanted, claim))
             return "a volume is made for it"
         if pod.node and not claim.selected_node:
-            what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName passes by"
-            remedy = "use nodeSelector kubernetes.io/hostname in place of spec.nodeName"
+            what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
+            remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
         if not self._made_for(wanted):
             static = self._claims.static(pod)
@@ -219,24 +220,28 @@ class Bind:
             what = f"its StorageClass {wanted.storage_class} does not exist"
             if not wanted.storage_class:
                 none = claim.storage_class is None
-                what = "it names no StorageClass and there is no default one" if none else "it asks for no StorageClass"
+                what = (
+                    "the claim names no StorageClass and the cluster has no default one"
+                    if none
+                    else "the claim asks for no StorageClass"
+                )
             remedy = "create the StorageClass, or a claim that names another one"
         else:
-            what = f"its StorageClass {wanted.storage_class} makes no volumes"
-            remedy = "create a volume of that class for it"
+            what = f"its StorageClass {wanted.storage_class} has no provisioner"
+            remedy = "create a PersistentVolume of that class"
         free = [
             one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == wanted.storage_class
         ]
         if free:
-            misfits = sorted({_misfit(wanted, claim, one) or "not where it is needed" for one in free})
+            misfits = sorted({_misfit(wanted, claim, one) or "not reachable from these nodes" for one in free})
             what += f", and its free volumes are {' or '.join(misfits)}"
         else:
             what += ", and no free volume fits"
         return _finding("CSI-V26", wanted, what, remedy)
 
     def _narrowed(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
-        what = f"its spec has {', '.join(claim.narrowed)}, which this report does not judge"
-        remedy = "look at the claim's events once its pod is created: kubectl describe pvc"
+        what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
+        remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
         split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
 

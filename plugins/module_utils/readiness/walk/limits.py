@@ -49,12 +49,12 @@ class Limits:
         index, drivers = self._index, {driver for driver, dummy in wanted}
         unread = [one for one in ("csinodes", "pods", "volumeattachments") if one in index.unread]
         if unread:
-            what = f"{' and '.join(unread)} could not be read, so how many volumes nodes hold is not known"
+            what = f"{' and '.join(unread)} could not be read, so the number of volumes on the nodes is unknown"
             split.unknown(split.nodes, finding("CSI-W21", what, f"let this account list {' and '.join(unread)}"))
         linux = split.nodes & index.linux and split.nodes & self._unlisted
         if linux:
             what = "attach limits of Linux nodes are not read"
-            split.unknown(linux, finding("CSI-W21", what, "give its pods nodeSelector kubernetes.io/os"))
+            split.unknown(linux, finding("CSI-W21", what, "set nodeSelector kubernetes.io/os in the pod template"))
         for driver in sorted(drivers):
             mine = {one for one in wanted if one[0] == driver}
             for (limit, count), nodes in self._room.get(driver, {}).items():
@@ -66,7 +66,7 @@ class Limits:
                     new = len(mine - self._held[node.name][0])
                     if not new or count + new <= limit:
                         full &= ~index.bit[node.name]
-                what = f"the node takes {limit} volumes of {driver} and has {count}"
+                what = f"the node's attach limit for {driver} is {limit} volumes, and {count} are in use"
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
                 split.blocked(full, finding("CSI-W20", what, remedy))
 
@@ -160,7 +160,7 @@ class Limits:
             for one in other.volumes.inline:
                 if one.source.field == "awsElasticBlockStore" and one.source in own:
                     what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
-                    split.blocked(nodes, finding("CSI-W20", what, "let one pod use the disk"))
+                    split.blocked(nodes, finding("CSI-W20", what, "use the disk in one pod only"))
                 elif any(one.source.field == mine.field and one.source.handle == mine.handle for mine in own):
                     what = (
                         f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"

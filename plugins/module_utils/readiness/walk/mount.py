@@ -103,10 +103,10 @@ class Mounts:
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting:
-                told = tuple(attachment_findings(self._index.snapshot, one))
-                if told:
+                findings = tuple(attachment_findings(self._index.snapshot, one))
+                if findings:
                     word: Word = "blocked" if one.attach_error or one.detach_error else "unknown"
-                    yield Answer("attach", word, nodes, volume, told[0].message, told[0].evidence, told)
+                    yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
                     return
         yield from self._migrated(subject, volume, nodes)
         if _one_node_only(subject):
@@ -120,23 +120,23 @@ class Mounts:
         control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
         if (by_csi := nodes & paths.csi) and control in ("in_tree", "unknown"):
             first = self._index.names(by_csi)[0]
-            told = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
+            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
             if control == "in_tree":
                 what = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
                 remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-                yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, told)
+                yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
             else:
                 what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
                 remedy = f"look for CSIMigration{plugin.gate} in the flags of kube-controller-manager"
-                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, told)
+                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, evidence)
         kubernetes = self._index.kubernetes
         gone = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
         if (in_tree_ := nodes & paths.in_tree) and gone and control == "csi":
             first = self._index.names(in_tree_)[0]
-            told = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
+            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
             what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
-            remedy = "upgrade these kubelets, their driver first"
-            yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, told)
+            remedy = "deploy the driver on these nodes, then upgrade their kubelets"
+            yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
 
     def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """A volume that is attached to one node at a time: who has it, and for how many pods it is wanted."""
@@ -146,28 +146,31 @@ class Mounts:
                 continue
             rest = nodes & ~self._index.bit[one.node]
             if rest:
-                what = f"it is attached to node {one.node}, which is not ready and does not let it go"
-                told = (f"VolumeAttachment {one.name}: node {one.node}", f"Node {one.node}: {node.not_ready_because}")
-                remedy = (
-                    f"if the node is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+                what = f"the volume is attached to node {one.node}, which is not ready, so nothing detaches it"
+                evidence = (
+                    f"VolumeAttachment {one.name}: node {one.node}",
+                    f"Node {one.node}: {node.not_ready_because}",
                 )
-                yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, told)
+                remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+                yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, evidence)
             return
         holder = self._holder(pod, subject)
         if holder is not None:
             if rest := nodes & ~self._index.bit.get(holder.node, 0):
-                what = f"pod {holder.key} uses it on node {holder.node}, and it is attached to one node at a time"
+                what = (
+                    f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
+                )
                 seen = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
-                remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
+                remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if rest == nodes else None
                 yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, seen, severity)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
             some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
-            what = f"{some} share it, it is attached to one node at a time, and the scheduler may spread them"
-            seen = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
-            remedy = (
-                "keep the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
+            what = (
+                f"{some} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             )
+            seen = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
+            remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
             yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, seen)
 
     def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
@@ -202,16 +205,16 @@ class Mounts:
         nodes: int,
         what: str,
         remedy: str,
-        told: tuple[str, ...],
+        evidence: tuple[str, ...],
         severity: Severity | None = None,
     ) -> Answer:
-        finding = found(id_, subject.title, what, told, remedy, severity)
-        return Answer("attach", word, nodes, volume, what, told, (finding,))
+        finding = found(id_, subject.title, what, evidence, remedy, severity)
+        return Answer("attach", word, nodes, volume, what, evidence, (finding,))
 
 
 def _left_out(pod: PodToStart, volume: str, told: Told) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
-    remedy = "use a kind of volume that this collection knows, or accept it with a suppression"
+    remedy = "use a kind of volume that this collection knows, or suppress this finding"
     return found("CSI-W09", pod.workload, f"{volume}: {told.verdict.because}", told.verdict.evidence, remedy)
 
 

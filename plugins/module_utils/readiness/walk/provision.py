@@ -66,8 +66,8 @@ class Provision:
         outside = nodes & ~self._index.matching(terms, exact=True)
         if outside:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
-            what = f"allowedTopologies of StorageClass {storage_class.name} leave out where the node is ({keys})"
-            remedy = "add the nodes' zone to a new StorageClass, or nodes where the class makes volumes"
+            what = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
+            remedy = "create a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
             evidence = (f"allowedTopologies: {keys}",)
             split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
@@ -86,18 +86,26 @@ class Provision:
         if spec.get("storageCapacity") and storage_class.binding_mode != "Immediate":
             what = f"CSIDriver {name} tracks its capacity, which this report does not read"
             noted.append(
-                found("CSI-V41", about, what, ("spec.storageCapacity: true",), "kubectl get csistoragecapacities -A")
+                found(
+                    "CSI-V41",
+                    about,
+                    what,
+                    ("spec.storageCapacity: true",),
+                    "check the free capacity: kubectl get csistoragecapacities -A",
+                )
             )
         driver = BY_NAME.get(name)
         if driver is None:
             if name not in index.provisioned_by:
-                what = f"this collection does not know {name}, and no volume that it made is bound"
+                what = f"this collection does not know driver {name}, and no bound volume shows that it provisions"
                 noted.append(
-                    found("CSI-V41", about, what, (f"provisioner: {plugin}",), "look whether its controller runs")
+                    found(
+                        "CSI-V41", about, what, (f"provisioner: {plugin}",), "check that the driver's controller runs"
+                    )
                 )
             return tuple(noted)
         if "deployments" in index.unread:
-            what = f"deployments could not be read, so whether the controller of {name} runs is not known"
+            what = f"deployments could not be read, so whether the controller of {name} runs is unknown"
             return (*noted, found("CSI-V41", about, what, (), "let this account list deployments"))
         seen = view(index.snapshot, driver)
         controllers = sorted(

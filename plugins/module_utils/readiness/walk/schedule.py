@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import T
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
 
 NOT_JUDGED = (
-    "Not judged: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
+    "Not checked: CPU and memory, affinity between pods, topology spread, host ports, devices, priorities, and images. "
     "A pod can wait for these as well."
 )
 
@@ -103,9 +103,10 @@ class Schedule:
     def _bound(self, pod: PodToStart, split: Split) -> None:
         """A pod that names its node: no scheduler is asked, and the kubelet refuses what does not fit."""
         here = self._index.bit.get(pod.node, 0)
-        what = f"it is bound to node {pod.node}"
+        what = f"the pod is bound to node {pod.node}"
         split.blocked(
-            split.nodes & ~here, _finding("CSI-W20", pod, what, "delete the pod, so that another one is placed")
+            split.nodes & ~here,
+            _finding("CSI-W20", pod, what, "delete the pod, so that the scheduler places a new one"),
         )
         self._kept_off(pod, split, ("NoExecute",))
         self._fitting(pod, split)
@@ -114,11 +115,11 @@ class Schedule:
     def _by_itself(self, pod: PodToStart, split: Split) -> None:
         index, placement = self._index, pod.placement
         if placement.scheduler:
-            what = f"scheduler {placement.scheduler} places it, by rules of its own"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "look at the events of its pods"))
+            what = f"spec.schedulerName is {placement.scheduler}, whose rules this report does not know"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "check the events of its pods"))
         if placement.gated:
-            what = "it has schedulingGates, and waits until something removes them"
-            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "look for the controller that removes the gates"))
+            what = "the pod has schedulingGates, and waits until a controller removes them"
+            split.unknown(split.nodes, _finding("CSI-W21", pod, what, "find the controller that removes the gates"))
         self._fitting(pod, split)
         self._kept_off(pod, split, ("NoSchedule", "NoExecute"))
         if not _accepted(_UNSCHEDULABLE, self._tolerations(pod)):
@@ -136,13 +137,13 @@ class Schedule:
                 what = "runtime classes could not be read"
                 split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list runtimeclasses"))
             else:
-                what = f"RuntimeClass {placement.runtime_class} does not exist, so its pods are refused"
+                what = f"RuntimeClass {placement.runtime_class} does not exist, so its pods are rejected"
                 split.blocked(
                     split.nodes, _finding("CSI-W20", pod, what, "create the RuntimeClass, or correct the workload")
                 )
         for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", (added or ANYWHERE).selector)):
             for key, value in selector:
-                what = f"{by} {key}={value} is not on the node"
+                what = f"{by} {key}={value} does not match the node's labels"
                 outside = index.all & ~index.with_label(key, value)
                 split.blocked(outside, _finding("CSI-W20", pod, what, "label the nodes, or change the selector"))
         if placement.terms is not None:
@@ -164,18 +165,18 @@ class Schedule:
                 shown = f"{taint.key}={taint.value}" if taint.value else taint.key
                 compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
                 if compared:
-                    what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}"
+                    what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
                     split.unknown(nodes, _finding("CSI-W21", pod, what, "use operator Equal or Exists"))
                     continue
                 what = f"taint {shown}:{taint.effect} is not tolerated"
-                remedy = "let its pods tolerate the taint, or remove the taint when its reason is gone"
+                remedy = "add a toleration to its pods, or remove the taint when its cause is fixed"
                 split.blocked(nodes, _finding("CSI-W20", pod, what, remedy))
 
     def _system(self, pod: PodToStart, split: Split) -> None:
         """What spec.os says: the scheduler does not look at it, and the kubelet refuses a pod of the other system."""
         os = pod.placement.os
         if os and (other := self._index.linux if os == "windows" else self._index.windows):
-            what = f"spec.os.name is {os}, and the kubelet of another system refuses its pod"
+            what = f"spec.os.name is {os}, and a kubelet of the other operating system rejects its pod"
             split.blocked(other, _finding("CSI-W20", pod, what, f"add nodeSelector kubernetes.io/os={os}"))
 
     # Its volumes
@@ -189,9 +190,10 @@ class Schedule:
             volume = some[0] if some else None
             reaches = {reachable(index, other) for other in some}
             if len(reaches) > 1:
-                what = "several volumes fit, and they are in different places"
+                what = "several volumes fit, and different nodes reach them"
                 split.unknown(
-                    split.nodes, _finding("CSI-W21", pod, f"{one.volume_key}: {what}", "name one: spec.volumeName")
+                    split.nodes,
+                    _finding("CSI-W21", pod, f"{one.volume_key}: {what}", "set spec.volumeName in the claim"),
                 )
                 return ""
         if volume is not None:
@@ -199,10 +201,8 @@ class Schedule:
             return f"volume {volume.name} is reachable there"
         if claim.selected_node and self._claims.waits(one):
             outside = index.all & ~index.bit.get(claim.selected_node, 0)
-            what = (
-                f"{one.volume_key}: its volume is made for node {claim.selected_node}, which the scheduler has chosen"
-            )
-            remedy = f"if it hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
+            what = f"{one.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
+            remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
             split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
             return "the scheduler has chosen the node"
         if not one.open or self._claims.waits(one):
@@ -215,23 +215,23 @@ class Schedule:
         outside = index.all & ~self._affine(volume)
         local = volume.source.field == "local"
         if not _translatable(volume) and self._moved(_TRANSLATED[volume.source.field][0]):
-            what = f"{one.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is none of AWS"
+            what = f"{one.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, expected vol-... or aws://zone/vol-..."
             # The scheduler gives a pod up at such a node, unless something else keeps the pod off it before.
-            remedy = "correct the volume: vol-... or aws://zone/vol-..., or the scheduler gives up its pods"
+            remedy = "create the PersistentVolume again with the volume ID that AWS shows; until then the scheduler rejects its pods"
             moved = self._moved(_TRANSLATED[volume.source.field][0])
             split.blocked(moved, _finding("CSI-W20", pod, what, remedy))
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
         if outside & split.nodes:
             what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
-            remedy = "add a node where the volume is, or move the data"
+            remedy = "add a node that reaches the volume, or copy the data to another volume"
             if local and not self._affine(volume):
                 what = f"{one.volume_key}: volume {volume.name} is a disk of a node that is gone"
-                remedy = "bring the node back under its name, or restore the data to another volume"
+                remedy = "add the node again under its name, or restore the data to another volume"
             split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
         if volume.places and not _is_ephemeral(one, pod):
             outside = self._zoned() & ~self._in_zone(volume.places)
             shown = ", ".join(f"{key}={value}" for key, value in volume.places)
-            what = f"{one.volume_key}: volume {volume.name} has labels {shown}, and the node has other ones"
+            what = f"{one.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
             split.blocked(
                 outside, _finding("CSI-W20", pod, what, "add a node in the volume's zone, or correct the labels")
             )
@@ -280,12 +280,12 @@ class Schedule:
         if storage_class is None:
             return
         if "csinodes" in self._index.unread:
-            what = f"{one.volume_key}: CSINodes could not be read, so where its volume can be made is not known"
+            what = f"{one.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list csinodes"))
         if storage_class.name not in self._spread:
             self._spread[storage_class.name] = self._spreading(storage_class)
         if keys := self._spread[storage_class.name]:
-            what = f"{one.volume_key}: its volume is made in any zone before the pod is placed ({', '.join(keys)})"
+            what = f"{one.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
 

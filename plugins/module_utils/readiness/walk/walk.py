@@ -66,24 +66,26 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
     for step in STEPS:
         if not left:
             break
-        told = [answer for rule in rules.get(step, ()) for answer in rule(pod, left)]
+        step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, left)]
         if step in rules:
-            told += _unanswered(index, pod, step, told, left)
-        for answer in told:
+            step_answers += _unanswered(index, pod, step, step_answers, left)
+        for answer in step_answers:
             if answer.word == "blocked":
                 left &= ~answer.nodes
             elif answer.word == "unknown":
                 unknown |= answer.nodes
-        answers += told
+        answers += step_answers
         if step in _SEEN_BY_SCHEDULER:
             placed = left
     return Walked(pod, tuple(answers), left & ~unknown, nodes & ~left, left & unknown, placed)
 
 
-def _unanswered(index: Index, pod: PodToStart, step: Step, told: Iterable[Answer], nodes: int) -> Iterator[Answer]:
+def _unanswered(
+    index: Index, pod: PodToStart, step: Step, step_answers: Iterable[Answer], nodes: int
+) -> Iterator[Answer]:
     """Stands for what no rule of a step mentions: it is unknown."""
     covered: dict[str, int] = defaultdict(int)
-    for answer in told:
+    for answer in step_answers:
         covered[answer.volume] |= answer.nodes
     whole = covered[""]
     for volume in pod.volumes or ("",):
@@ -91,7 +93,7 @@ def _unanswered(index: Index, pod: PodToStart, step: Step, told: Iterable[Answer
         if rest:
             what = f"no rule says whether {volume or 'the pod'} passes the step {step} on {index.names(rest)[0]}"
             evidence = (f"{pod.workload}: {volume or 'no volume'}",)
-            remedy = "report this as a gap of the collection, or accept it with a suppression"
+            remedy = "report this as a bug of the collection, or suppress this finding"
             finding = found("CSI-W09", pod.workload, what, evidence, remedy)
             yield Answer(step, "unknown", rest, volume, what, evidence, (finding,))
 
@@ -175,9 +177,9 @@ class Walks:
         """That volumes which work, each by itself, do so on no node together."""
         for answer, one in self._stopped:
             if answer == "no" and (apart := self._places(one)):
-                what = f"no Windows node takes all volumes of {one.pod.name}: {'; '.join(apart)}"
+                what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(apart)}"
                 evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
-                remedy = "add a node that takes all of them, or move the data of one to where the others are"
+                remedy = "add a node that can mount all of them, or copy the data of one volume to where the others are"
                 yield found("CSI-W10", one.pod.workload, what, evidence, remedy)
 
     def _places(self, one: Walked) -> list[str]:
@@ -213,9 +215,3 @@ class Walks:
                     ),
                     findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
                 )
-
-
-def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
-    """Stands for a workload of which it is not known whether it starts again."""
-    told = (f"runs on {workload.system}: {workload.because}",)
-    return found("CSI-W09", workload.key, because, told, remedy)

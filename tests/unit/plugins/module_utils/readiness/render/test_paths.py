@@ -68,7 +68,7 @@ def test_every_form_shows_where_a_real_cluster_stops() -> None:
     page = render_html(judged)
     assert page.count('<span class="mark no" title="schedule: blocked">schedule</span>') == 2
     assert '<span class="mark never" title="publish: not reached">publish</span>' in page
-    assert "Not judged: CPU and memory" in page
+    assert "Not checked: CPU and memory" in page
 
 
 def test_a_name_from_a_cluster_stays_text() -> None:
@@ -80,4 +80,4 @@ def test_a_name_from_a_cluster_stays_text() -> None:
 def test_a_report_in_which_all_is_ready_has_no_such_part() -> None:
     well = report(workloads=(workload(),))
     assert "Where pods stop" not in render_html(well) + render_markdown(well)
-    assert "POD OF" not in render_terminal(well)
+    assert "WHAT TO DO FIRST" not in render_terminal(well)
