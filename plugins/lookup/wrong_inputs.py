@@ -100,7 +100,7 @@ class LookupModule(LookupBase):
         asked = str(extra.get("kubewin_hosts") or "windows")
         if playbook == "enable_csi" and bool(windows) != bool(self._windows(asked, here)):
             said.append(
-                f"kubewin_hosts is {pattern}, set where enable_csi is imported, which its plays do not read; "
+                f"kubewin_hosts is {pattern}, set at import_playbook, where the plays of enable_csi do not read it; "
                 f"give it with -e kubewin_hosts={pattern}, or call the group of hosts windows."
             )
         # Ours begin with an underscore there.

@@ -116,7 +116,7 @@ def test_hosts_that_a_wrapper_names_are_refused_where_its_plays_would_not_see_th
     )
     run = play(str(wrapper), inventory, variables=ALONE if hosts == "nobody" else None)
     assert run.code != 0
-    assert f"kubewin_hosts is {hosts}, set where enable_csi is imported" in run.failures[0]["result"]["msg"], run.screen
+    assert f"kubewin_hosts is {hosts}, set at import_playbook" in run.failures[0]["result"]["msg"], run.screen
     assert run.summary["failure"] == run.failures[0]["result"]["msg"]
     assert len(run.plays()) == 1
 

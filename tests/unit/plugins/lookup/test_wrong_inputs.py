@@ -90,16 +90,23 @@ def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
     ]
     (said_of_remove,) = run_of("remove", {"kubewin_remove_csi_proxy": True}, kubewin_hosts="win")
     assert "give it with -e kubewin_remove_csi_proxy=..." in said_of_remove
-    (said_of_batches,) = run_of("enable_csi", {"kubewin_batches": "2"}, kubewin_hosts="win")
+    (said_of_batches,) = run_of("remove", {"kubewin_batches": "2"}, kubewin_hosts="win")
     assert "give it with -e kubewin_batches=..." in said_of_batches
 
 
 @pytest.mark.usefixtures("hostnames")
 def test_variables_of_a_play_are_taken() -> None:
-    assert run_of("enable_csi", {}, kubewin_hosts="win") == []
-    assert run_of("enable_csi", {"kubewin_hosts": "all"}, kubewin_hosts="win") == []
+    assert run_of("verify", {}, kubewin_hosts="win") == []
+    assert run_of("verify", {"kubewin_hosts": "all"}, kubewin_hosts="win") == []
     assert run_of("upgrade", {"kubewin_batches": "2", "kubewin_hosts": "win"}) == []
     assert run_of("enable_csi", {"kubewin_batches": "2", "kubewin_cluster_only": True}) == []
+
+
+@pytest.mark.usefixtures("hostnames")
+def test_hosts_of_a_play_that_would_change_the_plays_of_enable_csi_are_refused() -> None:
+    (said,) = run_of("enable_csi", {}, kubewin_hosts="win")
+    assert said.startswith("kubewin_hosts is win, set at import_playbook")
+    assert "-e kubewin_hosts=win" in said
 
 
 @pytest.mark.parametrize("terms", [[], ["kubewin_quiesce"], ["verify", "remove"]])
