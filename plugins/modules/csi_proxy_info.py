@@ -26,7 +26,7 @@ options:
         its HostProcess form. The files are then returned.
     type: str
   start_mode:
-    description: How the service is to start. With V(demand) a service that no reboot starts is a warning, not a blocker (C(CSI-N18)).
+    description: Expected start mode of the service. With V(demand), a service that no reboot starts is a warning instead of a blocker (C(CSI-N18)).
     type: str
     choices: [auto, delayed-auto, demand]
     default: auto

@@ -158,8 +158,8 @@ options:
     default: {}
   only_lease:
     description:
-      - Only hold the lease. With O(term) this run has to hold it still. Without it the lease is taken for this run, which keeps it
-        until O(ended) or its own end. Another run that may be dead is waited for, at most a minute.
+      - Only hold the lease. With O(term), fail unless this run still holds the lease. Without O(term), take the lease for this run, which
+        keeps it until O(ended) or its own end. If another run holds the lease, wait at most a minute for a stale lease to expire.
     type: bool
     default: false
   ended:
@@ -210,38 +210,38 @@ outcome:
     - V(handed) when RV(next) is to be done, V(resting) when nothing is wrong and nothing may be done now, V(finished), or V(stopped) when
       it failed.
     - V(planned) in check mode, V(held) with O(only_lease=true).
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: str
 next:
   description: What is handed out, with C(kind), one of V(hook), V(gate), V(canary) or empty, and C(nodes).
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: dict
   sample: {kind: gate, nodes: [win-1]}
 turns:
   description: How often something may still be handed out, at most.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: int
 term:
   description: Number of this run of the upgrade, for O(term) of the next call.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: int
 journal:
   description: Every node's entry, with C(node), C(batch), C(step), C(since), C(failed), C(why), C(by_itself) and more.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: list
   elements: dict
 text:
   description: The journal for people.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: list
   elements: str
 stored:
-  description: Which version of the journal the cluster has, empty when it has none.
-  returned: always, once the journal was read
+  description: Version of the journal in the cluster. Empty if there is no journal.
+  returned: after the journal was read
   type: str
 place:
   description: Where the journal is.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: str
 plan:
   description: In check mode, what would be done, for people.
@@ -254,21 +254,21 @@ locked:
   type: str
 findings:
   description: What is worth knowing, and at the end what is not as it was.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: list
   elements: dict
 claims:
   description: Claims of Windows workloads when the upgrade began, as C(namespace/name).
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: list
   elements: str
 at:
-  description: When the lease was held, in seconds since 1970.
+  description: Time at which the lease was held, in seconds since 1970.
   returned: with O(only_lease)
   type: float
 ended:
   description: When the end was proven and compared, an empty text before.
-  returned: always, once the journal was read
+  returned: after the journal was read
   type: str
 report:
   description: At the end, before and after.

@@ -188,8 +188,8 @@ options:
     default: false
   before:
     description:
-      - Judge the versions of now, on the way to O(target). A blocker that is none any more with those versions is a warning.
-      - Only the verdict is shown, unless the task fails. A look at O(target) itself should follow.
+      - Report on the current versions before an upgrade to O(target). A blocker that O(target) resolves is a warning.
+      - Unless the task fails, only the verdict is shown. Run the module again without O(before) to report on O(target).
     type: bool
     default: false
   details:

@@ -67,7 +67,7 @@ options:
     elements: str
   output_dir:
     description:
-      - Folder on the controller to write C(enable-csi.json) to. A file that cannot be written is a warning.
+      - Folder on the controller to write C(enable-csi.json) to. If the file cannot be written, the task prints a warning.
     type: path
 seealso:
   - module: kubewin.csi.csi_proxy_info
@@ -85,9 +85,9 @@ EXAMPLES = r"""
 RETURN = r"""
 summary:
   description:
-    - The verdict, a row for each node, the changes, the findings of all hosts, why the run failed, the commands to run next, and the
-      judgement of volumes where it was asked.
-    - With O(lines) the lines, why the run failed, and the commands to run next.
+    - The verdict, a row for each node, the changes, the findings of all hosts, the reason of a failure, the commands to run next, and the
+      readiness of volumes if the run checked it.
+    - With O(lines), the lines, the reason of a failure, and the commands to run next.
   returned: success
   type: dict
   sample:

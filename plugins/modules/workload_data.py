@@ -65,7 +65,7 @@ options:
     type: bool
     default: false
   forget:
-    description: Remove this set of baselines, or those of O(claims) in it, from the cluster, and do nothing else.
+    description: Only remove this set of baselines from the cluster. With O(claims), only remove the baselines of these claims.
     type: bool
     default: false
   compare:
@@ -156,7 +156,7 @@ volumes:
       description: With O(keep_going=true), why it was not looked at or not compared.
       type: str
     noted:
-      description: V(true) when there is a baseline that it was not compared with.
+      description: V(true) if a baseline of the claim exists that was not compared.
       type: bool
     volume:
       description: Its PersistentVolume.

@@ -71,7 +71,7 @@ def refused(
     for name in sorted(names - declared):
         takers = _takers(name, options)
         if takers is None and name not in extra and _of_another_project(name, options):
-            elsewhere.append(f"{name} is no variable of this collection and says nothing to it.")
+            elsewhere.append(f"{name} is no variable of this collection and is ignored.")
         elif takers is None:
             wrong += _unknown(playbook, name, name in extra, options)
         elif takers and playbook not in takers and name in extra:
@@ -101,7 +101,7 @@ def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Ite
     role = role_of(name)
     ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
     if name in DECIDED:
-        yield f"{name} is set, which the playbook decides: {DECIDED[name]}. Leave it out."
+        yield f"{name} is set, but the playbook decides it: {DECIDED[name]}. Remove the variable."
     elif ours:
         near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""

@@ -31,7 +31,7 @@ def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, l
         said = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
         yield f"    {one['node']}: {said}" + (f" ({one['why']})" if one["why"] else "")
     for name in gone:
-        yield f"    {name}: the DaemonSet no longer goes there, as after its Node was deleted; nothing waits for it"
+        yield f"    {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted; the run does not wait for it"
 
 
 def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, Any]:

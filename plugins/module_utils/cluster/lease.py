@@ -281,7 +281,9 @@ class Lease:
                     and not self._stop.is_set()
                 ):
                     continue
-                self._lost = f"the lease of {self._about.what} could not be renewed, another run may be at it: {error}"
+                self._lost = (
+                    f"the lease of {self._about.what} could not be renewed, so another run may hold it: {error}"
+                )
             return
 
     def _keep_on(self) -> None:

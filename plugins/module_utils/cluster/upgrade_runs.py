@@ -65,7 +65,7 @@ class Upgrade:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise ClusterError("the run was ended from outside; the journal says where it goes on", "interrupted")
+            raise ClusterError("the run was terminated; run again, the journal records where to resume", "interrupted")
         if self._leased:
             self.lease.check()
 
@@ -93,7 +93,7 @@ class Upgrade:
         """The journal that this run goes on with; in the same run as it is."""
         if self._params["term"]:
             if found is None or found.term != self._params["term"]:
-                raise Refused(f"the journal of upgrade {self.wishes.name} is not that of this run any more; run again")
+                raise Refused(f"another run changed the journal of upgrade {self.wishes.name}; run again")
             return found
         if found is not None:
             return take_up(found, self.wishes, seen, self._params["confirmed"])
@@ -109,8 +109,8 @@ class Upgrade:
             return False
         if found.ended and not self._params["term"]:
             self.pages.warnings.append(
-                f"upgrade {found.name} was finished at {found.ended} and is not begun again; nothing was done. "
-                "To take nodes once more, give it another name (kubewin_upgrade_name)"
+                f"upgrade {found.name} finished at {found.ended}, so nothing was done. "
+                "To upgrade nodes again, set another name (kubewin_upgrade_name)"
             )
         return True
 

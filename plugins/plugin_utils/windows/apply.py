@@ -245,7 +245,7 @@ class Applier:
             raise Surprise(f"{path} was there") from NodeError(
                 "directory_failed",
                 f"{path} cannot be created.",
-                remedy="Check space and access rights there.",
+                remedy="Check free space and access rights of the directory.",
                 detail=failure.words,
             )
         if label.startswith("access"):
@@ -402,8 +402,8 @@ class Applier:
             if not staged:
                 raise NodeError(
                     "quarantined",
-                    f"The verified executable is gone from {stage.stage_dir(self.desired, self._run)}: an antivirus removes a file like that, "
-                    "and so does another run that clears up.",
+                    f"The verified executable is gone from {stage.stage_dir(self.desired, self._run)}: an antivirus may have removed it, "
+                    "or the cleanup of another run.",
                     remedy="Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
                     detail=failure.words,
                 )
@@ -411,7 +411,7 @@ class Applier:
                 raise NodeError(
                     "directory_failed",
                     rf"{self.desired.install_dir}\{self.desired.release_dir_name} cannot be created.",
-                    remedy="Check space and access rights there.",
+                    remedy="Check free space and access rights of the directory.",
                     detail=failure.words,
                 )
             waited = sum(self.limits.scans)

@@ -205,7 +205,7 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
     return NodeError(
         "directory_failed",
         f"The staging directory in {desired.install_dir} cannot be created.",
-        remedy="Check space and access rights there.",
+        remedy="Check free space and access rights of the directory.",
         detail=failure.words,
     )
 

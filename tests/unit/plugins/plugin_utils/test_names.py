@@ -99,7 +99,7 @@ def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where
 ) -> None:
     wrong, ignored = names.refused("enable_csi", [name], [], [], [], real)
     assert wrong == []
-    assert ignored == [f"{name} is no variable of this collection and says nothing to it."]
+    assert ignored == [f"{name} is no variable of this collection and is ignored."]
     assert names.refused("enable_csi", [], [name], [name], [], real)[0]
 
 

@@ -41,7 +41,7 @@ def test_progress_says_that_a_node_is_gone() -> None:
     seen = {**roll("wait", win_1="done"), "waited": {}}
     assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
         "  2 min 10 s: 1 of 1 nodes have the new plugin",
-        "    win-2: the DaemonSet no longer goes there, as after its Node was deleted; nothing waits for it",
+        "    win-2: the DaemonSet no longer places a pod there, for example because its Node was deleted; the run does not wait for it",
     ]
 
 
