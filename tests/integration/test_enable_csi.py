@@ -181,9 +181,10 @@ def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(
     assert run.code != 0
     (pod,) = [pod for pod in first.pods(PLUGIN) if pod["spec"]["nodeName"] == "win-2"]
     assert handle.ready(pod)
-    failure = run.failures[-1]
-    assert "win-2" in failure["result"]["msg"]
-    assert "csi-proxy" in failure["result"]["msg"]
+    failure = run.ends[-1]["failure"]
+    assert "win-2" in failure
+    assert "csi-proxy" in failure
+    assert {row["node"]: row["verdict"] for row in run.summary["nodes"]}["win-2"] == "red"
     # Where people look: the cause and the next command, and no result longer than a screen is wide and high.
     end = "\n".join(run.lines[-20:])
     assert "csi-proxy" in end
