@@ -371,7 +371,8 @@ def claim_of(
     if volume_name:
         spec["volumeName"] = volume_name
     return world.add(
-        "PersistentVolumeClaim", name, namespace, metadata={"annotations": {}}, spec=spec,
+        "PersistentVolumeClaim", name, namespace, spec=spec,
+        metadata={"annotations": {}, **({} if volume_name else {"creationTimestamp": world.ago(seconds=30)})},
         status={"phase": "Bound" if volume_name else "Pending"},
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ import json
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
 
-from situations import walked
+from situations import unstarted, walked
 from situations.base import (
     AZURE_DISK,
     AZURE_FILE,
@@ -49,7 +49,7 @@ from situations.cluster import (
 )
 from situations.world import World
 
-__all__ = ["SITUATIONS", "Situation", "walked"]
+__all__ = ["SITUATIONS", "Situation", "unstarted", "walked"]
 
 # What looks wrong and is not
 

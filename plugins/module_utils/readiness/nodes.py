@@ -42,6 +42,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import
 
 # After this the attach controller detaches by force.
 _DETACHING = timedelta(minutes=6)
+# Attachments of every driver are done sooner, or something keeps them from being done.
+_ATTACHING = timedelta(minutes=10)
 
 # What each check of a driver on a node is about, by the findings that say it failed.
 _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -484,6 +486,13 @@ def attachment_findings(snapshot: Snapshot, one: AttachmentSeen) -> Iterator[Fin
         evidence = (f"VolumeAttachment {one.name}: {error}",)
         remedy = f"kubectl describe volumeattachment {one.name}; look at the controller's log"
         yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+    since = moment(one.waits_since)
+    if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
+        message = f"{what} has been on its way to the node for {minutes} minutes"
+        remedy = f"kubectl describe volumeattachment {one.name}; look whether the driver's attacher runs"
+        yield found("CSI-N34", about, message, evidence, remedy)
     since = moment(one.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)

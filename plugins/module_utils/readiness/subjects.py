@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import Paths, paths
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import NO_PROVISIONER, Claims, Wanted
 
 LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
 
@@ -123,9 +124,17 @@ def moved(subjects: Subjects) -> frozenset[str]:
     )
 
 
+def _kind(source: Source) -> tuple[str, ...]:
+    """What Windows and drivers may refuse of a volume."""
+    plugin = in_tree.of_field(source.field)
+    driver = source.driver if plugin is None else plugin.driver
+    field_ = "csi" if driver else source.field
+    return field_, driver, source.fs_type, source.attribute, source.protocol, source.server, str(source.read_only)
+
+
 class _Collector:
     def __init__(self, index: Index, use: Usage) -> None:
-        self._index, self._use = index, use
+        self._index, self._use, self._claims = index, use, Claims(index)
         self.subjects: dict[str, Subject] = {}
         self.by_workload: dict[str, list[str]] = {}
         self.findings: list[Finding] = []
@@ -147,6 +156,8 @@ class _Collector:
 
     def _of_workload(self, workload: Workload) -> None:
         keys = self.by_workload.setdefault(workload.key, [])
+        if workload.done:
+            return
         for name in workload.claims + workload.spare:
             subject = self._of_claim(name, workload)
             if subject is not None:
@@ -159,6 +170,7 @@ class _Collector:
         for made in workload.made:
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             source = self._by_class(made.storage_class, key, workload)
+            source = self._there(self._claims.new(made, workload.namespace, workload.name), source)
             if source is not None:
                 subject = self.subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
@@ -197,12 +209,23 @@ class _Collector:
             return self.subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
             return None
+        wanted = self._claims.there(claim)
+        if wanted.volume is not None:
+            return self._of_volume(wanted.volume, claim)
         source = self._by_class(claim.storage_class, f"PersistentVolumeClaim {name}", workload)
+        source = self._there(wanted, source)
         if source is None:
             return None
         subject = self.subjects.setdefault(name, Subject(name, source, claim=claim))
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
+
+    def _there(self, wanted: Wanted, source: Source | None) -> Source | None:
+        """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
+        some = [one.source for one in self._claims.candidates(wanted)]
+        if source is not None:
+            some.append(source)
+        return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
 
     def _of_volume(self, volume: VolumeSeen, claim: ClaimSeen | None) -> Subject:
         subject = self.subjects.get(volume.name)
@@ -231,6 +254,8 @@ class _Collector:
             wrong = f"its StorageClass {name} does not exist"
         if storage_class is None:
             self._lacks(workload, "CSI-V26", about, wrong, "create the StorageClass, or a claim that names another one")
+            return None
+        if storage_class.provisioner in NO_PROVISIONER:
             return None
         given = {key.lower(): value for key, value in storage_class.parameters.items()}
         known = in_tree.find(storage_class.provisioner)

@@ -71,6 +71,11 @@ class Workload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
+    def done(self) -> bool:
+        """Whether it is a Job that makes no more pods."""
+        return self.template is not None and self.template.finished
+
+    @property
     def on_windows(self) -> bool:
         """Whether its volumes have to be judged for Windows."""
         return self.system != "linux"

@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import capabil
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Asked, Taken
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -42,6 +43,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Step, Word
 
+# From the one that allows least to the one that allows most, as Pod Security has them.
+_PROFILES = ("restricted", "baseline", "privileged")
+_ENFORCE = "pod-security.kubernetes.io/enforce"
 _REMEDY = "use another volume, or run the workload on Linux"
 _REMEDIES = {
     "ReadOnlyMany": "use a disk with ReadWriteOnce, or a share (SMB, Azure File) if several nodes read",
@@ -293,6 +297,23 @@ class _Volume:
                 f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
             )
             self._finds("CSI-V28", what, "use a claim for this volume")
+            self.forbidden = self.findings[-1]
+        elif "csidrivers" not in self._index.unread and self._subject.users:
+            self._profile("" if driver is None else driver.profile)
+
+    def _profile(self, given: str) -> None:
+        """OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
+        (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin)."""
+        index, namespace = self._index, self._subject.users[0].namespace
+        version = version_of(index.snapshot.cluster.openshift)
+        seen = next((one for one in index.snapshot.namespaces if one.name == namespace), None)
+        if version is None or version.minor < (4, 13) or seen is None:
+            return
+        profile, enforced = given or _PROFILES[-1], seen.labels.get(_ENFORCE) or _PROFILES[0]
+        if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
+            what = f"CSIDriver {self._subject.driver} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
+            remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
+            self._finds("CSI-V28", what, remedy)
             self.forbidden = self.findings[-1]
 
     def _unused(self) -> None:

@@ -193,6 +193,9 @@ class PodVolume(Sources, total=False):
     name: str
     persistentVolumeClaim: ClaimVolume | None
     ephemeral: Ephemeral | None
+    image: There | None
+    gitRepo: There | None
+    photonPersistentDisk: There | None
 
 
 # Pods and what makes them
@@ -346,6 +349,8 @@ class Ordinals(TypedDict, total=False):
 
 
 class JobSpec(TypedDict, total=False):
+    parallelism: int | None
+    completions: int | None
     template: PodTemplate
 
 
@@ -359,6 +364,8 @@ class Selector(TypedDict, total=False):
 
 class TemplateSpec(TypedDict, total=False):
     replicas: int | None
+    parallelism: int | None
+    completions: int | None
     selector: Selector | None
     template: PodTemplate | None
     jobTemplate: JobTemplate
@@ -574,6 +581,7 @@ class ClaimMetadata(TypedDict, total=False):
     name: str
     uid: str
     annotations: ClaimAnnotations | None
+    creationTimestamp: str | None
     deletionTimestamp: str | None
     ownerReferences: list[Owner] | None
 
@@ -595,6 +603,7 @@ class ClaimList(TypedDict, total=False):
 
 class AttachmentMetadata(TypedDict, total=False):
     name: str
+    creationTimestamp: str | None
     deletionTimestamp: str | None
 
 

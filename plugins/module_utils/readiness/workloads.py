@@ -36,7 +36,9 @@ def judge(
     """
     explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
     blocked = {one.object for one in told if one.severity == "blocker"}
-    rules = _rules(index, use, subjects, volumes)
+    claims = Claims(index)
+    schedule = Schedule(index, claims)
+    rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes))
     verdicts: list[WorkloadVerdict] = []
     findings: list[Finding] = []
     for workload in use.workloads:
@@ -48,6 +50,11 @@ def judge(
         mine = [one.verdict for key in subjects.by_workload.get(workload.key, ()) for one in volumes.told.get(key, ())]
         walked = Walks(index, workload, rules)
         answer, because = _comes_back(workload, walked, mine, lacking)
+        if answer == "yes" and (short := schedule.together(workload, walked.pods, walked.nodes)):
+            answer, because = "no", short.message
+            own += (short,)
+        if workload.done:
+            answer, because = "yes", "it is done, and makes no more pods"
         steps = tuple(walked.steps()) if answer != "yes" else ()
         if answer != "yes" and not lacking and not workload.nowhere:
             own += tuple(_explaining(workload, walked, mine, blocked))
@@ -78,12 +85,11 @@ def judge(
     return tuple(verdicts), tuple(findings)
 
 
-def _rules(index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged) -> Rules:
-    claims, mounts = Claims(index), Mounts(index, use, subjects, volumes)
+def _rules(index: Index, claims: Claims, schedule: Schedule, mounts: Mounts) -> Rules:
     return {
         "bind": (Bind(index, claims),),
         "provision": (Provision(index, claims),),
-        "schedule": (Schedule(index, claims),),
+        "schedule": (schedule,),
         "attach": (mounts.attach,),
         "stage": (mounts.stage,),
         "publish": (mounts.publish,),

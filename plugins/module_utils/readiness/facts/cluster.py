@@ -15,18 +15,23 @@ from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import images_of
 
+PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
+
 
 @dataclass(frozen=True, slots=True)
 class DriverSeen:
-    """A CSIDriver. spec: as the API tells it."""
+    """A CSIDriver. spec: as the API tells it. profile: by OpenShift's label, which namespaces may use it in pods themselves."""
 
     name: str
     spec: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = ""
 
     @classmethod
     def from_object(cls, driver: Mapping[str, Any]) -> DriverSeen:
-        """Read a storage.k8s.io/v1 CSIDriver: metadata.name, spec (whole)."""
-        return cls(name=str(driver["metadata"]["name"]), spec=dict(driver.get("spec") or {}))
+        """Read a storage.k8s.io/v1 CSIDriver: metadata (name, labels), spec (whole)."""
+        metadata = driver["metadata"]
+        profile = str((metadata.get("labels") or {}).get(PROFILE) or "")
+        return cls(name=str(metadata["name"]), spec=dict(driver.get("spec") or {}), profile=profile)
 
 
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}

@@ -168,7 +168,7 @@ class Volumes:
         """Read a core/v1 PodSpec.
 
         Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate.spec what
-        ClaimTemplate reads, hostPath.path, and what Source reads.
+        ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there.
         """
         claims: list[str] = []
         ephemeral: list[ClaimTemplate] = []
@@ -186,7 +186,7 @@ class Volumes:
                     pipes.append(text[len(PIPE) - len("csi-proxy-") :])
             else:
                 source = Source.from_spec(volume)
-                if source.field:
+                if source.field or not in_tree.UNSURE.isdisjoint(volume):
                     inline.append(Inline(str(volume.get("name", "")), source))
         if not (claims or ephemeral or inline or pipes):
             return NO_VOLUMES

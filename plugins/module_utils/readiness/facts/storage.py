@@ -88,7 +88,8 @@ class VolumeSeen:
 class ClaimSeen:
     """A PersistentVolumeClaim.
 
-    storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for.
+    storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for. waits_since:
+    when one that is not bound was made.
     """
 
     namespace: str
@@ -106,6 +107,7 @@ class ClaimSeen:
     migrated_to: str = ""
     selected_node: str = ""
     pod: str = ""
+    waits_since: str = ""
 
     @property
     def key(self) -> str:
@@ -116,8 +118,8 @@ class ClaimSeen:
     def from_object(cls, claim: Mapping[str, Any]) -> ClaimSeen:
         """Read a core/v1 PersistentVolumeClaim.
 
-        Reads metadata (namespace, name, uid, annotations, deletionTimestamp, ownerReferences (kind, name, controller)),
-        spec (volumeName, and what ClaimTemplate reads), status.phase.
+        Reads metadata (namespace, name, uid, annotations, creationTimestamp, deletionTimestamp, ownerReferences (kind,
+        name, controller)), spec (volumeName, and what ClaimTemplate reads), status.phase.
         """
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
@@ -140,12 +142,16 @@ class ClaimSeen:
             pod=next(
                 (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
             ),
+            waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentSeen:
-    """A VolumeAttachment. volume: the PersistentVolume's name; empty for one of an inline volume. deleting: since when."""
+    """A VolumeAttachment. volume: the PersistentVolume's name; empty for one of an inline volume. deleting: since when.
+
+    waits_since: when one that is not attached was made.
+    """
 
     name: str
     attacher: str
@@ -155,12 +161,13 @@ class AttachmentSeen:
     attach_error: str = ""
     detach_error: str = ""
     deleting: str = ""
+    waits_since: str = ""
 
     @classmethod
     def from_object(cls, attachment: Mapping[str, Any]) -> AttachmentSeen:
         """Read a storage.k8s.io/v1 VolumeAttachment.
 
-        Reads metadata (name, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
+        Reads metadata (name, creationTimestamp, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
         (attached, attachError.message, detachError.message).
         """
         metadata, spec, status = attachment["metadata"], attachment.get("spec") or {}, attachment.get("status") or {}
@@ -173,6 +180,7 @@ class AttachmentSeen:
             attach_error=_error(status.get("attachError")),
             detach_error=_error(status.get("detachError")),
             deleting=str(metadata.get("deletionTimestamp") or ""),
+            waits_since="" if status.get("attached") else str(metadata.get("creationTimestamp") or ""),
         )
 
 

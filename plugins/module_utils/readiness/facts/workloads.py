@@ -104,7 +104,7 @@ def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[st
     for volume in spec.get("volumes") or ():
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             return True
-        if not in_tree.FIELD_SET.isdisjoint(volume) and "hostPath" not in volume:
+        if "hostPath" not in volume and not in_tree.JUDGED.isdisjoint(volume):
             return True
         if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
@@ -131,7 +131,8 @@ class TemplateSeen:
     """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
 
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
-    or completions. finished: a Job that is done. first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods.
+    or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
+    first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods.
     """
 
     kind: str
@@ -139,6 +140,7 @@ class TemplateSeen:
     name: str
     owner: str = ""
     replicas: int | None = None
+    parallel: int = 1
     finished: bool = False
     placement: Placement = ANYWHERE
     node: str = ""
@@ -152,6 +154,11 @@ class TemplateSeen:
         """ "Kind namespace/name"."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has pods now or will have by itself; one that runs by the clock comes at its own time."""
+        return not self.finished and self.replicas != 0 and self.kind != "CronJob"
+
     @classmethod
     def from_object(cls, kind: str, item: Mapping[str, Any]) -> TemplateSeen:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
@@ -159,7 +166,8 @@ class TemplateSeen:
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
         spec.replicas, spec.volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
-        nodeName and what Placement and Volumes read; and of a DaemonSet besides metadata (labels, annotations, generation),
+        nodeName and what Placement and Volumes read; of Jobs and CronJobs parallelism and
+        completions; and of a DaemonSet besides metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
         containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
@@ -177,6 +185,7 @@ class TemplateSeen:
             name=name,
             owner=owner,
             replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
+            parallel=_parallel(outer),
             finished=kind == "Job"
             and any(
                 one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
@@ -192,6 +201,13 @@ class TemplateSeen:
             first=int((spec.get("ordinals") or {}).get("start") or 0),
             plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
         )
+
+
+def _parallel(spec: Mapping[str, Any]) -> int:
+    """How many pods of a Job run at a time; of one that is suspended by a zero, one."""
+    parallelism = int(spec.get("parallelism") or 1)
+    completions = spec.get("completions")
+    return max(1, parallelism if completions is None else min(parallelism, int(completions)))
 
 
 def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property, partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
@@ -30,8 +31,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 ALONE = "ReadWriteOncePod"
+_MADE_WITHIN = timedelta(minutes=10)
 
 
 class Bind:
@@ -95,6 +98,16 @@ class Bind:
         return users
 
     @cached_property
+    def _named(self) -> Mapping[str, list[str]]:
+        """By claim, what makes pods that name it."""
+        named: dict[str, list[str]] = defaultdict(list)
+        for one in self._index.snapshot.templates:
+            if not one.owner and one.runs:
+                for name in one.volumes.claims:
+                    named[f"{one.namespace}/{name}"].append(one.key)
+        return named
+
+    @cached_property
     def _templates(self) -> Mapping[tuple[str, str, str], TemplateSeen]:
         return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
 
@@ -102,8 +115,9 @@ class Bind:
         if ALONE not in claim.access_modes or wanted.made:
             return
         remedy = "give each pod a claim of its own, or use ReadWriteOnce"
-        if pod.count > 1:
-            what = f"its access mode is {ALONE}, and {pod.count} pods of {pod.workload} share it"
+        if pod.count > 1 or (claim.key in pod.shared and self._several(pod)):
+            some = f"{pod.count} pods" if pod.count > 1 else "several pods"
+            what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"
             split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
             return
         if "pods" in self._index.unread:
@@ -115,6 +129,16 @@ class Bind:
                 what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
                 split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
                 return
+        named = self._named.get(claim.key, [])
+        others = [one for one in named if one != pod.workload]
+        if others and len(others) < len(named) and not self._users.get(claim.key):
+            what = f"its access mode is {ALONE}, and {others[0]} names it too"
+            split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+
+    def _several(self, pod: PodToStart) -> bool:
+        """Whether a workload with a pod on each node, or with ordinals, has more than one."""
+        nodes = self._index.fitting(pod.placement) & self._index.windows
+        return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
 
     def _is_replaced(self, other: PodSeen, pod: PodToStart) -> bool:
         """Whether a pod on a node is this one, or goes before this one comes."""
@@ -199,6 +223,8 @@ class Bind:
                 return f"volume {some[0].name} fits"
             if not self._made_for(wanted):
                 split.blocked(split.nodes, self._nobody(wanted, claim))
+            else:
+                self._waited(wanted, claim, split)
             return "a volume is made for it"
         if pod.node and not claim.selected_node:
             what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
@@ -210,6 +236,16 @@ class Bind:
             split.blocked(rest, self._nobody(wanted, claim))
             return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
         return "a volume is made for it" if not some else f"one of {len(some)} volumes fits, or one is made"
+
+    def _waited(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+        """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
+        since = moment(claim.waits_since)
+        if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
+            return
+        minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
+        what = f"it has waited {minutes} minutes for StorageClass {wanted.storage_class} to make its volume"
+        remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; look at the log of its provisioner"
+        split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
     def _made_for(self, wanted: Wanted) -> bool:
         storage_class = self._claims.storage_class(wanted)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     ClaimSeen,
     ClassSeen,
@@ -102,23 +103,30 @@ class Claims:
 
     def _each(self, pod: PodToStart) -> Iterator[Wanted]:
         for key in pod.claims:
-            claim = self._index.claims.get(key)
-            yield self._one(key, key, claim, False)
+            yield self._one(key, key, self._index.claims.get(key), False)
         for made in pod.made:
-            # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
-            names = (f"{made.name}-{pod.name}", f"{pod.name}-{made.name}")
-            key = next((name for name in names if f"{pod.namespace}/{name}" in self._reserved), names[0])
-            claim = ClaimSeen(
-                namespace=pod.namespace,
-                name=key,
-                storage_class=made.storage_class,
-                access_modes=made.access_modes,
-                block=made.block,
-                size=made.size,
-                narrowed=made.narrowed,
-                phase="Pending",
-            )
-            yield self._one(f"new claim {pod.namespace}/{made.name}", claim.key, claim, True)
+            yield self.new(made, pod.namespace, pod.name)
+
+    def there(self, claim: ClaimSeen) -> Wanted:
+        """A claim that exists."""
+        return self._one(claim.key, claim.key, claim, False)
+
+    def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Wanted:
+        """A claim that is made with a pod."""
+        # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
+        names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
+        key = next((name for name in names if f"{namespace}/{name}" in self._reserved), names[0])
+        claim = ClaimSeen(
+            namespace=namespace,
+            name=key,
+            storage_class=made.storage_class,
+            access_modes=made.access_modes,
+            block=made.block,
+            size=made.size,
+            narrowed=made.narrowed,
+            phase="Pending",
+        )
+        return self._one(f"new claim {namespace}/{made.name}", claim.key, claim, True)
 
     def _one(self, volume_key: str, key: str, claim: ClaimSeen | None, made: bool) -> Wanted:
         if claim is None:

@@ -9,8 +9,8 @@ of the pods on the node, migrated in-tree ones included, and attachments of CSI 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -70,6 +70,46 @@ class Limits:
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
                 split.blocked(full, finding("CSI-W20", what, remedy))
 
+    def too_many(self, pods: Sequence[PodToStart], now: Iterable[PodSeen], nodes: int) -> tuple[str, int, int] | None:
+        """A driver of which a workload's pods together need more volumes than these nodes take: both numbers, or None.
+
+        now: its pods of today, which go before. What one node takes of one pod is not looked at here.
+        """
+        named: set[Unique] = set()
+        needed: Counter[str] = Counter()
+        for pod in pods:
+            wanted = set(self._of(pod))
+            made = set(self._made(pod))
+            named |= wanted - made
+            for driver, dummy in made:
+                needed[driver] += pod.count
+        for driver, dummy in named:
+            needed[driver] += 1
+        gone = named.union(*map(self._of_pod, now))
+        for driver, number in sorted(needed.items()):
+            room, limits = 0, self._limits.get(driver, {})
+            for node in self._index.each(nodes):
+                if node.name not in limits:
+                    break
+                held, attached = self._held[node.name]
+                kept = sum(one[0] == driver for one in (held | attached) - gone)
+                room += max(0, limits[node.name] - kept)
+                if room >= number:
+                    break
+            else:
+                return driver, number, room
+        return None
+
+    @cached_property
+    def _limits(self) -> dict[str, dict[str, int]]:
+        """By driver, the limit of each node that has one."""
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        for one in self._index.csi_nodes.values():
+            for entry in one.drivers:
+                if entry.limit is not None:
+                    found[entry.name][one.name] = entry.limit
+        return found
+
     @cached_property
     def _unlisted(self) -> int:
         """Linux nodes without a CSINode."""
@@ -128,6 +168,11 @@ class Limits:
                 yield from self._of_claim(claim, claim.storage_class)
         for inline in pod.volumes.inline:
             yield from _of_source(inline.source, inline=True)
+
+    def _made(self, pod: PodToStart) -> Iterator[Unique]:
+        for one in self._claims.of(pod):
+            if one.made and one.claim is not None:
+                yield from self._of_claim(one.claim, one.storage_class)
 
     def _of(self, pod: PodToStart) -> Iterator[Unique]:
         for one in self._claims.of(pod):

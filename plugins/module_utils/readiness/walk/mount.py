@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects imp
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Told, VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
     STEPS,
     Answer,
@@ -36,12 +37,15 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 class Mounts:
     """The three steps, about volumes that were judged."""
 
-    def __init__(self, index: Index, use: Usage, subjects: Subjects, judged: VolumesJudged) -> None:
+    def __init__(self, index: Index, claims: Claims, use: Usage, subjects: Subjects, judged: VolumesJudged) -> None:
+        self._claims = claims
         self._index, self._use, self._subjects, self._judged = index, use, subjects, judged
         self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
-        required |= {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
-        self._unattached = frozenset(name for name, needed in required.items() if not needed)
+        live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
+        known = {**required, **live} if "csidrivers" in index.unread else live
+        self._unattached = frozenset(name for name, needed in known.items() if not needed)
+        self._declared = frozenset(known) | {one.attacher for one in index.snapshot.attachments if one.attached}
         # What explains an answer that depends on a list, where nothing else does.
         self._unread = unread(index.snapshot.unread)
 
@@ -73,11 +77,8 @@ class Mounts:
 
     def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
-        seen = [self._index.claims.get(claim) for claim in pod.claims]
-        keys = [
-            one.volume if one is not None and one.volume in self._index.volumes else claim
-            for claim, one in zip(pod.claims, seen, strict=True)
-        ]
+        seen = [one for one in self._claims.of(pod) if not one.made]
+        keys = [one.volume.name if one.volume is not None else one.key for one in seen]
         keys += [f"new claim {pod.namespace}/{one.name} of {pod.workload}" for one in pod.made]
         keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
         return zip(pod.volumes, keys, strict=True)
@@ -93,6 +94,13 @@ class Mounts:
                 findings = (told.findings or self._unread or (_left_out(pod, volume, told),)) if stops else ()
                 yield Answer(step, word, at, volume, told.verdict.because, told.verdict.evidence, findings)
 
+    def _well(self, key: str) -> int:
+        """Where nothing else keeps a volume from its pod."""
+        nodes = 0
+        for told in self._told(key):
+            nodes |= told.nodes if told.word == "ok" else 0
+        return nodes
+
     def _told(self, key: str) -> tuple[Told, ...]:
         return self._judged.told.get(key, ())
 
@@ -102,12 +110,21 @@ class Mounts:
         if subject is None or not subject.driver or subject.driver in self._unattached:
             return
         for one in self._index.attachments_of.get(key, ()):
-            if one.attach_error or one.detach_error or one.deleting:
+            if one.attach_error or one.detach_error or one.deleting or one.waits_since:
                 findings = tuple(attachment_findings(self._index.snapshot, one))
                 if findings:
-                    word: Word = "blocked" if one.attach_error or one.detach_error else "unknown"
+                    word: Word = "blocked" if findings[0].severity == "blocker" else "unknown"
                     yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
                     return
+        if subject.driver not in self._declared and not subject.inline:
+            what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever done"
+            told_ = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
+            remedy = "create the CSIDriver that the driver's own manifests have"
+            by_csi = nodes & self._well(key)
+            if by_csi and subject.plugin is not None:
+                by_csi &= self._subjects.paths[subject.source.field].csi
+            if by_csi:
+                yield self._stops("unknown", "CSI-V32", subject, volume, by_csi, what, remedy, told_)
         yield from self._migrated(subject, volume, nodes)
         if _one_node_only(subject):
             yield from self._one_node(pod, subject, volume, key, nodes)
@@ -164,6 +181,11 @@ class Mounts:
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if rest == nodes else None
                 yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, seen, severity)
+        elif nodes & (nodes - 1) and (other := self._rival(pod, subject)):
+            what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
+            seen = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
+            remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, seen)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
             some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             what = (
@@ -190,6 +212,14 @@ class Mounts:
                 if one.node and not one.finished and not one.deleting and subject.claim and subject.claim.key in names:
                     return one
         return None
+
+    def _rival(self, pod: PodToStart, subject: Subject) -> str:
+        """A workload that starts with the same volume as this one, while no pod of either is on a node."""
+        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+        if len(users) < 2 or any(each.node and not each.finished for one in users for each in one.pods):
+            return ""
+        starting = [one.key for one in users if one.template is not None and one.template.runs]
+        return next((one for one in starting if one != pod.workload), "") if pod.workload in starting else ""
 
     @staticmethod
     def _modes(subject: Subject) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         return tuple(_as_they_are(index, workload))
     if workload.ordinals:
         return tuple(_ordinals(index, workload, template))
-    count = template.replicas or 1
+    count = template.replicas or template.parallel
     claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     return (
         PodToStart(

@@ -10,7 +10,7 @@ nodeunschedulable, tainttoleration, volumebinding, volumezone, volumerestriction
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,6 +29,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
     Wanted,
@@ -77,6 +79,7 @@ class Schedule:
             self._taints[node.taints] |= index.bit[node.name]
         self._cordoned = sum(index.bit[node.name] for node in index.node_list if node.cordoned)
         self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
+        self._going = frozenset(one.name for one in index.snapshot.namespaces if one.phase == "Terminating")
         self._moves: dict[str, int] = {}
         self._spread: dict[str, tuple[str, ...]] = {}
 
@@ -97,6 +100,18 @@ class Schedule:
             because = self._reach(one, pod, split)
             answers += split.answers(because)
         return answers
+
+    def together(self, workload: Workload, pods: Sequence[PodToStart], nodes: int) -> Finding | None:
+        """That nodes take each of a workload's pods, and not the volumes of all of them."""
+        if sum(pod.count for pod in pods) < 2 or workload.kind == "DaemonSet":
+            return None
+        short = self._limits.too_many(pods, workload.pods, nodes)
+        if short is None:
+            return None
+        driver, number, room = short
+        what = f"its pods need {number} volumes of {driver}, and the nodes that accept them take {room}"
+        told = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
+        return found("CSI-N33", workload.key, what, told, "add nodes, or let fewer pods run", "blocker")
 
     # The pod itself
 
@@ -125,6 +140,10 @@ class Schedule:
         if not _accepted(_UNSCHEDULABLE, self._tolerations(pod)):
             what = "the node is cordoned"
             split.blocked(self._cordoned, _finding("CSI-W20", pod, what, "kubectl uncordon the node"))
+        if pod.namespace in self._going:
+            what = f"namespace {pod.namespace} is being deleted, and takes no new pod"
+            remedy = "let the deletion end, and create the namespace and its workloads again"
+            split.blocked(split.nodes, _finding("CSI-W20", pod, what, remedy))
         if "nodes" in index.unread:
             what = "nodes could not be read"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, "let this account list nodes"))

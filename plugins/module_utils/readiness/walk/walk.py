@@ -50,7 +50,8 @@ class Walked:
     def decides(self, answer: Answer) -> bool:
         """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
         if self.placed:
-            return answer.step not in _SEEN_BY_SCHEDULER
+            unsure = answer.word == "unknown" and answer.step != "schedule" and not self.ok
+            return answer.step not in _SEEN_BY_SCHEDULER or unsure
         return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
 
     def stopped(self) -> Iterator[Answer]:
@@ -157,6 +158,19 @@ class Walks:
     def placed(self) -> bool:
         """Whether the scheduler finds a node for each of its pods."""
         return all(one.placed for one in self._all)
+
+    @property
+    def pods(self) -> tuple[PodToStart, ...]:
+        """Its pods."""
+        return tuple(one.pod for one in self._all)
+
+    @property
+    def nodes(self) -> int:
+        """Where the scheduler may put any of them."""
+        nodes = 0
+        for one in self._all:
+            nodes |= one.placed
+        return nodes
 
     def works(self) -> str:
         """Where its pods start."""

@@ -38,7 +38,7 @@ KEY = b"a key"
 # What stays as it is: words of Kubernetes, versions, states, and keys that a driver or the platform gives.
 KEPT = {
     "ClassSeen": {"binding_mode", "policy", "parameters"},
-    "ClaimSeen": {"phase", "access_modes", "narrowed"},
+    "ClaimSeen": {"phase", "access_modes", "narrowed", "waits_since"},
     "ClaimTemplate": {"access_modes", "narrowed"},
     "ClusterSeen": {"kubernetes", "openshift", "updating_to", "infrastructure", "storage_driver", "wmco"},
     "Condition": {"type", "status", "reason"},
@@ -46,8 +46,9 @@ KEPT = {
     "ContainerFacts": {"waiting"},
     "ControllerSeen": {"driver"},
     "CsiNodeSeen": {"migrated"},
-    "AttachmentSeen": {"deleting"},
+    "AttachmentSeen": {"deleting", "waits_since"},
     "DaemonSetFacts": {"pipes", "template_generation"},
+    "DriverSeen": {"profile"},
     "HostFacts": {"release", "state", "missing_pipes", "pipes"},
     "HostSeen": {"managed_by", "findings"},
     "NamespaceSeen": {"phase"},

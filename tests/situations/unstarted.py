@@ -1,0 +1,331 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Pods that no single volume and no single node keeps from starting: each with a ready twin that differs in one field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, VSPHERE, openshift, situation
+from situations.cluster import SHOP, attach, claim_of, csi, pod_spec, volume, workload
+from situations.foreign import Plugin, deploy
+from situations.world import Object, World
+
+_KEPT = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": "win-1"}
+
+
+def _share(world: World, mode: str) -> None:
+    volume(world, "pv-x", csi(AZURE_FILE.name, "rg#account#x", ""), "x", accessModes=[mode])
+
+
+def _disk(world: World, name: str = "x") -> None:
+    volume(world, f"pv-{name}", csi(VSPHERE.name, f"fcd-{name}"), name)
+
+
+def _template(storage_class: str) -> Object:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        "resources": {"requests": {"storage": "10Gi"}},
+    }
+    return {"metadata": {"name": "data"}, "spec": spec}
+
+
+def _class(world: World, name: str, provisioner: str, mode: str, **parameters: str) -> None:
+    world.add(
+        "StorageClass", name, provisioner=provisioner, parameters=parameters, reclaimPolicy="Delete", volumeBindingMode=mode
+    )  # fmt: skip
+
+
+# Several pods with one claim
+
+
+@situation("one pod at a time", "CSI-V42", comes_back={"DaemonSet shop/x": "no"})
+def a_share_for_one_pod_in_a_daemon_set(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    workload(world, "DaemonSet", "x", pod_spec("x"))
+
+
+@situation("one pod at a time", comes_back={"DaemonSet shop/x": "yes"})
+def a_share_for_one_pod_in_a_daemon_set_of_one_node(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    workload(world, "DaemonSet", "x", pod_spec("x", nodeSelector=_KEPT))
+
+
+def _ordinals(world: World, mode: str) -> None:
+    _share(world, mode)
+    for number in (0, 1):
+        _disk(world, f"data-x-{number}")
+    made = _template("vsphere-csi-windows")
+    workload(world, "StatefulSet", "x", pod_spec("x"), replicas=2, volumeClaimTemplates=[made])
+
+
+@situation("one pod at a time", "CSI-V42", comes_back={"StatefulSet shop/x": "no"})
+def ordinals_that_share_a_claim_for_one_pod(world: World) -> None:
+    _ordinals(world, "ReadWriteOncePod")
+
+
+@situation("one pod at a time", comes_back={"StatefulSet shop/x": "yes"})
+def ordinals_that_share_a_claim_for_many_nodes(world: World) -> None:
+    _ordinals(world, "ReadWriteMany")
+
+
+@situation("one node at a time", "CSI-V53", comes_back={"Job shop/x": "unknown"})
+def a_job_whose_pods_share_a_disk(world: World) -> None:
+    _disk(world)
+    workload(world, "Job", "x", pod_spec("x"), parallelism=3)
+
+
+@situation("one node at a time", comes_back={"Job shop/x": "yes"})
+def a_job_whose_pods_come_one_after_another(world: World) -> None:
+    _disk(world)
+    workload(world, "Job", "x", pod_spec("x"), parallelism=3, completions=1)
+
+
+@situation("one node at a time", "CSI-V53", comes_back={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+def two_workloads_that_start_with_one_disk(world: World) -> None:
+    _disk(world)
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x"), replicas=1)
+
+
+@situation("one node at a time", comes_back={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+def two_workloads_that_start_with_one_disk_on_one_node(world: World) -> None:
+    _disk(world)
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x", nodeSelector=_KEPT), replicas=1)
+
+
+@situation("one pod at a time", "CSI-V42", comes_back={"Deployment shop/x": "no", "Deployment shop/y": "no"})
+def two_workloads_that_start_with_a_share_for_one_pod(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x"), replicas=1)
+
+
+@situation("one pod at a time", "CSI-W03", comes_back={"Deployment shop/x": "yes"})
+def a_share_for_one_pod_whose_second_user_is_scaled_to_zero(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+    workload(world, "Deployment", "y", pod_spec("x"), replicas=0)
+
+
+# What has waited too long
+
+
+def _waits(world: World, **since: float) -> None:
+    _class(world, "at-once", VSPHERE.name, "Immediate", **{"csi.storage.k8s.io/fstype": "ntfs"})
+    made = claim_of(world, "x", SHOP, "at-once")
+    made["metadata"]["creationTimestamp"] = world.ago(**since)
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("waiting", "CSI-V41", comes_back={"Deployment shop/x": "unknown"})
+def a_claim_for_which_no_volume_was_made_for_days(world: World) -> None:
+    _waits(world, days=3)
+
+
+@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+def a_claim_for_which_a_volume_is_just_being_made(world: World) -> None:
+    _waits(world, minutes=2)
+
+
+def _attaching(world: World, **since: float) -> None:
+    _disk(world)
+    made = attach(world, "pv-x", "win-1", VSPHERE.name, "fcd-x")
+    made["status"] = {"attached": False}
+    made["metadata"]["creationTimestamp"] = world.ago(**since)
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("waiting", "CSI-N34", comes_back={"Deployment shop/x": "no"})
+def an_attachment_that_nobody_does(world: World) -> None:
+    _attaching(world, hours=3)
+
+
+@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+def an_attachment_that_is_just_being_done(world: World) -> None:
+    _attaching(world, minutes=2)
+
+
+# Volumes that are there, for claims that are not bound
+
+
+def _free(world: World, source: Object) -> None:
+    _class(world, "mixed", AZURE_DISK.name, "WaitForFirstConsumer", **{"csi.storage.k8s.io/fstype": "ntfs"})
+    volume(world, "pv-free", source, storage_class="mixed")
+    claim_of(world, "x", SHOP, "mixed")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("taken", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
+    _free(world, {"nfs": {"server": "s", "path": "/"}})
+
+
+@situation("taken", comes_back={"Deployment shop/x": "yes"})
+def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
+    _free(world, csi(AZURE_DISK.name, "/subscriptions/s/free"))
+
+
+def _local(world: World, node: str) -> None:
+    _class(world, "local", "kubernetes.io/no-provisioner", "WaitForFirstConsumer")
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    volume(world, "pv-free", {"local": {"path": "C:\\data"}}, storage_class="local", nodeAffinity=affinity)
+    claim_of(world, "data-x-0", SHOP, "local")
+    workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("local")])
+
+
+@situation("taken", "CSI-V26", comes_back={"StatefulSet shop/x": "no"})
+def a_disk_of_a_linux_node_for_a_claim_that_waits(world: World) -> None:
+    _local(world, "linux-1")
+
+
+@situation("taken", comes_back={"StatefulSet shop/x": "yes"})
+def a_disk_of_a_windows_node_for_a_claim_that_waits(world: World) -> None:
+    _local(world, "win-1")
+
+
+def _reserved(world: World, source: Object) -> None:
+    made = volume(world, "pv-x", source, "x", bound=False, accessModes=["ReadWriteMany"])
+    del made["spec"]["claimRef"]["uid"]
+    made["status"]["phase"] = "Available"
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("taken", "CSI-V30", classes={"pv-x": "DEAD"}, comes_back={"Deployment shop/x": "no"})
+def a_volume_of_nfs_that_is_reserved_for_a_claim(world: World) -> None:
+    _reserved(world, {"nfs": {"server": "s", "path": "/"}})
+
+
+@situation("taken", classes={"pv-x": "NATIVE_CSI"}, comes_back={"Deployment shop/x": "yes"})
+def a_share_that_is_reserved_for_a_claim(world: World) -> None:
+    _reserved(world, csi(AZURE_FILE.name, "rg#account#x", ""))
+
+
+# Kinds of volumes of which nobody says that Windows mounts them
+
+
+def _with(world: World, extra: Any) -> None:
+    _share(world, "ReadWriteMany")
+    workload(world, "Deployment", "x", pod_spec("x", extra_volumes=[{"name": "more", **extra}]), replicas=1)
+
+
+@situation("unsure", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+def a_pod_with_a_volume_that_is_an_image(world: World) -> None:
+    _with(world, {"image": {"reference": "registry.example.com/model:1"}})
+
+
+@situation("unsure", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+def a_pod_with_a_volume_that_is_a_repository(world: World) -> None:
+    _with(world, {"gitRepo": {"repository": "https://git.example.com/x.git"}})
+
+
+@situation("unsure", comes_back={"Deployment shop/x": "yes"})
+def a_pod_with_a_volume_that_is_empty(world: World) -> None:
+    _with(world, {"emptyDir": {}})
+
+
+# Objects without which nothing starts
+
+
+@situation("around", "CSI-W20", comes_back={"Deployment brief/x": "no"})
+def a_namespace_that_is_being_deleted(world: World) -> None:
+    a_namespace_that_stays(world)
+    world.get("Namespace", "brief")["status"]["phase"] = "Terminating"
+
+
+@situation("around", comes_back={"Deployment brief/x": "yes"})
+def a_namespace_that_stays(world: World) -> None:
+    world.add("Namespace", "brief", spec={}, status={"phase": "Active"})
+    source = csi(AZURE_FILE.name, "rg#account#x", "")
+    volume(world, "pv-x", source, "x", namespace="brief", accessModes=["ReadWriteMany"])
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1, namespace="brief")
+
+
+def _foreign(world: World) -> None:
+    deploy(world, Plugin("disk.example.com", "disk-node", "storage", "disk.example.com", ""))
+    volume(world, "pv-x", csi("disk.example.com", "1", ""), "x")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("around", "CSI-N46", "CSI-V32", comes_back={"Deployment shop/x": "unknown"})
+def a_driver_without_its_csidriver(world: World) -> None:
+    _foreign(world)
+
+
+@situation("around", "CSI-N46", comes_back={"Deployment shop/x": "yes"})
+def a_driver_with_its_csidriver(world: World) -> None:
+    _foreign(world)
+    world.add("CSIDriver", "disk.example.com", spec={"attachRequired": False})
+
+
+@situation("around", comes_back={"Job shop/x": "yes"})
+def a_job_that_is_done_and_whose_claim_is_gone(world: World) -> None:
+    status = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+    workload(world, "Job", "x", pod_spec("x"), status=status)
+
+
+@situation("around", "CSI-V27", comes_back={"Job shop/x": "no"})
+def a_job_that_is_not_done_and_whose_claim_is_gone(world: World) -> None:
+    workload(world, "Job", "x", pod_spec("x"))
+
+
+def _platform(world: World, enforced: str) -> None:
+    openshift(world, "4.20.1", "Azure")
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = enforced
+    source = {"driver": AZURE_FILE.name, "volumeAttributes": {"shareName": "s", "secretName": "k"}}
+    spec = pod_spec(extra_volumes=[{"name": "own", "csi": source}])
+    workload(world, "Deployment", "x", spec, replicas=1)
+
+
+@situation("around", "CSI-V28", comes_back={"Deployment shop/x": "no"}, only_here=NO_OPENSHIFT)
+def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_less(world: World) -> None:
+    _platform(world, "baseline")
+
+
+@situation("around", comes_back={"Deployment shop/x": "yes"}, only_here=NO_OPENSHIFT)
+def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_it(world: World) -> None:
+    _platform(world, "privileged")
+
+
+# More volumes than all nodes together take
+
+
+def _limited(world: World, count: int) -> None:
+    for name in ("win-1", "win-2"):
+        drivers = world.get("CSINode", name)["spec"]["drivers"]
+        next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"]["count"] = count
+
+
+def _many(world: World, limit: int) -> None:
+    """Seven new ordinals; one node holds two volumes, and the other one."""
+    _limited(world, limit)
+    made = _template("vsphere-csi-windows")
+    workload(world, "StatefulSet", "x", pod_spec(), replicas=7, volumeClaimTemplates=[made])
+
+
+@situation("limits together", "CSI-N33", comes_back={"StatefulSet shop/x": "no"})
+def more_ordinals_than_all_nodes_take_volumes(world: World) -> None:
+    _many(world, 4)
+
+
+@situation("limits together", comes_back={"StatefulSet shop/x": "yes"})
+def as_many_ordinals_as_all_nodes_take_volumes(world: World) -> None:
+    _many(world, 5)
+
+
+def _bound(world: World, limit: int) -> None:
+    for number in range(7):
+        _disk(world, f"data-x-{number}")
+    _many(world, limit)
+
+
+@situation("limits together", "CSI-N33", comes_back={"StatefulSet shop/x": "no"})
+def more_bound_claims_than_all_nodes_take_volumes(world: World) -> None:
+    _bound(world, 4)
+
+
+@situation("limits together", comes_back={"StatefulSet shop/x": "yes"})
+def as_many_bound_claims_as_all_nodes_take_volumes(world: World) -> None:
+    _bound(world, 5)
