@@ -147,6 +147,24 @@ def an_attachment_that_is_just_being_done(world: World) -> None:
     _attaching(world, minutes=2)
 
 
+def _leaving(world: World, **since: float) -> None:
+    """A pod on win-2 that is being deleted, of a workload that is kept on win-1 now."""
+    _disk(world)
+    attach(world, "pv-x", "win-2", VSPHERE.name, "fcd-x")
+    workload(world, "Deployment", "x", pod_spec("x", nodeSelector=_KEPT), on=["win-2"])
+    world.get("Pod", "x-0", SHOP)["metadata"]["deletionTimestamp"] = world.ago(**since)
+
+
+@situation("waiting", "CSI-V53", comes_back={"Deployment shop/x": "unknown"})
+def a_pod_that_should_be_gone_and_has_its_disk_still(world: World) -> None:
+    _leaving(world, hours=5)
+
+
+@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+def a_pod_that_lets_its_disk_go(world: World) -> None:
+    _leaving(world, minutes=2)
+
+
 # Volumes that are there, for claims that are not bound
 
 

@@ -334,7 +334,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._keep, storage.ClaimSeen, "phase access_modes narrowed waits_since"),
         (Pseudonyms._keep, storage.AttachmentSeen, "deleting waits_since"),
         (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy"),
-        (Pseudonyms._keep, workloads.PodSeen, "phase"),
+        (Pseudonyms._keep, workloads.PodSeen, "phase gone_by"),
         (Pseudonyms._keep, gate.PodFacts, "template_generation phase"),
         (Pseudonyms._keep, gate.ContainerFacts, "waiting"),
         (Pseudonyms._keep, gate.DaemonSetFacts, "template_generation pipes"),

@@ -27,7 +27,8 @@ MIRROR = "kubernetes.io/config.mirror"
 class PodSeen:
     """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
 
-    images: by container, likewise. host_process: it runs on the host itself.
+    images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
+    have been gone.
     """
 
     namespace: str
@@ -42,6 +43,7 @@ class PodSeen:
     host_process: bool = False
     images: tuple[tuple[str, str], ...] = ()
     plugin: PodFacts | None = None
+    gone_by: str = ""
 
     @property
     def key(self) -> str:
@@ -79,6 +81,7 @@ class PodSeen:
             host_process=bool(options.get("hostProcess")),
             images=images_of(spec) if of_daemon_set else (),
             plugin=PodFacts.from_object(pod) if of_daemon_set else None,
+            gone_by=str(metadata.get("deletionTimestamp") or ""),
         )
 
 

@@ -9,6 +9,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
@@ -29,8 +30,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
     Step,
     Word,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 _ATTACH = STEPS.index("attach")
+# A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
+_GOING = timedelta(minutes=10)
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
@@ -171,6 +175,15 @@ class Mounts:
                 remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
                 yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, evidence)
             return
+        if (stuck := self._stuck(subject)) is not None:
+            if rest := nodes & ~self._index.bit.get(stuck.node, 0):
+                what = (
+                    f"pod {stuck.key} on node {stuck.node} has it still, and should have been gone by {stuck.gone_by}"
+                )
+                seen = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
+                remedy = f"look at the kubelet's log on {stuck.node}: the volume is detached once the pod is gone"
+                yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, seen)
+            return
         holder = self._holder(pod, subject)
         if holder is not None:
             if rest := nodes & ~self._index.bit.get(holder.node, 0):
@@ -211,6 +224,17 @@ class Mounts:
                 names = {f"{one.namespace}/{name}" for name in one.volumes.claims}
                 if one.node and not one.finished and not one.deleting and subject.claim and subject.claim.key in names:
                     return one
+        return None
+
+    def _stuck(self, subject: Subject) -> PodSeen | None:
+        """A pod with the volume that is being deleted and does not go."""
+        users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
+        for one in (one for user in users for one in user.pods if one.node and one.gone_by):
+            names = {f"{one.namespace}/{name}" for name in one.volumes.claims}
+            since = moment(one.gone_by)
+            late = since is not None and self._index.snapshot.taken_at - since > _GOING
+            if late and subject.claim is not None and subject.claim.key in names:
+                return one
         return None
 
     def _rival(self, pod: PodToStart, subject: Subject) -> str:

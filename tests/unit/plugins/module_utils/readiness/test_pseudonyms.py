@@ -55,7 +55,7 @@ KEPT = {
     "NodeSeen": {"os", "kubelet", "build", "runtime", "annotations"},
     "Placement": {"os"},
     "PodFacts": {"phase", "template_generation"},
-    "PodSeen": {"phase"},
+    "PodSeen": {"phase", "gone_by"},
     "Requirement": {"operator", "key"},
     "Source": {"attribute", "field", "fs_type", "kind", "protocol"},
     "Taint": {"effect"},
