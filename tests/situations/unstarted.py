@@ -268,12 +268,12 @@ def _foreign(world: World) -> None:
 
 
 @situation("around", "CSI-N46", "CSI-V32", comes_back={"Deployment shop/x": "unknown"})
-def a_driver_without_its_csidriver(world: World) -> None:
+def a_driver_of_others_without_its_csidriver(world: World) -> None:
     _foreign(world)
 
 
 @situation("around", "CSI-N46", comes_back={"Deployment shop/x": "yes"})
-def a_driver_with_its_csidriver(world: World) -> None:
+def a_driver_of_others_with_its_csidriver(world: World) -> None:
     _foreign(world)
     world.add("CSIDriver", "disk.example.com", spec={"attachRequired": False})
 
