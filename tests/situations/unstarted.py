@@ -247,7 +247,12 @@ def a_pod_with_a_volume_that_is_empty(world: World) -> None:
 # Objects without which nothing starts
 
 
-@situation("around", "CSI-W20", comes_back={"Deployment brief/x": "no"})
+@situation(
+    "around",
+    "CSI-W20",
+    comes_back={"Deployment brief/x": "no"},
+    only_here="a server takes nothing into such a namespace",
+)
 def a_namespace_that_is_being_deleted(world: World) -> None:
     a_namespace_that_stays(world)
     world.get("Namespace", "brief")["status"]["phase"] = "Terminating"
