@@ -45,10 +45,9 @@ _JSON = re.compile(
 )
 _SHORT = {b"b": 0x08, b"f": 0x0C, b"r": 0x0D}
 # Where none of these is, nothing has to be looked for: pages have megabytes.
-_SUSPECT = (
-    b"\\u000", b"\\u001", b"\\u007", b"\\u008", b"\\u009", b"\\u06", b"\\u20", b"\\b", b"\\f", b"\\r",
-    b"\x7f", b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81", b"\\ud", b"\\uD", b"\xf3",
-)  # fmt: skip
+_SHORT_MARKS = (b"\\b", b"\\f", b"\\r")
+_LONG_MARKS = (b"\\u000", b"\\u001", b"\\u007", b"\\u008", b"\\u009", b"\\u06", b"\\u20", b"\\ud", b"\\uD")
+_RAW_MARKS = (b"\xc2", b"\xd8\x9c", b"\xe2\x80", b"\xe2\x81", b"\xf3")
 
 
 def harmless(text: str) -> str:
@@ -63,7 +62,16 @@ def carried(text: str) -> str:
 
 def harmless_json(data: bytes) -> bytes:
     """The same JSON, of which each text decodes to what ``carried`` makes of it."""
-    return _JSON.sub(_carried_json, data) if any(mark in data for mark in _SUSPECT) else data
+    return _JSON.sub(_carried_json, data) if _is_suspect(data) else data
+
+
+def _is_suspect(data: bytes) -> bool:
+    return (
+        b"\x7f" in data
+        or any(mark in data for mark in _SHORT_MARKS)
+        or (b"\\u" in data and any(mark in data for mark in _LONG_MARKS))
+        or (not data.isascii() and any(mark in data for mark in _RAW_MARKS))
+    )
 
 
 def line(text: str) -> str:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -142,6 +143,7 @@ _UNITS: dict[str, Fraction] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def quantity(text: str | None) -> int:
     """A Kubernetes quantity such as 10Gi as a whole number, rounded up as the API does; 0 where there is none."""
     found = _QUANTITY.fullmatch(str(text)) if text else None
