@@ -160,6 +160,8 @@ class Oracle:
                 if time.monotonic() - alone > SECOND_CHANCE:
                     return
             time.sleep(PAUSE)
+        # A pod that nobody looked at is pending whatever we say, and would agree with "it cannot be placed".
+        assert "" not in states, f"the scheduler left {states.count('')} of {len(states)} pods undecided"
 
     def _pods(self) -> dict[str, Object]:
         return {
@@ -297,7 +299,7 @@ class Oracle:
         return small
 
 
-# Between two looks at the API server.
+# Seconds between two looks at the API server; each loop ends by what it sees, or fails after PATIENCE.
 PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5

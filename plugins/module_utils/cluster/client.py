@@ -88,7 +88,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Server:
-    """What answers told of the API server. ahead: of our clock. was_ready: when it said that it is."""
+    """State of the API server. ahead: its clock minus ours. was_ready: when it last reported ready, on our clock."""
 
     ahead: timedelta = timedelta()
     was_ready: float = _NEVER

@@ -360,7 +360,7 @@ def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
 
     def task(run: int) -> None:
         while os.getppid() == run:
-            time.sleep(0.01)
+            time.sleep(0.01)  # nothing tells a process of its new parent
         sending.send(holder_of_run())
 
     def run() -> None:
