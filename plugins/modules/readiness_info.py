@@ -481,7 +481,7 @@ def main() -> None:
         suppressions = tuple(names.suppression(one) for one in suppressions)
     options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
     report = suppress(judge(imagine(snapshot, run) if run else snapshot, options), suppressions, today())
-    counted = of_run(judge(snapshot, options), report, run) if run else report
+    counted = of_run(judge(snapshot, options), report, run, snapshot.controllers) if run else report
     result: dict[str, Any] = {
         "changed": False,
         "verdict": counted.verdict,

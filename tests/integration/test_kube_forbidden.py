@@ -15,7 +15,7 @@ from lab.handle import Lab
 
 # What planning, applying and the gate send, as RBAC names it. The test below fails when this is not all of it.
 SENT = [
-    ("list", "nodes", ""), ("list", "daemonsets", "apps"), ("get", "namespaces", ""), ("get", "deployments", "apps"),
+    ("list", "nodes", ""), ("list", "daemonsets", "apps"), ("get", "namespaces", ""), ("list", "deployments", "apps"),
     ("get", "csidrivers", "storage.k8s.io"), ("get", "storageclasses", "storage.k8s.io"), ("get", "configmaps", ""),
     ("get", "serviceaccounts", ""), ("get", "clusterroles", "rbac.authorization.k8s.io"),
     ("get", "clusterrolebindings", "rbac.authorization.k8s.io"), ("get", "roles", "rbac.authorization.k8s.io"),

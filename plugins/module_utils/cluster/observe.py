@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.controllers import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import lacking
@@ -36,13 +37,14 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     write end up in the snapshot, all of them at once.
     """
     kubernetes = client.version()
-    controllers = tuple(_controllers(client, driver, wanted))
-    namespaces = _unique([wanted.namespace, *(seen.namespace for seen in controllers), driver.namespace])
+    where = _unique([wanted.controller_namespace, wanted.namespace, *driver.controller.namespaces])
+    installed = tuple(ControllerSeen.from_object(item, name) for item, name in controllers(client, driver, where))
+    namespaces = _unique([wanted.namespace, *(seen.namespace for seen in installed), driver.namespace])
     nodes = client.windows_nodes()
     seen = tuple(NodeSeen.from_object(node) for node in nodes)
     storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
-    namespace = home(driver, wanted, controllers)
-    openshift = _openshift(client, controllers, seen)
+    namespace = home(driver, wanted, installed)
+    openshift = _openshift(client, installed, seen)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
     daemon_sets = tuple(replace(DaemonSetSeen.from_object(item), made=made_by(item)) for item in listed)
@@ -53,7 +55,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
     return Snapshot(
         kubernetes=kubernetes,
         nodes=seen,
-        controllers=controllers,
+        controllers=installed,
         daemon_sets=daemon_sets,
         namespaces=live,
         csi_driver=client.get(kinds.CSI_DRIVER, driver.name),
@@ -67,15 +69,6 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         registered=_registered(client, driver, seen) if claimed else (),
         missing_access=lacking(client, needs(driver, wanted, namespace, live.get(namespace))) if check_access else (),
     )
-
-
-def _controllers(client: Client, driver: Driver, wanted: Wanted) -> Iterable[ControllerSeen]:
-    where = _unique([wanted.controller_namespace, wanted.namespace, *driver.controller.namespaces])
-    for namespace in where:
-        for name in driver.controller.deployments:
-            found = client.get(kinds.DEPLOYMENT, name, namespace)
-            if found is not None:
-                yield ControllerSeen.from_object(found, driver.controller.container)
 
 
 def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[str, str] | None:

@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import plugin_of
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.controllers import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.cluster.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import attachment
@@ -81,15 +82,11 @@ def _if_served(client: Client, kind: Kind, namespace: str | None) -> tuple[dict[
 def controller_trouble(client: Client, driver: Driver) -> str:
     """Why a driver's controller is not at work, empty when it is."""
     seen: list[str] = []
-    for namespace in driver.controller.namespaces:
-        for name in driver.controller.deployments:
-            found = client.get(kinds.DEPLOYMENT, name, namespace)
-            if found is None:
-                continue
-            ready = int((found.get("status") or {}).get("readyReplicas") or 0)
-            if ready:
-                return _lease_trouble(client, driver.controller.lease, namespace)
-            seen.append(f"Deployment {namespace}/{name} has no ready pod")
+    for found, _container in controllers(client, driver, driver.controller.namespaces):
+        namespace, name = found["metadata"]["namespace"], found["metadata"]["name"]
+        if int((found.get("status") or {}).get("readyReplicas") or 0):
+            return _lease_trouble(client, driver.controller.lease, namespace)
+        seen.append(f"Deployment {namespace}/{name} has no ready pod")
     return "; ".join(seen) or (
         f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; expected "
         "the driver's controller, whose provisioner and attacher take part in this"

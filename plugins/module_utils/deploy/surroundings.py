@@ -95,7 +95,7 @@ def controller_findings(
             )
         )
         severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
-        message = f"no Deployment {names} in {looked}: without it no volume is provisioned or attached"
+        message = f"no Deployment {names}, and none with its image, in {looked}: without it no volume is provisioned or attached"
         yield Finding(
             "CSI-D30",
             severity,

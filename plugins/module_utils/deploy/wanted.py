@@ -289,7 +289,7 @@ class NodeSeen:
 class Snapshot:
     """The cluster as it was looked at.
 
-    kubernetes: "v1.36.3". controllers: found by name, in the driver's order. namespaces: by name, None when absent.
+    kubernetes: "v1.36.3". controllers: those of a known name come first, in the driver's order. namespaces: by name, None when absent.
     feature_states: data of the feature-state map by namespace, None when absent; no entry where it was not read. missing_access: rules this account lacks,
     as text. openshift: "4.20.3", empty where the cluster is none or nobody asked. privileged: whether the plugin's account
     may use OpenShift's SCC privileged, None where that was not asked or nobody may ask. replacing: a hand-over to ours that

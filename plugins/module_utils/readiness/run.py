@@ -11,13 +11,13 @@ planned drivers' other halves, since without those no volume of theirs comes bac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import PROVEN_LABEL, PROVEN_VALUE
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import DriverSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen, DriverSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
     CsiNodeSeen,
     DriverEntry,
@@ -86,12 +86,12 @@ def imagine(snapshot: Snapshot, run: Run) -> Snapshot:
     )
 
 
-def of_run(now: Report, then: Report, run: Run) -> Report:
+def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ControllerSeen]) -> Report:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
     for one in now.findings:
         worst[one.object] = min(worst.get(one.object, len(SEVERITIES)), SEVERITIES.index(one.severity))
-    theirs = frozenset(_halves(then, run))
+    theirs = frozenset(_halves(run, controllers))
     findings = tuple(
         one
         for one in then.findings
@@ -107,15 +107,10 @@ def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
     return min(worst.get(one, len(SEVERITIES)) for one in objects) <= SEVERITIES.index(finding.severity)
 
 
-def _halves(then: Report, run: Run) -> Iterator[str]:
+def _halves(run: Run, controllers: Iterable[ControllerSeen]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
-    controllers = {name for key in run.drivers for name in DRIVERS[key].controller.deployments}
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
-    yield from (
-        one.object
-        for one in then.findings
-        if one.object.startswith("Deployment ") and one.object.rpartition("/")[2] in controllers
-    )
+    yield from (f"Deployment {one.seen.namespace}/{one.seen.name}" for one in controllers if one.driver in run.drivers)
 
 
 def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:

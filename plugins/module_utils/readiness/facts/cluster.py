@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.controllers import images_of, installed_as
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import images_of
 
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
@@ -34,30 +32,6 @@ class DriverSeen:
         return cls(name=str(metadata["name"]), spec=dict(driver.get("spec") or {}), profile=profile)
 
 
-_CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
-
-
-def _repository(image: str) -> str:
-    """What a mirror keeps of an image's name: its last part, of "driver" the last two."""
-    parts = image.partition("@")[0].split("/")
-    last = parts[-1].partition(":")[0]
-    return f"{parts[-2]}/{last}" if last == "driver" and len(parts) > 1 else last
-
-
-_BY_IMAGE = {_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases}
-
-
-def _installed_as(deployment: Mapping[str, Any]) -> tuple[Driver, str] | None:
-    """The driver whose controller a Deployment is, and its container: by its name, else by its image beside a provisioner."""
-    driver = _CONTROLLERS.get(str(deployment["metadata"]["name"]))
-    if driver is not None:
-        return driver, driver.controller.container
-    images = images_of(deployment["spec"]["template"]["spec"])
-    if not any("provisioner" in f"{name} {image}" for name, image in images):
-        return None
-    return next(((_BY_IMAGE[key], name) for name, image in images if (key := _repository(image)) in _BY_IMAGE), None)
-
-
 @dataclass(frozen=True, slots=True)
 class ControllerSeen:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
@@ -72,7 +46,7 @@ class ControllerSeen:
 
         Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
         """
-        installed = _installed_as(deployment)
+        installed = installed_as(deployment)
         if installed is None:
             return None
         driver, container = installed

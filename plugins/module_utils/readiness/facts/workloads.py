@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.deploy.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
     NO_VOLUMES,
@@ -91,11 +92,6 @@ def controller_of(metadata: Mapping[str, Any]) -> str:
         if one.get("controller"):
             return f"{one.get('kind', '')}/{one.get('name', '')}"
     return ""
-
-
-def images_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """By container, the images of a core/v1 PodSpec."""
-    return tuple((str(one.get("name", "")), str(one.get("image", ""))) for one in spec.get("containers") or ())
 
 
 def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:

@@ -40,7 +40,7 @@ class Server:
             return Response({"gitVersion": "v1.36.3"})
         if path == f"/api/v1/namespaces/{HOME}":
             return Response({"metadata": {"name": HOME}})
-        if path.endswith(("/nodes", "/daemonsets")):
+        if path.endswith(("/nodes", "/daemonsets", "/deployments")):
             return Response({"items": [], "metadata": {"resourceVersion": "1"}})
         raise ApiError(404)
 
@@ -75,18 +75,25 @@ def test_a_namespace_that_is_there_and_not_ours_needs_no_writing() -> None:
 CLUSTER_VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
 
 
-def controller(image: str, namespace: str = HOME) -> dict[str, Any]:
-    pod = {"containers": [{"name": "vsphere-csi-controller", "image": image}]}
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{HOME}/deployments"
+
+
+def controller(image: str, name: str = "vsphere-csi-controller", *sidecars: str) -> dict[str, Any]:
+    containers = [{"name": "vsphere-csi-controller", "image": image}]
+    containers += [{"name": one.rpartition("/")[2], "image": one} for one in sidecars]
     return {
-        "metadata": {"name": "vsphere-csi-controller", "namespace": namespace},
-        "spec": {"template": {"spec": pod}},
+        "metadata": {"name": name, "namespace": HOME},
+        "spec": {"template": {"spec": {"containers": containers}}},
         "status": {"availableReplicas": 1},
     }
 
 
+def listed(*deployments: dict[str, Any]) -> dict[str, Any]:
+    return {DEPLOYMENTS: {"items": list(deployments), "metadata": {"resourceVersion": "1"}}}
+
+
 def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]]:
-    deployment = f"/apis/apps/v1/namespaces/{HOME}/deployments/vsphere-csi-controller"
-    objects: dict[str, Any] = {deployment: controller(image)}
+    objects = listed(controller(image))
     if status is not None:
         objects[CLUSTER_VERSION] = {"status": status}
     server, clock = Server({}, objects), Clock()
@@ -117,8 +124,7 @@ def test_a_tag_needs_no_openshift_and_nothing_is_asked() -> None:
 
 @pytest.mark.parametrize("privileged", [True, False, None])
 def test_openshift_is_asked_about_the_plugins_account_if_that_is_allowed(privileged: bool | None) -> None:
-    deployment = f"/apis/apps/v1/namespaces/{HOME}/deployments/vsphere-csi-controller"
-    digest = {deployment: controller("quay.io/x@sha256:aa")}
+    digest = listed(controller("quay.io/x@sha256:aa"))
     server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
     server.privileged = privileged
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
@@ -133,3 +139,17 @@ def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> N
     server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
     assert snapshot(client, VSPHERE, Wanted(), check_access=False).replacing == expected
+
+
+def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflight() -> None:
+    """A Helm release may call it anything; one of the name that upstream gives it comes first."""
+    driver, provisioner = VSPHERE.releases[-1].images["driver"], "registry.k8s.io/sig-storage/csi-provisioner:v5.0.1"
+    helm = controller(f"mirror.example.com/{driver}:v3.3.1", "storage", provisioner)
+    clock = Clock()
+    for others in ([], [controller("x/driver:v3.4.0")]):
+        # A Deployment without a provisioner may run the driver's image for anything.
+        server = Server({}, listed(helm, controller(f"{driver}:v3.5.0", "tool"), *others))
+        client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+        found = snapshot(client, VSPHERE, Wanted(), check_access=False).controllers
+        assert [one.name for one in found] == [*(one["metadata"]["name"] for one in others), "storage"]
+        assert found[-1].image == f"mirror.example.com/{driver}:v3.3.1"

@@ -19,10 +19,13 @@ NOW = "Sat, 21 Nov 2026 12:00:00 GMT"
 def at_work(ready: int, lease: dict[str, Any] | None) -> str:
     """What is said of vSphere's controller, at noon by the server's clock."""
     dated = {"Date": NOW}
-    deployment = Response({"status": {"readyReplicas": ready}}, headers=dated)
+    deployment = {
+        "metadata": {"namespace": "vmware-system-csi", "name": "vsphere-csi-controller"},
+        "status": {"readyReplicas": ready},
+    }
+    listed, none = ({"items": items, "metadata": {"resourceVersion": "1"}} for items in ([deployment], []))
     spec = ApiError(404, headers=dated) if lease is None else Response({"spec": lease}, headers=dated)
-    # It asks for the Deployment by its name upstream first.
-    script = Script(deployment, spec) if ready else Script(deployment, *[ApiError(404)] * 5)
+    script = Script(Response(listed, headers=dated), spec if ready else Response(none, headers=dated))
     return controller_trouble(Client(script, clock=Clock(), sleep=Clock().sleep), DRIVERS["vsphere"])
 
 

@@ -45,7 +45,7 @@ def judged(world: World, run: Run) -> tuple[Report, Report]:
     """The report of the cluster after the run, and the one about the run."""
     snapshot = world.snapshot()
     then = judge(imagine(snapshot, run))
-    return then, of_run(judge(snapshot), then, run)
+    return then, of_run(judge(snapshot), then, run, snapshot.controllers)
 
 
 def ids(report: Report) -> set[tuple[str, str]]:
@@ -146,6 +146,15 @@ def test_a_run_that_changes_nothing_is_stopped_by_nothing_but_the_drivers_own_ha
     assert blockers == planted.expected & HALVES
 
 
+def test_a_planned_drivers_controller_stops_a_run_whatever_its_name_is() -> None:
+    for name in (VSPHERE.controller.deployments[0], "storage"):
+        world = SITUATIONS["a_controller_without_its_attacher"].world()
+        deployment = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)
+        deployment["metadata"]["name"] = name
+        own = judged(world, run_of(plugins(world), "win-1", "win-2"))[1]
+        assert (f"Deployment {VSPHERE.namespace}/{name}", "CSI-C14") in {(one.object, one.id) for one in own.findings}
+
+
 def test_a_claim_that_waits_for_the_class_that_the_run_makes_comes_back() -> None:
     world = SITUATIONS["a_claim_of_a_class_that_is_not_there"].world()
     waiting = next(one.object for one in judge(world.snapshot()).findings if one.id == "CSI-V26")
@@ -198,6 +207,6 @@ def test_a_run_that_was_accepted_until_yesterday_is_stopped_and_says_that_it_end
     accepted = [Suppression("CSI-G03", "Node win-*", "it moves", date(2026, 11, 20))]
     for today, verdict in ((date(2026, 11, 20), "ready"), (date(2026, 11, 21), "blocked")):
         then = suppress(judge(imagine(snapshot, run)), accepted, today)
-        assert of_run(judge(snapshot), then, run).verdict == verdict
+        assert of_run(judge(snapshot), then, run, snapshot.controllers).verdict == verdict
         ended = [line for line in render_brief(then) if line.startswith("CSI-R01 suppression of CSI-G03 on Node win-*")]
         assert bool(ended) == (verdict == "blocked")
