@@ -111,6 +111,8 @@ def install(world: World, key: str, mode: str, version: str = "") -> None:
         shipped = {**driver.feature_states.shipped, "csi-windows-support": "true"}
         world.add("ConfigMap", driver.feature_states.name, driver.namespace, data=shipped)
     parameters = {**driver.storage_class.parameters, **dict.fromkeys(driver.storage_class.required, "//server/share")}
+    if key == "smb":
+        parameters |= {f"csi.storage.k8s.io/node-stage-secret-{key}": SHOP for key in ("name", "namespace")}
     world.add(
         "StorageClass",
         driver.storage_class.name,
@@ -311,6 +313,18 @@ def csi(driver: str, handle: str, fs_type: str = "ntfs") -> Object:
     """A native source."""
     source = {"driver": driver, "volumeHandle": handle}
     return {"csi": {**source, "fsType": fs_type} if fs_type else source}
+
+
+def smb(handle: str) -> Object:
+    """A share of SMB with what its driver needs for it."""
+    return {
+        "csi": {
+            "driver": DRIVERS["smb"].name,
+            "volumeHandle": handle,
+            "volumeAttributes": {"source": "//server/share"},
+            "nodeStageSecretRef": {"name": "smbcreds", "namespace": SHOP},
+        }
+    }
 
 
 def volume(

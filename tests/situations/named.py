@@ -41,6 +41,7 @@ from situations.cluster import (
     owner_reference,
     pod,
     pod_spec,
+    smb,
     undecided,
     unregister,
     volume,
@@ -396,7 +397,7 @@ def a_kubelet_that_loses_registration_sockets(world: World) -> None:
 
 @situation("7.1", "CSI-G02", classes={"pv-lh": "NATIVE_NO_DRIVER"}, comes_back={"Deployment shop/lh": "no"})
 def a_driver_that_was_never_brought_to_windows(world: World) -> None:
-    on_windows(world, "lh", csi(SMB.name, "share-1", ""))
+    on_windows(world, "lh", smb("share-1"))
     install_linux_half(world)
 
 
@@ -1174,7 +1175,7 @@ def a_mode_that_the_release_does_not_have(world: World) -> None:
 @situation("target", "CSI-T09", target=Target(driver="smb", mode="csi_proxy"))
 def a_change_of_mode_under_mounted_volumes(world: World) -> None:
     install(world, "smb", "host_process")
-    on_windows(world, "files", csi(SMB.name, "//server/share", ""))
+    on_windows(world, "files", smb("//server/share"))
     world.get("Node", "win-1")["status"]["volumesInUse"].append(f"kubernetes.io/csi/{SMB.name}^//server/share")
 
 

@@ -52,13 +52,16 @@ def pair(*expected: str, word: str = "NATIVE_REFUSED", comes_back: str = "no") -
 def waits(world: World, source: Any, **more: Any) -> None:
     """A volume with a claim and a Deployment of it whose pod has not started anywhere."""
     volume(world, "pv-x", source, "x", **more)
-    workload(world, "Deployment", "x", spec_of("x"), on=["win-1"])
+    workload(world, "Deployment", "x", spec_of("x"), on=["win-1"], strategy={"type": "Recreate"})
     world.get("Pod", "x-0", SHOP)["status"]["phase"] = "Pending"
 
 
 def share(driver: str, **attributes: str) -> Any:
     """A share by its attributes."""
-    return {"csi": {"driver": driver, "volumeHandle": "share-x", "volumeAttributes": attributes}}
+    made: Any = {"driver": driver, "volumeHandle": "share-x", "volumeAttributes": attributes}
+    if driver == SMB.name:
+        made["nodeStageSecretRef"] = {"name": "smbcreds", "namespace": SHOP}
+    return {"csi": made}
 
 
 @pair("CSI-V15")
@@ -149,6 +152,39 @@ def an_smb_server_with_the_short_name_of_a_service(world: World, wrong: bool) ->
     waits(
         world, share(SMB.name, source=f"//smb.shop{'.svc' if wrong else '.net'}/share"), accessModes=["ReadWriteMany"]
     )
+
+
+@pair("CSI-V31")
+def an_smb_share_without_source(world: World, wrong: bool) -> None:
+    install(world, "smb", "host_process")
+    given = {"subDir": "x"} if wrong else {"subDir": "x", "source": "//smb.example.com/share"}
+    waits(world, share(SMB.name, **given), accessModes=["ReadWriteMany"])
+
+
+@pair("CSI-V31")
+def an_smb_share_without_secret(world: World, wrong: bool) -> None:
+    install(world, "smb", "host_process")
+    # Which a volume of a pod names so, and a PersistentVolume in vain.
+    source = share(SMB.name, source="//smb.example.com/share", secretName="smbcreds")
+    if wrong:
+        del source["csi"]["nodeStageSecretRef"]
+    waits(world, source, accessModes=["ReadWriteMany"], mountOptions=["guest"])
+
+
+@pair("CSI-V15", word="NATIVE_CSI")
+def a_file_system_that_a_container_takes_as_a_device(world: World, wrong: bool) -> None:
+    waits(world, csi(VSPHERE.name, "x"))
+    for one in (world.get("Deployment", "x", SHOP)["spec"]["template"]["spec"], world.get("Pod", "x-0", SHOP)["spec"]):
+        key, path = ("volumeDevices", "devicePath") if wrong else ("volumeMounts", "mountPath")
+        one["containers"][0][key] = [{"name": "v-x", path: "/data"}]
+
+
+@pair("CSI-V15")
+def a_device_that_a_container_mounts(world: World, wrong: bool) -> None:
+    a_file_system_that_a_container_takes_as_a_device(world, False)
+    if wrong:
+        for kind, name in (("PersistentVolume", "pv-x"), ("PersistentVolumeClaim", "x")):
+            world.get(kind, name, SHOP if kind == "PersistentVolumeClaim" else "")["spec"]["volumeMode"] = "Block"
 
 
 @pair("CSI-V14")

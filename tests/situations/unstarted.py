@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, VSPHERE, openshift, situation
-from situations.cluster import SHOP, attach, claim_of, csi, pod_spec, volume, workload
+from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, openshift, situation
+from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, volume, workload
 from situations.foreign import Plugin, deploy
 from situations.world import Object, World
 
@@ -102,11 +102,91 @@ def two_workloads_that_start_with_a_share_for_one_pod(world: World) -> None:
         workload(world, "Deployment", name, pod_spec("x"), replicas=1)
 
 
+def _rolling(world: World, surge: str | int) -> None:
+    _share(world, "ReadWriteOncePod")
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": "25%"}}
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy=strategy)
+
+
+@situation("one pod at a time", "CSI-V43", comes_back={"Deployment shop/x": "unknown"})
+def a_share_for_one_pod_and_a_rollout_that_starts_the_next_before(world: World) -> None:
+    _rolling(world, "25%")
+
+
+@situation("one pod at a time", comes_back={"Deployment shop/x": "yes"})
+def a_share_for_one_pod_and_a_rollout_that_ends_the_last_before(world: World) -> None:
+    _rolling(world, 0)
+
+
+@situation("one pod at a time", "CSI-V43", comes_back={"Deployment shop/x": "unknown"})
+def a_share_for_one_pod_and_the_strategy_of_the_api(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("one pod at a time", comes_back={"Deployment shop/x": "yes"})
+def a_share_for_one_pod_and_a_strategy_that_recreates(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
+
+
+def _own_share(world: World, secret: str) -> None:
+    install(world, "smb", "host_process")
+    attributes = {"source": "//server/share", secret: "smbcreds"}
+    own = {"name": "own", "csi": {"driver": SMB.name, "volumeAttributes": attributes}}
+    workload(world, "Deployment", "x", pod_spec(extra_volumes=[own]), replicas=1)
+
+
+@situation("taken", "CSI-V31", comes_back={"Deployment shop/x": "no"})
+def a_share_of_a_pod_without_a_secret(world: World) -> None:
+    _own_share(world, "secretnames")
+
+
+@situation("taken", comes_back={"Deployment shop/x": "yes"})
+def a_share_of_a_pod_with_a_secret(world: World) -> None:
+    _own_share(world, "secretName")
+
+
+def _from_class(world: World, name: str) -> None:
+    install(world, "smb", "host_process")
+    secret = {f"csi.storage.k8s.io/{name}-secret-name": "smbcreds", f"csi.storage.k8s.io/{name}-secret-namespace": SHOP}
+    _class(world, "shares", SMB.name, "Immediate", source="//server/share", **secret)
+    claim_of(world, "x", SHOP, "shares")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("taken", "CSI-V31", comes_back={"Deployment shop/x": "no"})
+def a_class_of_shares_without_a_secret_for_nodes(world: World) -> None:
+    _from_class(world, "provisioner")
+
+
+@situation("taken", comes_back={"Deployment shop/x": "yes"})
+def a_class_of_shares_with_a_secret_for_nodes(world: World) -> None:
+    _from_class(world, "node-stage")
+
+
+def _device(world: World, key: str, path: str) -> None:
+    """A volume that each pod makes, which a container mounts or takes as a device."""
+    spec = pod_spec()
+    spec["containers"][0][key] = [{"name": "data", path: "/data"}]
+    workload(world, "StatefulSet", "x", spec, replicas=1, volumeClaimTemplates=[_template("vsphere-csi-windows")])
+
+
+@situation("taken", "CSI-V15", comes_back={"StatefulSet shop/x": "no"})
+def a_new_file_system_that_a_container_takes_as_a_device(world: World) -> None:
+    _device(world, "volumeDevices", "devicePath")
+
+
+@situation("taken", comes_back={"StatefulSet shop/x": "yes"})
+def a_new_file_system_that_a_container_mounts(world: World) -> None:
+    _device(world, "volumeMounts", "mountPath")
+
+
 @situation("one pod at a time", "CSI-W03", comes_back={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_whose_second_user_is_scaled_to_zero(world: World) -> None:
     _share(world, "ReadWriteOncePod")
-    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
-    workload(world, "Deployment", "y", pod_spec("x"), replicas=0)
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
+    workload(world, "Deployment", "y", pod_spec("x"), replicas=0, strategy={"type": "Recreate"})
 
 
 # What has waited too long
@@ -352,3 +432,45 @@ def more_bound_claims_than_all_nodes_take_volumes(world: World) -> None:
 @situation("limits together", comes_back={"StatefulSet shop/x": "yes"})
 def as_many_bound_claims_as_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 5)
+
+
+def _sets(world: World, limit: int) -> None:
+    """Two sets of new ordinals, beside a set whose two volumes count as well."""
+    _limited(world, limit)
+    for name, replicas in (("x", 3), ("y", 4)):
+        made = _template("vsphere-csi-windows")
+        workload(world, "StatefulSet", name, pod_spec(), replicas=replicas, volumeClaimTemplates=[made])
+
+
+@situation(
+    "limits together",
+    "CSI-N33",
+    comes_back={"StatefulSet shop/x": "unknown", "StatefulSet shop/y": "unknown", "StatefulSet shop/db": "unknown"},
+)
+def workloads_of_which_each_fits_and_not_all_of_them(world: World) -> None:
+    _sets(world, 4)
+
+
+@situation("limits together", comes_back={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
+def workloads_that_fit_together(world: World) -> None:
+    _sets(world, 5)
+
+
+def _kept(world: World, second: str) -> None:
+    """A set of two kept on win-1, which takes three volumes, and two Deployments of one."""
+    _limited(world, 3)
+    world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["nodeSelector"] = _KEPT
+    for name, node in (("x", "win-1"), ("y", second)):
+        _disk(world, name)
+        selector = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": node}
+        workload(world, "Deployment", name, pod_spec(name, nodeSelector=selector), replicas=1)
+
+
+@situation("limits together", "CSI-N33", comes_back={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+def workloads_that_are_kept_on_one_node_and_do_not_fit_there(world: World) -> None:
+    _kept(world, "win-1")
+
+
+@situation("limits together", comes_back={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+def workloads_that_are_kept_on_two_nodes_and_fit_there(world: World) -> None:
+    _kept(world, "win-2")

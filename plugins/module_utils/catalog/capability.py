@@ -19,6 +19,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 BLOCK, READ_ONLY, INLINE, EXPANSION = "raw block", "read-only", "inline", "expansion"
 FILE_SYSTEM, PROTOCOL, CLUSTER_NAME = "file system", "protocol", "server name of the cluster"
+# What a share may lack. A driver without such a cell finds it by itself.
+NO_SERVER, NO_SECRET = "share without source", "share without secret"
 FEATURES = (*ACCESS_MODES, BLOCK, READ_ONLY, INLINE, EXPANSION)
 _OPEN = (FILE_SYSTEM, PROTOCOL)
 
@@ -71,6 +73,7 @@ class Asked:
     """A volume as a node plugin is asked for it, and as an attacher or provisioner is.
 
     fs_type: as the volume names it, empty for none. protocol: "nfs" of Azure File, empty when not named. server: of a share.
+    lacks: NO_SERVER and NO_SECRET, where the driver has a cell for it.
     """
 
     access_modes: tuple[str, ...] = ()
@@ -80,6 +83,7 @@ class Asked:
     inline: bool = False
     protocol: str = ""
     server: str = ""
+    lacks: tuple[str, ...] = ()
 
     def features(self) -> Iterator[str]:
         """What a driver has to have for it."""
@@ -96,6 +100,7 @@ class Asked:
             yield f"{PROTOCOL} {self.protocol.lower()}"
         if _OF_THE_CLUSTER.search(self.server):
             yield CLUSTER_NAME
+        yield from self.lacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ KNOWN: dict[str, Known] = {
     "CSI-V40": Known("blocker", "the claim cannot be bound to its volume, so no pod with the claim starts"),
     "CSI-V41": Known("warning", "whether the claim gets a volume depends on something that this report does not know", doubt=True),
     "CSI-V42": Known("blocker", "one pod at a time can use such a claim; every other pod stays Pending"),
+    "CSI-V43": Known("warning", "the new pod of a rollout stays Pending until the old one ends, and the old one waits for the new", doubt=True),
     "CSI-V50": Known("blocker", "the control plane and the kubelet attach the volume in different ways, so the kubelet waits forever"),
     "CSI-V51": Known("warning", "a kubelet waits forever for a volume that the control plane attaches in the other way", doubt=True),
     "CSI-V52": Known("blocker", "Kubernetes detaches a volume from such a node only when the node is Ready again, deleted or out of service"),

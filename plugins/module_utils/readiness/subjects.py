@@ -30,6 +30,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import NO_PROVISIONER, Claims, Wanted
 
+# Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
+# (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
+_NODE_SECRETS = ("csi.storage.k8s.io/node-stage-secret-name", "csinodestagesecretname")
 LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
 
 
@@ -129,7 +132,8 @@ def _kind(source: Source) -> tuple[str, ...]:
     plugin = in_tree.of_field(source.field)
     driver = source.driver if plugin is None else plugin.driver
     field_ = "csi" if driver else source.field
-    return field_, driver, source.fs_type, source.attribute, source.protocol, source.server, str(source.read_only)
+    given = source.fs_type, source.attribute, source.protocol, source.server
+    return field_, driver, *given, str(source.read_only), str(source.secret)
 
 
 class _Collector:
@@ -269,6 +273,7 @@ class _Collector:
             attribute=given.get("fstype", ""),
             protocol=given.get("protocol", ""),
             server=server_of(given),
+            secret=any(given.get(key) for key in _NODE_SECRETS),
         )
 
     def _is_unread(self, resource: str, workload: Workload | None) -> bool:

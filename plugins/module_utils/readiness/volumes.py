@@ -54,6 +54,8 @@ _REMEDIES = {
     capability.INLINE: "use a claim for this volume",
     f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
     capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
+    capability.NO_SERVER: "create the volume again with source //server/share",
+    capability.NO_SECRET: "create the volume again with a Secret that has username and password",
 }
 
 
@@ -419,6 +421,13 @@ class _Volume:
             inline=subject.inline and source.field == "csi" and self.forbidden is None,
             protocol=source.protocol or (source.attribute if shares else ""),
             server=source.server,
+            lacks=()
+            if driver is None or source.field != "csi"
+            else tuple(
+                feature
+                for feature, there in ((capability.NO_SERVER, source.server), (capability.NO_SECRET, source.secret))
+                if not there and feature in driver.capabilities
+            ),
         )
 
     def _answered(self, answer: Taken, driver: Driver | None) -> Finding | None:
@@ -462,6 +471,10 @@ class _Volume:
             return f"its access mode is {feature}"
         if feature == capability.CLUSTER_NAME:
             return f"its server is {self._subject.source.server}"
+        if feature == capability.NO_SERVER:
+            return "it names no source"
+        if feature == capability.NO_SECRET:
+            return "it names no Secret for its nodes"
         if feature in (capability.READ_ONLY, capability.INLINE):
             return f"it is {feature}"
         return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")

@@ -83,10 +83,17 @@ class SecurityContext(TypedDict, total=False):
 
 class CsiAttributes(TypedDict, total=False):
     source: str
+    Source: str
     server: str
     protocol: str
     fsType: str
     fstype: str
+    secretName: str
+    secretname: str
+
+
+class SecretReference(TypedDict, total=False):
+    name: str
 
 
 class Csi(TypedDict, total=False):
@@ -95,6 +102,7 @@ class Csi(TypedDict, total=False):
     fsType: str
     readOnly: bool | None
     volumeAttributes: CsiAttributes | None
+    nodeStageSecretRef: SecretReference | None
 
 
 class ByVolumeId(TypedDict, total=False):
@@ -201,9 +209,14 @@ class PodVolume(Sources, total=False):
 # Pods and what makes them
 
 
+class Device(TypedDict, total=False):
+    name: str
+
+
 class Container(TypedDict, total=False):
     name: str
     image: str
+    volumeDevices: list[Device] | None
 
 
 class PodSpec(TypedDict, total=False):
@@ -218,6 +231,7 @@ class PodSpec(TypedDict, total=False):
     schedulingGates: list[There] | None
     volumes: list[PodVolume] | None
     containers: list[Container]
+    initContainers: list[Container] | None
 
 
 class Running(TypedDict, total=False):
@@ -314,6 +328,7 @@ class TemplateContainer(TypedDict, total=False):
     command: list[str] | None
     env: list[EnvironmentVariable] | None
     ports: list[Port] | None
+    volumeDevices: list[Device] | None
 
 
 class TemplatePodSpec(TypedDict, total=False):
@@ -329,6 +344,7 @@ class TemplatePodSpec(TypedDict, total=False):
     hostNetwork: bool
     volumes: list[PodVolume] | None
     containers: list[TemplateContainer] | None
+    initContainers: list[Container] | None
 
 
 class PodTemplate(TypedDict, total=False):
@@ -362,6 +378,16 @@ class Selector(TypedDict, total=False):
     matchLabels: dict[str, str] | None
 
 
+class RollingUpdate(TypedDict, total=False):
+    maxUnavailable: int | str | None
+    maxSurge: int | str | None
+
+
+class Strategy(TypedDict, total=False):
+    type: str
+    rollingUpdate: RollingUpdate | None
+
+
 class TemplateSpec(TypedDict, total=False):
     replicas: int | None
     parallelism: int | None
@@ -371,6 +397,8 @@ class TemplateSpec(TypedDict, total=False):
     jobTemplate: JobTemplate
     volumeClaimTemplates: list[ClaimTemplate] | None
     ordinals: Ordinals | None
+    strategy: Strategy | None
+    updateStrategy: Strategy | None
 
 
 class TemplateStatus(TypedDict, total=False):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
@@ -21,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import VolumesJudged
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Starting
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.mount import Mounts
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
@@ -39,7 +41,8 @@ def judge(
     claims = Claims(index)
     schedule = Schedule(index, claims)
     rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes))
-    verdicts: list[WorkloadVerdict] = []
+    verdicts: dict[str, WorkloadVerdict] = {}
+    starting: list[Starting] = []
     findings: list[Finding] = []
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
@@ -70,19 +73,32 @@ def judge(
             own += (_unknown(workload, because, "resolve what keeps the workload unknown, or suppress this finding"),)
             ids.append("CSI-W09")
         findings += own
-        verdicts.append(
-            WorkloadVerdict(
-                workload=workload.key,
-                runs_on=workload.system,
-                runs_on_because=workload.because,
-                comes_back=answer,
-                because=because,
-                volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
-                findings=tuple(dict.fromkeys(ids)),
-                steps=steps,
-            )
+        if (
+            answer == "yes"
+            and workload.kind != "DaemonSet"
+            and workload.template is not None
+            and workload.template.runs
+        ):
+            starting.append((workload.key, walked.places, workload.pods))
+        verdicts[workload.key] = WorkloadVerdict(
+            workload=workload.key,
+            runs_on=workload.system,
+            runs_on_because=workload.because,
+            comes_back=answer,
+            because=because,
+            volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
+            findings=tuple(dict.fromkeys(ids)),
+            steps=steps,
         )
-    return tuple(verdicts), tuple(findings)
+    for keys, crowd in schedule.crowded(starting):
+        findings.append(crowd)
+        for key in keys:
+            ids = [*verdicts[key].findings, crowd.id]
+            what = f"which of its pods finds room depends on the order in which they start: {crowd.message}"
+            verdicts[key] = replace(
+                verdicts[key], comes_back="unknown", because=what, findings=tuple(dict.fromkeys(ids))
+            )
+    return tuple(verdicts.values()), tuple(findings)
 
 
 def _rules(index: Index, claims: Claims, schedule: Schedule, mounts: Mounts) -> Rules:

@@ -72,6 +72,15 @@ _CAPABILITIES: capability.Table = {
             "maps the share on the host, which does not resolve names of Services",
         ),
     ),
+    capability.NO_SERVER: (Cell(False, f"{_NODE} NodeStageVolume", "refuses a volume without attribute source"),),
+    # Guest logins included: on Windows these have no mount options, and so no credential.
+    capability.NO_SECRET: (
+        Cell(
+            False,
+            f"{_NODE} NodeStageVolume; pkg/mounter/safe_mounter_windows.go SMBMount",
+            "maps no share on Windows without a user name and a password",
+        ),
+    ),
     capability.READ_ONLY: (Cell(True, READ_ONLY_BY_KUBELET),),
     capability.INLINE: (
         Cell(False, f"{_NODE} NodePublishVolume", "supports inline volumes from 1.17.0", last="1.16.99"),

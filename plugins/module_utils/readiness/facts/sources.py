@@ -26,6 +26,7 @@ class Source:
     field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
     kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
     for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
+    secret: a csi one names a Secret for mounting it.
     """
 
     field: str
@@ -39,13 +40,14 @@ class Source:
     attribute: str = ""
     protocol: str = ""
     server: str = ""
+    secret: bool = False
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Source:
         """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes.
 
-        Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, of volumeAttributes protocol,
-        source, server, fsType and fstype), awsElasticBlockStore (volumeID, fsType),
+        Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, nodeStageSecretRef.name, of
+        volumeAttributes protocol, source, server, fsType, fstype and secretName), awsElasticBlockStore (volumeID, fsType),
         azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
         fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
         (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
@@ -67,6 +69,7 @@ class Source:
                     attribute=sys.intern(str(attributes.get("fsType") or attributes.get("fstype") or "")),
                     protocol=sys.intern(str(attributes.get("protocol") or "")),
                     server=server_of(attributes),
+                    secret=_has_secret(entry, attributes),
                 )
         return cls(field="")
 
@@ -76,8 +79,15 @@ _NOTHING: Mapping[str, Any] = {}
 
 def server_of(given: Mapping[str, Any]) -> str:
     """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
-    text = str(given.get("source") or given.get("server") or "")
+    text = str(given.get("source") or given.get("Source") or given.get("server") or "")
     return sys.intern(re.split(r"[\\/]", text.lstrip("\\/"), maxsplit=1)[0])
+
+
+def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether a csi source names a Secret: a PersistentVolume by a reference, a pod's own volume by an attribute."""
+    if entry.get("volumeHandle"):
+        return bool((entry.get("nodeStageSecretRef") or _NOTHING).get("name"))
+    return bool(attributes.get("secretName") or attributes.get("secretname"))
 
 
 def _handle(name: str, entry: Mapping[str, Any]) -> str:
@@ -157,28 +167,35 @@ class Volumes:
     """What a pod's volumes are, as far as storage drivers have to do with them.
 
     claims: names of claims in the pod's namespace. ephemeral: the claims of generic ephemeral volumes, each by its volume's
-    name. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names.
+    name. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names. devices: what its containers
+    take as raw devices, by claim, or by volume where there is none.
     """
 
     claims: tuple[str, ...] = ()
     ephemeral: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
     pipes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
         """Read a core/v1 PodSpec.
 
         Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate.spec what
-        ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there.
+        ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there;
+        of containers and initContainers volumeDevices (name).
         """
         claims: list[str] = []
         ephemeral: list[ClaimTemplate] = []
         inline: list[Inline] = []
         pipes: list[str] = []
+        devices = _devices(spec)
         for volume in spec.get("volumes") or ():
             if (claim := volume.get("persistentVolumeClaim")) is not None:
                 claims.append(str(claim.get("claimName", "")))
+                if devices:
+                    name = str(volume.get("name", ""))
+                    devices = tuple(claims[-1] if one == name else one for one in devices)
             elif (made := volume.get("ephemeral")) is not None:
                 template = (made.get("volumeClaimTemplate") or {}).get("spec")
                 ephemeral.append(ClaimTemplate.from_spec(str(volume.get("name", "")), template))
@@ -190,9 +207,19 @@ class Volumes:
                 source = Source.from_spec(volume)
                 if source.field or not in_tree.UNSURE.isdisjoint(volume):
                     inline.append(Inline(str(volume.get("name", "")), source))
-        if not (claims or ephemeral or inline or pipes):
+        if not (claims or ephemeral or inline or pipes or devices):
             return NO_VOLUMES
-        return cls(tuple(claims), tuple(ephemeral), tuple(inline), tuple(pipes))
+        return cls(tuple(claims), tuple(ephemeral), tuple(inline), tuple(pipes), devices)
+
+
+def _devices(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The volumes that a pod's containers take as raw devices."""
+    return tuple(
+        str(device.get("name", ""))
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+        for device in container.get("volumeDevices") or ()
+    )
 
 
 NO_VOLUMES = Volumes()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import floor
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -131,7 +132,8 @@ class TemplateSeen:
 
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
-    first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods.
+    first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
+    that it replaces ends.
     """
 
     kind: str
@@ -146,6 +148,7 @@ class TemplateSeen:
     volumes: Volumes = NO_VOLUMES
     claim_templates: tuple[ClaimTemplate, ...] = ()
     first: int = 0
+    surges: bool = False
     plugin: PluginTemplate | None = None
 
     @property
@@ -166,7 +169,8 @@ class TemplateSeen:
         spec.replicas, spec.volumeClaimTemplates (metadata.name, spec as ClaimTemplate reads it), spec.ordinals.start,
         status.conditions (type, status), and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec)
         nodeName and what Placement and Volumes read; of Jobs and CronJobs parallelism and
-        completions; and of a DaemonSet besides metadata (labels, annotations, generation),
+        completions; of Deployments strategy, of DaemonSets updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable));
+        and of a DaemonSet besides metadata (labels, annotations, generation),
         spec.selector.matchLabels, there
         containers (name, image, args, command, env (name, value)), hostNetwork, securityContext.windowsOptions.hostProcess, and
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
@@ -198,6 +202,7 @@ class TemplateSeen:
                 for one in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),
+            surges=_surges(kind, spec),
             plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
         )
 
@@ -207,6 +212,28 @@ def _parallel(spec: Mapping[str, Any]) -> int:
     parallelism = int(spec.get("parallelism") or 1)
     completions = spec.get("completions")
     return max(1, parallelism if completions is None else min(parallelism, int(completions)))
+
+
+def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
+    """As ResolveFenceposts of pkg/controller/deployment/util of kubernetes/kubernetes, with the API's defaults."""
+    strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy") or {}
+    rolling = strategy.get("rollingUpdate") or {}
+    if kind not in ("Deployment", "DaemonSet") or strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return False
+    if kind == "DaemonSet":
+        return _part_of(rolling.get("maxSurge", 0), 1) > 0
+    replicas = int(spec.get("replicas") or 1)
+    surge = _part_of(rolling.get("maxSurge", "25%"), replicas)
+    return surge > 0 and floor(_part_of(rolling.get("maxUnavailable", "25%"), replicas)) == 0
+
+
+def _part_of(text: int | str | None, whole: int) -> float:
+    """A number of pods, or a percentage of all of them."""
+    given = str(text or 0)
+    try:
+        return int(given[:-1]) * whole / 100 if given.endswith("%") else int(given)
+    except ValueError:
+        return 0
 
 
 def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:

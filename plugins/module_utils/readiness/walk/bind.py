@@ -134,6 +134,10 @@ class Bind:
         if others and len(others) < len(named) and not self._users.get(claim.key):
             what = f"its access mode is {ALONE}, and {others[0]} names it too"
             split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
+        elif pod.surges:
+            what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
+            remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
+            split.unknown(split.nodes, _finding("CSI-V43", wanted, what, remedy))
 
     def _several(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""

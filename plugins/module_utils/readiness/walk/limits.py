@@ -10,8 +10,10 @@ of the pods on the node, migrated in-tree ones included, and attachments of CSI 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
@@ -32,6 +34,21 @@ COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "
 _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
 
 Unique = tuple[str, str]
+
+
+# A workload, its pods with the nodes where each may be put, and its pods of today.
+Starting = tuple[str, Sequence[tuple[PodToStart, int]], Sequence[PodSeen]]
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Workloads that need more volumes of a driver than there is room for on nodes."""
+
+    driver: str
+    workloads: tuple[str, ...]
+    nodes: int
+    needed: int
+    room: int
 
 
 class Limits:
@@ -78,11 +95,9 @@ class Limits:
         named: set[Unique] = set()
         needed: Counter[str] = Counter()
         for pod in pods:
-            wanted = set(self._of(pod))
-            made = set(self._made(pod))
-            named |= wanted - made
-            for driver, dummy in made:
-                needed[driver] += pod.count
+            own, made = self._needs(pod)
+            named |= own
+            needed += made
         for driver, dummy in named:
             needed[driver] += 1
         gone = named.union(*map(self._of_pod, now))
@@ -99,6 +114,54 @@ class Limits:
             else:
                 return driver, number, room
         return None
+
+    def crowded(self, some: Sequence[Starting]) -> Iterator[Crowd]:
+        """Workloads that together need more volumes of a driver than the nodes take where they may go.
+
+        The others stay as they are. A volume that several pods have counts once, and what one node takes of one pod is not
+        looked at: what this finds cannot start, whatever the scheduler does.
+        """
+        if not self._limits:
+            return
+        wanted: dict[str, dict[int, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        places: dict[Unique, int] = defaultdict(int)
+        users: dict[Unique, str] = {}
+        for key, pods, dummy in some:
+            for pod, nodes in pods:
+                own, made = self._needs(pod)
+                for one in own:
+                    places[one] |= nodes
+                    users.setdefault(one, key)
+                for driver, count in made.items():
+                    wanted[driver][nodes][key] += count
+        for one, nodes in places.items():
+            wanted[one[0]][nodes][users[one]] += 1
+        gone = set(places).union(*(self._of_pod(pod) for dummy, also_dummy, now in some for pod in now))
+        for driver, by_nodes in sorted(wanted.items()):
+            limits, unlimited = self._limits.get(driver, {}), self._index.all
+            for name in limits:
+                unlimited &= ~self._index.bit.get(name, 0)
+            groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda one: one.bit_count())
+            on: dict[str, list[int]] = defaultdict(list)
+            for number, nodes in enumerate(groups):
+                for node in self._index.each(nodes):
+                    on[node.name].append(number)
+            rooms: Counter[tuple[int, ...]] = Counter()
+            for name, numbers in on.items():
+                held, attached = self._held[name]
+                kept = sum(one[0] == driver for one in (held | attached) - gone)
+                rooms[tuple(numbers)] += max(0, limits[name] - kept)
+            for numbers_, room in overfull([by_nodes[nodes].total() for nodes in groups], rooms):
+                keys = {key for number in numbers_ for key in by_nodes[groups[number]]}
+                nodes = reduce(or_, (groups[number] for number in numbers_))
+                needed = sum(by_nodes[groups[number]].total() for number in numbers_)
+                yield Crowd(driver, tuple(sorted(keys)), nodes, needed, room)
+
+    def _needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
+        """The volumes that a pod names, and how many of each driver are made with its like."""
+        made = set(self._made(pod))
+        needed = Counter(driver for driver, dummy in made)
+        return set(self._of(pod)) - made, Counter({driver: count * pod.count for driver, count in needed.items()})
 
     @cached_property
     def _limits(self) -> dict[str, dict[str, int]]:
@@ -211,6 +274,57 @@ class Limits:
                         f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
                     )
                     split.unknown(nodes, finding("CSI-W21", what, "use claims for these volumes"))
+
+
+def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Groups that together need more than all places that take any of them have, with what these have.
+
+    rooms: by the groups that a kind of place takes. Every unit is placed on its own, by a maximum flow; where that leaves one
+    over, the groups that could have made way for it are too many (Hall's theorem).
+    """
+    left = dict(rooms)
+    reached: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for place in rooms:
+        for group in place:
+            reached[group].append(place)
+    put: Counter[tuple[int, tuple[int, ...]]] = Counter()
+    told: set[int] = set()
+    for group, asked in enumerate(needed):
+        count = asked
+        while count and group not in told:
+            # From the group to places that take it, and from each place to groups that could leave it.
+            came: dict[tuple[int, ...], int] = {}
+            from_: dict[int, tuple[int, ...]] = {}
+            queue, free = [group], None
+            for one in queue:
+                for place in reached[one]:
+                    if place in came:
+                        continue
+                    came[place] = one
+                    if left[place]:
+                        free = place
+                        break
+                    for other in place:
+                        if put[other, place] and other not in queue:
+                            from_[other] = place
+                            queue.append(other)
+                if free is not None:
+                    break
+            if free is None:
+                told.update(queue)
+                yield tuple(sorted(queue)), sum(rooms[place] for place in came)
+                break
+            way, amount = [(came[free], free)], min(count, left[free])
+            while way[-1][0] != group:
+                place = from_[way[-1][0]]
+                amount = min(amount, put[way[-1][0], place])
+                way.append((came[place], place))
+            for step, (one, place) in enumerate(way):
+                put[one, place] += amount
+                if step + 1 < len(way):
+                    put[one, way[step + 1][1]] -= amount
+            left[free] -= amount
+            count -= amount
 
 
 def _of_source(source: Source, inline: bool = False) -> Iterator[Unique]:

@@ -72,12 +72,21 @@ class Mounts:
         """Whether the pod gets each volume there."""
         found: list[Answer] = []
         for volume, key in self._keys(pod):
-            refusal = self._judged.forbidden.get(key)
+            refusal = self._judged.forbidden.get(key) or self._as_device(pod, volume, key)
             if refusal is None:
                 found += self._of(pod, "publish", volume, key, nodes)
             else:
                 found.append(Answer("publish", "blocked", nodes, volume, refusal.message, refusal.evidence, (refusal,)))
         return found
+
+    def _as_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
+        """A volume with a file system that a container takes as a raw device; a raw one is refused as such."""
+        subject = self._subjects.subjects.get(key)
+        if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
+            return None
+        what = "a container has it in volumeDevices, and its volumeMode is Filesystem"
+        about = subject.title if subject is not None else pod.workload
+        return found("CSI-V15", about, what, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead")
 
     def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""

@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Volumes
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
@@ -38,6 +42,8 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
             shared=claims if count > 1 or workload.kind == "DaemonSet" else (),
             made=template.volumes.ephemeral,
             inline=template.volumes.inline,
+            devices=_devices(template.volumes, workload.namespace),
+            surges=template.surges,
         ),
     )
 
@@ -64,6 +70,7 @@ def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Itera
             shared=shared if len(workload.ordinals) > 1 else (),
             made=made + template.volumes.ephemeral,
             inline=template.volumes.inline,
+            devices=_devices(template.volumes, workload.namespace, own),
         )
     if alike:
         yield PodToStart(
@@ -76,6 +83,7 @@ def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Itera
             shared=shared if len(workload.ordinals) > 1 else (),
             made=template.claim_templates + template.volumes.ephemeral,
             inline=template.volumes.inline,
+            devices=_devices(template.volumes, workload.namespace),
         )
 
 
@@ -98,6 +106,7 @@ def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
                 claims=pod_to_start.claims,
                 made=pod_to_start.made,
                 inline=pod_to_start.inline,
+                devices=pod_to_start.devices,
             )
         )
 
@@ -116,4 +125,15 @@ def _again(index: Index, workload: Workload, pod: PodSeen) -> PodToStart:
         claims=(*(f"{pod.namespace}/{name}" for name in pod.volumes.claims), *kept),
         made=tuple(one for one in pod.volumes.ephemeral if own[one.name] not in kept),
         inline=pod.volumes.inline,
+        devices=_devices(pod.volumes, pod.namespace, own),
+    )
+
+
+def _devices(volumes: Volumes, namespace: str, own: Mapping[str, str] = _NONE) -> tuple[str, ...]:
+    """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
+    return tuple(
+        key
+        for name in volumes.devices
+        for key in (f"{namespace}/{name}", f"new claim {namespace}/{name}", own.get(name, ""))
+        if key
     )

@@ -10,7 +10,7 @@ nodeunschedulable, tainttoleration, volumebinding, volumezone, volumerestriction
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
@@ -37,7 +38,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     provisioner,
     reachable,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits, Starting
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Taint
@@ -112,6 +113,17 @@ class Schedule:
         what = f"its pods need {number} volumes of {driver}, and the nodes that accept them take {room}"
         told = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
         return found("CSI-N33", workload.key, what, told, "add nodes, or let fewer pods run", "blocker")
+
+    def crowded(self, some: Sequence[Starting]) -> Iterator[tuple[tuple[str, ...], Finding]]:
+        """Workloads of which each fits on its nodes by itself, and not all of them together."""
+        for one in self._limits.crowded(some):
+            what = f"{listed(one.workloads, 3)} need {one.needed} volumes of {one.driver} together"
+            what += f", and the nodes that accept them take {one.room}"
+            told = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
+            yield (
+                one.workloads,
+                found("CSI-N33", f"Driver {one.driver}", what, told, "add nodes, or let fewer pods run", "blocker"),
+            )
 
     # The pod itself
 

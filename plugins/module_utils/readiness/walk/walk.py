@@ -165,6 +165,11 @@ class Walks:
         return tuple(one.pod for one in self._all)
 
     @property
+    def places(self) -> tuple[tuple[PodToStart, int], ...]:
+        """Its pods, each with the nodes where the scheduler may put it."""
+        return tuple((one.pod, one.placed) for one in self._all)
+
+    @property
     def nodes(self) -> int:
         """Where the scheduler may put any of them."""
         nodes = 0

@@ -29,7 +29,8 @@ class PodToStart:
 
     workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
     to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
-    workload have too. made: claims that are made with it.
+    workload have too. made: claims that are made with it. devices: those of its volumes that it takes as raw devices. surges:
+    a rollout starts it before the pod that it replaces ends.
     """
 
     workload: str
@@ -42,6 +43,8 @@ class PodToStart:
     made: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
     shared: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    surges: bool = False
 
     @property
     def volumes(self) -> tuple[str, ...]:
