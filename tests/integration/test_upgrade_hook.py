@@ -109,11 +109,27 @@ def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path)
     assert not touched.exists()
 
 
-def test_tasks_that_end_the_play_are_no_success(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"outcome": "handed", "next": {"kind": "hook", "nodes": ["win-1"]}}, "in the tasks of one.yml for win-1, not"),
+        ({"outcome": "planned", "next": {"kind": "", "nodes": []}}, "in the tasks of one.yml, not"),
+    ],
+    ids=["a node", "--check"],
+)
+def test_tasks_that_end_the_play_are_no_success(tmp_path: Path, state: dict[str, Any], said: str) -> None:
+    """Neither does such a run end without its closing summary."""
     *_others, last = yaml.safe_load((ROOT / "playbooks" / "upgrade.yml").read_text(encoding="utf-8"))
-    state = {"outcome": "handed", "next": {"kind": "hook", "nodes": ["win-1"]}}
+    for task in last["tasks"][0]["rescue"]:
+        if "ansible.builtin.import_tasks" in task:
+            task["ansible.builtin.import_tasks"] = str(ROOT / "playbooks" / task["ansible.builtin.import_tasks"])
+    state = {**state, "journal": [{"node": "win-1", "step": "drained"}]}
     begun = {"ansible.builtin.set_fact": {"node_upgrade_state": state, "kubewin_upgrade_tasks": "one.yml"}}
     run = told(tmp_path, {"tasks": [begun, {"ansible.builtin.meta": "end_play"}]}, last)
-    (failure,) = run.failures
-    assert "The run ended in the tasks of one.yml for win-1, not by an error" in failure["result"]["msg"]
+    failure = run.failures[-1]["result"]["msg"]
+    assert f"The run ended {said} by an error" in failure
+    assert "\nwin-1: drained\n" in run.screen
+    stats = run.events[-1]["custom"]["_run"]
+    assert stats["kubewin_upgrade"]["outcome"] == state["outcome"]
+    assert stats["kubewin_summary"]["failure"] == failure
     assert run.code == 2
