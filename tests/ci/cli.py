@@ -37,7 +37,12 @@ FOR_CHECKS = ("check", "test", "torture")
 FOR_LAB = ("test", "lab-tests", "torture", "bench", "demo")
 FOR_TESTS = ("test", "lab-tests", "torture")
 # Lanes by target; every other target needs the main one alone.
-NEEDS: dict[str, tuple[str, ...]] = {"check": tuple(LANES), "test": tuple(LANES), "lab-tests": CORES, "torture": CORES}
+NEEDS: dict[str, tuple[str, ...]] = {
+    "check": (*CORES, LINT),
+    "test": (*CORES, LINT),
+    "lab-tests": CORES,
+    "torture": CORES,
+}
 
 
 def say(text: str) -> None:
@@ -92,7 +97,7 @@ def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     chosen: list[Part] = []
     if target in ("check", "test"):
         chosen += parts.check_parts(bench)
-    if target in ("unit", "test"):
+    if target == "test":
         chosen.append(parts.unit_part(bench))
     if target in ("lab-tests", "test"):
         chosen.append(parts.lab_part(bench))
@@ -120,11 +125,24 @@ def order() -> int:
     return 0
 
 
-def run_lane(core: str, command: Sequence[str], pythons: dict[str, Python]) -> int:
-    """Runs a command in the lane of an ansible-core line, with the link tree."""
+def lane_name(core: str) -> str:
+    """The lane of an ansible-core line such as `2.16`, or the lane of that name."""
     name = core if core in LANES else f"core-{core}"
     if name not in LANES:
         raise LaneError(f"no lane {core}; there are {', '.join(LANES)}")
+    return name
+
+
+def run_unit(core: str, pythons: dict[str, Python]) -> int:
+    """Runs the tests that need no lab under one ansible-core line."""
+    name = f"unit-{core}" if f"unit-{core}" in LANES else lane_name(core)
+    bench = bench_for(pythons, (name,))
+    return run_parts(bench, [parts.unit_part(bench, name)])
+
+
+def run_lane(core: str, command: Sequence[str], pythons: dict[str, Python]) -> int:
+    """Runs a command in the lane of an ansible-core line, with the link tree."""
+    name = lane_name(core)
     if not command:
         raise LaneError(f'nothing to run; for example: make lane CORE={core} CMD="ansible-playbook --version"')
     bench = bench_for(pythons, CORES if name in CORES else (name,))
@@ -163,6 +181,8 @@ def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> i
         return order()
     if target == "lane":
         return run_lane(words[0] if words else "", words[1:], pythons)
+    if target == "unit":
+        return run_unit(words[0] if words else MAIN, pythons)
     bench = bench_for(pythons, NEEDS.get(target, (MAIN,)))
     if target == "demo":
         return demo.up(bench, tell)

@@ -47,6 +47,15 @@ sys.exit(main())
 """
 
 
+# The program is built as those of the lab are, and kept with them.
+ACTIONLINT = """\
+import os, sys
+from lab.builds import build
+program = build("actionlint")["actionlint"]
+os.execv(program, [program, *sys.argv[1:]])
+"""
+
+
 @dataclass(frozen=True)
 class Bench:
     """What parts work with: this machine's Pythons and lanes, why lanes are missing, the collections beside ours."""
@@ -121,6 +130,9 @@ def check_parts(bench: Bench) -> list[Part]:
         with locked(cache):
             step.run([*command, *named], env=environment(bench.main))
 
+    def actionlint(step: Step) -> None:
+        step.run([bench.main.python, "-c", ACTIONLINT, "-no-color"], env=environment(bench.main))
+
     def ansible_lint(step: Step) -> None:
         # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
         visible = os.pathsep.join((str(EXPORT), str(bench.collections)))
@@ -150,6 +162,7 @@ def check_parts(bench: Bench) -> list[Part]:
         Part("go", go),
         Part("antsibull-docs", docs, needs=("export",)),
         Part("antsibull-changelog", changelog, needs=("export",)),
+        Part("actionlint", actionlint),
         Part("ruff", ruff),
     ]
     return parts
@@ -302,13 +315,13 @@ def report(part: str) -> Path:
     return paths.WORK / "junit" / f"{part}.xml"
 
 
-def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
-    """Runs pytest in the main lane and counts what its JUnit report says."""
+def pytest(step: Step, lane: Lane, folders: list[str], *extra: str) -> Counts:
+    """Runs pytest in a lane and counts what its JUnit report says."""
     place = report(step.name)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
     command: list[str | Path] = [
-        bench.main.python,
+        lane.python,
         "-m",
         "pytest",
         f"--junitxml={place}",
@@ -316,7 +329,7 @@ def pytest(step: Step, bench: Bench, folders: list[str], *extra: str) -> Counts:
         *extra,
         *folders,
     ]
-    code = step.run(command, env=environment(bench.main), may_fail=True)
+    code = step.run(command, env=environment(lane), may_fail=True)
     if not place.exists():
         raise PartFailed(f"pytest ended with {code} and without a report")
     numbers: Counter[str] = Counter()
@@ -344,9 +357,15 @@ def failures(report: ET.Element) -> list[str]:
     return lines[:10] + ([f"and {len(lines) - 10} more"] if len(lines) > 10 else [])
 
 
-def unit_part(bench: Bench) -> Part:
-    """The tests that need neither the lab nor the network."""
-    return Part("unit", lambda step: pytest(step, bench, ["tests/unit"], "-q", "-m", "not torture", "-n", "2"))
+def unit_part(bench: Bench, name: str = MAIN) -> Part:
+    """The tests that need neither the lab nor the network, under one ansible-core line."""
+
+    def work(step: Step) -> Counts:
+        if name not in bench.lanes:
+            return missing(bench.missing[name])
+        return pytest(step, bench.lanes[name], ["tests/unit"], "-q", "-m", "not torture", "-n", "2")
+
+    return Part("unit" if name == MAIN else name, work)
 
 
 def lab_part(bench: Bench) -> Part:
@@ -354,12 +373,12 @@ def lab_part(bench: Bench) -> Part:
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
     # Half of their time is waiting, so six at a time; the tests of a file share what they set up, and those of a class.
     words = ["-v", "-m", "not torture", "-n", "6", "--dist", "loadscope", "--no-loadscope-reorder"]
-    return Part("lab", lambda step: pytest(step, bench, folders, *words), first=True)
+    return Part("lab", lambda step: pytest(step, bench.main, folders, *words), first=True)
 
 
 def torture_parts(bench: Bench) -> list[Part]:
     """The tests that are longer than a landing may take, and all sanity tests of every line."""
-    tests = Part("torture", lambda step: pytest(step, bench, ["tests"], "-v", "-m", "torture"), first=True)
+    tests = Part("torture", lambda step: pytest(step, bench.main, ["tests"], "-v", "-m", "torture"), first=True)
     return [tests, *(sanity_part(name, bench, whole=True) for name in CORES)]
 
 

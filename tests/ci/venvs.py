@@ -29,6 +29,9 @@ LANES: dict[str, tuple[str, ...]] = {
     MAIN: ("3.11", "3.12", "3.13"),
     "core-2.21": ("3.12", "3.13", "3.14"),
     LINT: ("3.11", "3.12", "3.13"),
+    # The tests under the other lines, each with the Pythons of its line.
+    "unit-2.16": ("3.11", "3.10", "3.12"),
+    "unit-2.21": ("3.12", "3.13", "3.14"),
 }
 CORES = tuple(name for name in LANES if name.startswith("core-"))
 MARKER = ".complete"
@@ -60,10 +63,11 @@ class Lane:
 
 
 def requirement_files(name: str) -> list[Path]:
-    """The requirement file of a lane and those that it includes with `-r`."""
+    """The requirement file of a lane and all that it includes with `-r`."""
     file = paths.REQUIREMENTS / f"{name}.txt"
     lines = file.read_text(encoding="utf-8").splitlines()
-    return [file, *(file.parent / line[3:].strip() for line in lines if line.startswith("-r "))]
+    names = [line[3:].strip().removesuffix(".txt") for line in lines if line.startswith("-r ")]
+    return [file, *(found for name in names for found in requirement_files(name))]
 
 
 def choose(name: str, pythons: dict[str, Python]) -> Python:
