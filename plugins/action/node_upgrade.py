@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible import constants
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of_run
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of_run
 from ansible_collections.kubewin.csi.plugins.modules import node_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
 

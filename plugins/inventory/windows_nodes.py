@@ -149,14 +149,14 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import CLUSTER_ARG_SPEC, patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.identity import Identity, identity
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.inventory_view import look
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.identity import Identity, identity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.foreign import foreign
 
 _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})

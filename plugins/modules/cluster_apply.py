@@ -93,10 +93,10 @@ reason:
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},

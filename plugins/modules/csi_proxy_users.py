@@ -62,10 +62,10 @@ reason:
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import csi_proxy_users
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.pipes import refusal
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import refusal
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import csi_proxy_users
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "str", "default": []}}
 

@@ -130,20 +130,20 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import as_text, daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.roller import Roller
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import hold
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MODE
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import hold
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.refuse import refusals

@@ -133,24 +133,24 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.handover import Stage, selector_of
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, teller, watch_over
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, wait_until_gone
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.handover import (
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, wait_until_gone
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, selector_of
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     Handover,
     Waiting,
     decide,
     kept_off,
     on_delete,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, teller, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 

@@ -323,12 +323,12 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 BY_ROLE: dict[str, Any] = {role: {"type": "str"} for role in IMAGE_ROLES}
 
@@ -375,7 +375,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 
 def wanted_of(params: dict[str, Any]) -> Wanted:
-    """The options as wishes; an empty text counts as not given, since surveys and defaults produce it."""
+    """The options; an empty text counts as not given, since surveys and defaults produce it."""
     tolerations = params["tolerations"]
     return Wanted(
         mode=params["mode"],

@@ -86,12 +86,16 @@ import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.removal import applied_for, in_use, wait_until_gone
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.removal import refusal
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
+    applied_for,
+    in_use,
+    wait_until_gone,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},

@@ -88,13 +88,13 @@ import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.pulls import Pulls
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import pull
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pull
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},

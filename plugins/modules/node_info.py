@@ -118,14 +118,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import busy_reasons, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import CORDONED
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 ARGUMENT_SPEC: dict[str, Any] = {

@@ -149,11 +149,11 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View, find_namespace
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View, find_namespace
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run

@@ -293,14 +293,14 @@ import threading
 import time
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import Pages
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_runs import Upgrade
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import when_ended
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "name": {"type": "str", "required": True},

@@ -289,15 +289,15 @@ from typing import Any
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.definitions import documents
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html

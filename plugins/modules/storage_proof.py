@@ -209,26 +209,26 @@ import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import (
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import TOLERATION, tolerates
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import (
     Interrupted,
     ignore_signals,
     teller,
     watch_over,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.proof_room import PATIENCE, Found, earlier, take_away
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import TOLERATION, tolerates
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.objects import PREFIX, Room
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.plan import Plan, Wishes, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.verdict import failed, proven_nodes
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import PREFIX, Room
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Wishes, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import failed, proven_nodes
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "drivers": {"type": "list", "elements": "str", "required": True},

@@ -220,17 +220,17 @@ reason:
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid, unusable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import teller, when_ended
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_records import Folder, Place, Space
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Result, Runs
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Place, Space
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Result, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller, when_ended
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "claims": {"type": "list", "elements": "str", "required": True},

@@ -240,19 +240,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.baselines import Baselines
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import unusable
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.progress import Interrupted, teller, watch_over
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.volume_data import Found, Looker, Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
+from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import Baselines
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import LOST, compare
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, NotNoted, summary
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.data.observe import Found, Looker, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, teller, watch_over
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": ""},

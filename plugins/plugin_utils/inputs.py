@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import KEYS, ONLY_JUDGED, read
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wishes import tolerates
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import tolerates
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")

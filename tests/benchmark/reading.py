@@ -19,11 +19,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 
 from benchmark.apipeer import KINDS
 from benchmark.fleet import Fleet

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Gone, Unreachable
 from integration.kube import connect
 from integration.playbooks import PATIENCE, start
 from lab.cluster.api import Api, Object

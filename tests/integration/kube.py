@@ -13,15 +13,15 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.apply import Applier, Outcome
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rollout_view import Target, View
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 from lab.cluster import vsphere

@@ -19,7 +19,6 @@ from datetime import datetime, timezone
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ClusterSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -30,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storag
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provision import Provision

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.namespaces import cluster_uid
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebind_runs import Order, Runs
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.rebinder import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.enter import Wishes
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import STEPS, Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
 from ansible_collections.kubewin.csi.plugins.modules.volume_rebind import places
 from integration.kube import connect
 from lab.cluster import in_tree

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes

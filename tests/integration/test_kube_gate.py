@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from integration.kube import (
     PLUGIN,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from integration import foreign
 from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
 from integration.playbooks import play

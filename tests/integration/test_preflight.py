@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC

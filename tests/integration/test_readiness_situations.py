@@ -17,10 +17,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.readiness_pass import take
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from benchmark.stored import alone, key, store
 from integration.kube import connect
 from lab import handle

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind.record import Variant
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
 from integration.kube import install_csi_proxy, label
 from integration.rebind import (
     CLAIMS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start

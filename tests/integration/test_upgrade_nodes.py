@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of, is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_runs import Upgrade
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of, is_dead
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.playbooks import PATIENCE, ROOT, Run, family, play, read, start

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
 from integration.playbooks import PATIENCE, Run, family, play, start
 from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 
 
 def needs(namespaces: Sequence[str], records: str) -> tuple[Need, ...]:

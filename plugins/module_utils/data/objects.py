@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.proof.pod import resting
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
 
 MOUNT = "C:\\volume"
 CONTAINER = "read"

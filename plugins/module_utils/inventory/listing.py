@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address impo
     choose,
     unusable,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Instance, NodeListed, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Instance, NodeListed, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
 # What the plays look for by default, and what is in it from here.

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import REPORT_VERSION
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 _WORDS = {"yes": "ready", "no": "blocked"}
 

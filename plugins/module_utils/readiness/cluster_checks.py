@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from ansible_collections.kubewin.csi.plugins.module_utils import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, release, surroundings, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, release, request, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -35,7 +35,7 @@ _ACK = re.compile(r"ack-(\d+\.\d+)-")
 _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
-def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
+def view(snapshot: Snapshot, driver: Driver | None = None) -> request.Snapshot:
     """The cluster as the deploying part looks at it, for one driver."""
     driver_name = "" if driver is None else driver.name
     live = next((one for one in snapshot.drivers if one.name == driver_name), None)
@@ -45,10 +45,10 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> wanted.Snapshot:
         for one in snapshot.config_maps
         if states is not None and one.name == states.name
     }
-    return wanted.Snapshot(
+    return request.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(
-            wanted.NodeSeen(node.name, node.build, node.labels, node.runtime, node.of_operator)
+            request.NodeSeen(node.name, node.build, node.labels, node.runtime, node.of_operator)
             for node in snapshot.nodes
             if node.windows
         ),
@@ -83,7 +83,7 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tup
 
 def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, seen = index.snapshot, view(index.snapshot, driver)
-    wishes = wanted.Wanted()
+    wishes = request.Wanted()
     controllers = sorted(
         (one for one in snapshot.controllers if one.driver == driver.key),
         key=lambda one: (one.seen.namespace, one.seen.name),
@@ -152,7 +152,7 @@ def lacking_sidecars(
 
 
 def _skew(
-    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: wanted.Snapshot
+    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: request.Snapshot
 ) -> Iterator[Finding]:
     known = release.running_release(driver, controller.seen, seen)
     for provider in providers:

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,

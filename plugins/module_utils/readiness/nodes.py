@@ -16,7 +16,8 @@ from datetime import timedelta
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.fit import image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import AttachmentSeen
@@ -32,12 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     Severity,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import judge as gate
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
-    Picture,
-    PodFacts,
-    Registration,
-    moment,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts, Registration
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack
 
 # After this the attach controller detaches by force.

@@ -22,8 +22,9 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
     cluster,
     nodes,
@@ -72,8 +73,8 @@ _KINDS = frozenset(
 # Values of labels and parameters that say the same everywhere.
 _VALUES = frozenset(
     [
-        "", "true", "false", "windows", "Windows", "linux", "Linux", "amd64", "arm64", "ntfs", wanted.PROVEN_VALUE,
-        wanted.MANAGER, "Helm", "privileged", "baseline", "restricted", "latest", "Managed", "Dedicated",
+        "", "true", "false", "windows", "Windows", "linux", "Linux", "amd64", "arm64", "ntfs", labels.PROVEN_VALUE,
+        labels.MANAGER, "Helm", "privileged", "baseline", "restricted", "latest", "Managed", "Dedicated",
     ]
 )  # fmt: skip
 # The key of the taint that the Windows Machine Config Operator sets.
@@ -362,8 +363,8 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._namespaced, cluster.NamespaceSeen, "name"),
         (Pseudonyms._namespaced, cluster.ConfigMapSeen, "namespace"),
         (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
-        (Pseudonyms._namespaced, wanted.DaemonSetSeen, "namespace"),
-        (Pseudonyms._namespaced, wanted.ControllerSeen, "namespace"),
+        (Pseudonyms._namespaced, request.DaemonSetSeen, "namespace"),
+        (Pseudonyms._namespaced, request.ControllerSeen, "namespace"),
         (Pseudonyms._owner, workloads.PodSeen, "owner"),
         (Pseudonyms._owner, workloads.TemplateSeen, "owner"),
         (Pseudonyms._driver, sources.Source, "driver"),
@@ -378,7 +379,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (_each(Pseudonyms._label), nodes.DriverEntry, "topology_keys"),
         (Pseudonyms._labels, nodes.NodeSeen, "labels"),
         (Pseudonyms._labels, cluster.NamespaceSeen, "labels"),
-        (Pseudonyms._labels, wanted.DaemonSetSeen, "node_selector"),
+        (Pseudonyms._labels, request.DaemonSetSeen, "node_selector"),
         (Pseudonyms._pairs, placement.Placement, "selector"),
         (Pseudonyms._pairs, storage.VolumeSeen, "places"),
         (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
@@ -388,12 +389,12 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._images, workloads.PodSeen, "images"),
         (Pseudonyms._images, workloads.PluginTemplate, "images"),
         (Pseudonyms._images, cluster.ControllerSeen, "images"),
-        (Pseudonyms._image, wanted.ControllerSeen, "image"),
+        (Pseudonyms._image, request.ControllerSeen, "image"),
         (Pseudonyms._parts, gate.ContainerFacts, "name"),
-        (Pseudonyms._parts, wanted.DaemonSetSeen, "words"),
-        (_each(Pseudonyms._parts), wanted.DaemonSetSeen, "host_paths"),
-        (_each(Pseudonyms._driver), wanted.DaemonSetSeen, "registers names"),
-        (lambda names, text: names._label_value("", text), wanted.DaemonSetSeen, "managed_by"),
+        (Pseudonyms._parts, request.DaemonSetSeen, "words"),
+        (_each(Pseudonyms._parts), request.DaemonSetSeen, "host_paths"),
+        (_each(Pseudonyms._driver), request.DaemonSetSeen, "registers names"),
+        (lambda names, text: names._label_value("", text), request.DaemonSetSeen, "managed_by"),
         (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
         (Pseudonyms._raw, cluster.DriverSeen, "spec"),
         (Pseudonyms._data, cluster.ConfigMapSeen, "data"),

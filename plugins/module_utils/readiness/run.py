@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen, DriverSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
     CsiNodeSeen,

@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import release, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import release, request
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -257,7 +257,7 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
 def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
     seen = view(imagine(index, target), driver)
     controllers = [one.seen for one in index.snapshot.controllers if one.driver == driver.key]
-    wishes = wanted.Wanted(mode=target.mode or "auto", version=target.driver_version or None)
+    wishes = request.Wanted(mode=target.mode or "auto", version=target.driver_version or None)
     choice = release.choose(driver, wishes, controllers[0] if controllers else None, seen)
     for one in choice.findings:
         yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)

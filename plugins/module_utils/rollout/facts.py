@@ -8,25 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _REVISION_LABEL = "controller-revision-hash"
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
-
-
-def moment(text: Any) -> datetime | None:
-    """An RFC 3339 time of the API, None when absent or not one."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
 def node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:

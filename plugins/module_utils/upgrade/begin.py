@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     left_closed,
     reached,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
     Entry,
@@ -27,7 +28,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
     Target,
     stamp,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, Seen
 
 
 class Refused(ValueError):

@@ -15,9 +15,16 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
+    ClusterNow,
+    NodeNow,
+    PlanNow,
+    PodNow,
+    Seen,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     EMPTYING,
@@ -30,7 +37,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import
     Workload,
     stamp,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, PlanNow, PodNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, spell
 
 StopOn = Literal["cluster", "nodes", "workloads"]

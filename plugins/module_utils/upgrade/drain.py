@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import PodNow
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import PodNow
 
 # After its grace period a pod should be gone; so long nobody is blamed.
 _SLACK = timedelta(seconds=30)

@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     Wait,
     decide,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Waits
 
 _LOOK = 1.0

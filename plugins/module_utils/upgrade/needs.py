@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Hook, Target
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import PLUGINS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import restore
 
 

@@ -15,9 +15,9 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import TAINT, NodeNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import TAINT, NodeNow
 
 # A, D: csi-proxy is there before and after. B, E: only after. C: only before. none: neither, nothing changes for volumes.
 Scenario = Literal["A", "B", "C", "D", "E", "none"]

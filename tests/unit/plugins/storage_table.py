@@ -12,7 +12,7 @@ from pathlib import Path
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from unit.plugins.module_utils.deploy.test_openshift_lines import planned
+from unit.plugins.module_utils.drivers.test_openshift_lines import planned
 
 PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "guide_platforms.rst"
 BEGIN, END = ".. The table is drawn from the catalog.\n", ".. The end of the table.\n"

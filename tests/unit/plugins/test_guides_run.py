@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import CLUSTER_ARG_SPEC
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import wrong
 
 ROOT = Path(__file__).parents[3]

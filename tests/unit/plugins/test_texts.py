@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
 from situations.cluster import healthy
-from unit.plugins.module_utils.deploy.worlds import VSPHERE, controller, snapshot
+from unit.plugins.module_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, EMPTY, WANTED, with_service
 
 ROOT = Path(__file__).parents[3]

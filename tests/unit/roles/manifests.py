@@ -21,8 +21,8 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.settings import settings
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
 from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
 
 FOLDER = Path(__file__).parents[1] / "manifests"

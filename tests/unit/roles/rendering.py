@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import Plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils import manifests
 
 

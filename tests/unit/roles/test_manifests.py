@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
 

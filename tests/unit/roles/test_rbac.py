@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.access import Need
-from ansible_collections.kubewin.csi.plugins.module_utils.rebind import needs as rebind
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import needs as rebind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import needs as upgrade
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.controllers import images_of, installed_as
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of, installed_as
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
@@ -37,7 +37,7 @@ class ControllerSeen:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
 
     driver: str
-    seen: wanted.ControllerSeen
+    seen: request.ControllerSeen
     images: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -50,7 +50,7 @@ class ControllerSeen:
         if installed is None:
             return None
         driver, container = installed
-        seen = wanted.ControllerSeen.from_object(deployment, container)
+        seen = request.ControllerSeen.from_object(deployment, container)
         return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
 
 

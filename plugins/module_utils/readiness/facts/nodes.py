@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Taint, node_ids
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -64,7 +64,7 @@ class NodeSeen:
             not_ready_because=" ".join(filter(None, [ready.get("reason"), ready.get("message")])),
             cordoned=bool(spec.get("unschedulable")),
             kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
-            build=wanted.NodeSeen.from_object(node).build,
+            build=request.NodeSeen.from_object(node).build,
             runtime=sys.intern(str(info.get("containerRuntimeVersion", ""))),
             node_ids=node_ids(annotations),
             in_use=tuple(str(one) for one in status.get("volumesInUse") or ()),

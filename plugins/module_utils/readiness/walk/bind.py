@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property, partial
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
@@ -31,7 +32,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 ALONE = "ReadWriteOncePod"
 _MADE_WITHIN = timedelta(minutes=10)

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
@@ -30,7 +31,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
     Step,
     Word,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import moment
 
 _ATTACH = STEPS.index("attach")
 # A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import ownership, surroundings, wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, request, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
@@ -115,7 +115,9 @@ class Provision:
         controller = controllers[0] if controllers else None
         if controller is None and ownership.hides_controller(driver, seen):
             return tuple(noted)
-        lacks = surroundings.controller_findings(driver, wanted.Wanted(), seen, controller.seen if controller else None)
+        lacks = surroundings.controller_findings(
+            driver, request.Wanted(), seen, controller.seen if controller else None
+        )
         noted += [
             passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
             for one in lacks

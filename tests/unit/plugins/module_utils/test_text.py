@@ -8,18 +8,18 @@ import unicodedata
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy import findings as deploy
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict as readiness
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack, NodeVerdict
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried, harmless, harmless_json, line, restored
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
 
-from ..module_utils.cluster.fakes import ApiError, Response, Script
+from ..module_utils.kube.fakes import ApiError, Response, Script
 
 # A title for the terminal, a colour, a line taken back, C1's own introducer, an override of the direction, a separator.
 NASTY = "\x1b]0;owned\x07 \x1b[31mred\rREADY \x9b2J \x7f \u202edellatsni\u2066 \u200f \u2028end\ttab\nline\r\nlast"

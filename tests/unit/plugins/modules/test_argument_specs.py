@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.connect import CLUSTER_ARG_SPEC
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC
 
 ROOT = Path(__file__).parents[4]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))

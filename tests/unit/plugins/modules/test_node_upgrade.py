@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_book import Pages
-from ansible_collections.kubewin.csi.plugins.module_utils.cluster.upgrade_runs import Upgrade
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
 from ansible_collections.kubewin.csi.plugins.modules.node_upgrade import ARGUMENT_SPEC
-from unit.plugins.module_utils.cluster.fakes import ObjectStore, Response, client_of
+from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
 LISTS = [f"/api/v1/{plural}" for plural in ("nodes", "pods", "persistentvolumeclaims")]

@@ -102,7 +102,7 @@ def test_it_has_no_files_of_the_parent() -> None:
 
 
 def test_it_sees_that_nobody_reads_any_more(tmp_path: Path) -> None:
-    """As the modules look: an error on stdout (module_utils/cluster/progress.py)."""
+    """As the modules look: an error on stdout (module_utils/kube/progress.py)."""
     seen = tmp_path / "seen"
 
     def work() -> None:

@@ -10,10 +10,10 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.surroundings import object_findings
-from ansible_collections.kubewin.csi.plugins.module_utils.deploy.wanted import Wanted
-from unit.plugins.module_utils.deploy.worlds import HOME, snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import object_findings
+from unit.plugins.module_utils.drivers.worlds import HOME, snapshot
 
 AUDIENCE = "api://AzureADTokenExchange"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Wishes, hosts
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.seen import Seen
 
 SERVER = "https://api.example.com:6443"
 BYOH = {"windowsmachineconfig.openshift.io/byoh": "true"}

@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
 from situations.base import openshift
 from situations.cluster import healthy, install
-from unit.plugins.module_utils.deploy.test_openshift_lines import DIGEST, DRIVER_OF, LINES, planned
+from unit.plugins.module_utils.drivers.test_openshift_lines import DIGEST, DRIVER_OF, LINES, planned
 
 
 @pytest.mark.parametrize("platform", DRIVER_OF)

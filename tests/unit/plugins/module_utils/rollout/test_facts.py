@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
@@ -14,7 +15,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     NodeFacts,
     PodFacts,
     Registration,
-    moment,
     revision_of,
 )
 from unit.plugins.module_utils.rollout.pictures import daemon_set, pod

@@ -24,19 +24,19 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     whose_return,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    Journal,
-    Target,
-    Workload,
-    from_json,
-)
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import (
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
     PlanNow,
     PodNow,
     Seen,
     WorkloadNow,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    Journal,
+    Target,
+    Workload,
+    from_json,
 )
 
 BEGAN = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)

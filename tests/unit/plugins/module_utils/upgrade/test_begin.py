@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import ClusterNow, NodeNow, Seen
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 

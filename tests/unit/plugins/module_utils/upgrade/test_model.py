@@ -25,9 +25,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
     decide,
     left_closed,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import PlanNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import PlanNow
 from unit.plugins.module_utils.upgrade.model import BEGAN, Killed, World, kubelets, until_done, wmco
 
 KINDS: dict[str, Callable[[], World]] = {

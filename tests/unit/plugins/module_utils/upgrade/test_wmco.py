@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, PlanNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.seen import NodeNow, PlanNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.wmco import blockers, has_csi_proxy, notes, scenario
 
 NINE = Target(wmco="9.0.0")

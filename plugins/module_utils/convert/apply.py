@@ -1,0 +1,404 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carries out a conversion: look, let convert/decide.py say what is next, do that one thing, and look again.
+
+An answer that was lost, a conflict and an object that is gone mean the same here: look again. Nothing is ever taken for
+done because it was sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain, objects
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
+    Action,
+    CreateClaim,
+    CreateVolume,
+    Deed,
+    DeleteClaim,
+    DeleteVolume,
+    Done,
+    DropProtection,
+    Mark,
+    Move,
+    ReadData,
+    Rehearse,
+    Reserve,
+    Save,
+    Scale,
+    SetPolicy,
+    SetProvisioner,
+    StartHelper,
+    Stop,
+    StopHelper,
+    Wait,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import PROTECTION
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import View
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Records
+from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Digest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.read import digest as read_digest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, telling
+
+# Between looks, in seconds: what is quick is seen soon.
+_FIRST, _LAST = 0.2, 2.0
+# What the server says when it is not well, or not well with us; anything else was a refusal of what it was asked for.
+_TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
+# What somebody puts back as often as this, he will go on putting back.
+_PATIENCE = 3
+_UNCOMPARED = "not compared"
+# What a volume that was created is.
+_SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one, as it was"}
+
+
+class Stopped(ClusterError):
+    """The conversion stops where it is, and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
+
+    image: of the helper pod, empty for the one of the node's build. tolerations: of the helper besides those for Windows.
+    """
+
+    step: float
+    compare: int
+    image: str = ""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it stands. until: what is left to wait for; empty when nothing is."""
+
+    record: Record
+    until: str
+
+
+class Rebinder:
+    """One run. final: the user said that the conversion is final. check: raises when this run may write no more."""
+
+    def __init__(
+        self, client: Client, records: Records, limits: Limits, say: Callable[[str], None],
+        *, final: bool, check: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._client, self._records, self._limits = client, records, limits
+        self._say, self._final, self._check = say, final, check
+        self._done: list[str] = []
+        self._repeated: Counter[str] = Counter()
+        self._cut_since = 0.0
+        self.record: Record | None = None
+
+    def run(self, record: Record) -> Outcome:
+        """From the record to its end.
+
+        Raises Stopped, or ClusterError; `record` tells how far it came.
+        """
+        self.record = record = self._save(record)
+        view = View(self._client, final=self._final)
+        waiting, since, pause = "", time.monotonic(), _FIRST
+        waits = Waits(self._say)
+        while True:
+            self._check()
+            move: Move = next_move(record, view.look(record))
+            if isinstance(move, Done):
+                return Outcome(record, move.until)
+            if isinstance(move, Stop):
+                raise Stopped(explain.stopped(record, move), move.reason)
+            if not isinstance(move, Wait):
+                self.record = record = self._do(record, move)
+                waiting, pause = "", _FIRST
+                continue
+            if move.what != waiting:
+                waiting, since, pause = move.what, time.monotonic(), _FIRST
+            waited = time.monotonic() - since
+            waits.tell(
+                Awaited(f"{record.namespace}/{record.claim}: waiting until {move.what}", waited, self._limits.step)
+            )
+            if waited > self._limits.step:
+                self.record = record = self._late(record, move)
+                waiting = ""
+            # Between two looks; how long a wait may last is judged above.
+            time.sleep(pause)
+            pause = min(pause * 1.3, _LAST)
+
+    def _late(self, record: Record, move: Wait) -> Record:
+        text = f"waited {self._limits.step:.0f} s until {move.what}, and it has not happened. {move.remedy}"
+        if move.then_undo and record.direction == "forward":
+            self._say(f"{text} Going back.")
+            return self._save(record.undone(text))
+        raise Stopped(f"{text} {explain.standing(record)}", "timeout")
+
+    def _save(self, record: Record) -> Record:
+        self._check()
+        return self._records.write(record, self._client.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    # One action
+
+    def _do(self, record: Record, action: Action) -> Record:
+        if isinstance(action, Save):
+            saved = self._save(action.record)
+            if saved.step != record.step:
+                self._say(f"{record.namespace}/{record.claim}: {record.step} done")
+            return saved
+        try:
+            following = self._send(record, action)
+        except Unreachable:
+            raise
+        except ClusterError as error:
+            # What is to be created is refused as not found when its namespace is: looking again would help nothing.
+            creates = isinstance(action, (StartHelper, CreateClaim))
+            if error.status == 409 or (error.status == 404 and not creates):
+                # Between two looks at what somebody else changes at the same time.
+                time.sleep(_FIRST)
+                return record
+            if isinstance(action, DropProtection) and error.status == 422:
+                # A test of the patch failed: the volume is not as it was seen.
+                return record
+            refused = error.status not in _TROUBLE
+            if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
+                self._say(f"{record.namespace}/{record.claim}: the new volume was refused, going back: {error}")
+                return self._save(record.undone(f"the new volume was refused: {error}"))
+            raise Stopped(f"{error} {explain.standing(record)}", error.reason) from error
+        return self._save(following) if following != record else record
+
+    def _send(self, record: Record, action: Deed) -> Record:
+        """Do it; answers with the record that follows from it."""
+        self._check()
+        if isinstance(action, Rehearse):
+            return self._rehearse(record)
+        if isinstance(action, ReadData):
+            return self._read(record, action)
+        if isinstance(action, (StartHelper, StopHelper)):
+            self._helper(record, action)
+        elif isinstance(action, (Mark, DeleteClaim, CreateClaim)):
+            self._claim(record, action)
+        elif isinstance(action, Scale):
+            self._scale(record, action)
+        elif isinstance(action, SetPolicy):
+            self._policy(record, action)
+        else:
+            self._volume(record, action)
+        return record
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What this run has changed, in words."""
+        return tuple(self._done)
+
+    def _note(self, text: str) -> None:
+        self._done.append(text)
+        self._say(text)
+
+    def _rehearse(self, record: Record) -> Record:
+        for side in ("new", "old"):
+            try:
+                self._client.create_new(kinds.PERSISTENT_VOLUME, objects.scratch(record, side), dry_run=True)
+            except ClusterError as error:
+                if isinstance(error, Unreachable):
+                    raise
+                raise Stopped(
+                    f"the server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} Nothing was "
+                    f"changed but the lock. Repair what refuses it, or undo.",
+                    "admission_refused",
+                ) from error
+        self._rehearse_helper(record)
+        return record.following()
+
+    def _rehearse_helper(self, record: Record) -> None:
+        """Whether the helper pod could be there, as long as the workload runs. A quota is no answer: the workload's part comes free."""
+        node, image = self._place(record)
+        pod = objects.helper(record, node.name, image, node.tolerations(self._limits.tolerations))
+        try:
+            self._client.create_new(kinds.POD, pod, dry_run=True)
+        except ClusterError as error:
+            if isinstance(error, Unreachable):
+                raise
+            # 409: one of before is there, which ends before the next one is made.
+            if error.status != 409 and "exceeded quota" not in str(error):
+                raise Stopped(
+                    f"the server would refuse the helper pod, which reads the data of {record.namespace}/{record.claim}: {error} "
+                    "Nothing was changed but the lock. Allow it (it needs pod security baseline), or undo.",
+                    "admission_refused",
+                ) from error
+
+    def _read(self, record: Record, action: ReadData) -> Record:
+        if not self._limits.compare:
+            found = _UNCOMPARED
+        else:
+            reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
+            self._say(reading)
+            try:
+                with telling(self._say, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"):
+                    found = str(self._digest(record))
+            except Cut as error:
+                # Reading is safe to repeat, and nothing was concluded from a part.
+                self._cut_since = self._cut_since or time.monotonic()
+                if time.monotonic() - self._cut_since > self._limits.step:
+                    raise Stopped(
+                        f"the data of {record.namespace}/{record.claim} could not be read: {error}. For {self._limits.step:.0f} s every "
+                        "try ended so. Look at the node of the helper pod and at what is between here and the API server; where there "
+                        f"is much to read, give it more time with step_timeout. {explain.standing(record)}",
+                        "timeout",
+                    ) from error
+                self._say(f"{record.namespace}/{record.claim}: reading again: {error}")
+                # A connection may be cut at once, and is again: the server gets a moment between two tries.
+                time.sleep(_FIRST)
+                return record
+            self._cut_since = 0.0
+        if not action.compare:
+            self._note(f"data of {record.namespace}/{record.claim}: {found}")
+            return replace(record, baseline=found)
+        if _UNCOMPARED not in (found, record.baseline) and found != record.baseline:
+            raise Stopped(
+                f"the data of {record.namespace}/{record.claim} differs: before {record.baseline}, through the new volume "
+                f"{found}. The workload stays at 0. Undo, and find out who wrote. {explain.standing(record)}",
+                "data_differs",
+            )
+        if found == record.baseline:
+            self._note(f"data of {record.namespace}/{record.claim} through the new volume: {found}")
+        return record.following()
+
+    def _digest(self, record: Record) -> Digest:
+        return read_digest(
+            self._client, record.namespace, objects.helper_name(record.run), objects.CONTAINER, objects.MOUNT,
+            self._limits.compare, self._limits.step,
+        )  # fmt: skip
+
+    def _helper(self, record: Record, action: StartHelper | StopHelper) -> None:
+        name = objects.helper_name(record.run)
+        if isinstance(action, StartHelper):
+            node, image = self._place(record)
+            tolerations = node.tolerations(self._limits.tolerations)
+            self._check()
+            self._client.create_new(kinds.POD, objects.helper(record, node.name, image, tolerations), dry_run=False)
+            return
+        live = self._client.get(kinds.POD, name, record.namespace)
+        if live is not None:
+            self._client.delete(
+                kinds.POD, name, record.namespace, live["metadata"]["uid"], dry_run=False, policy="Background"
+            )
+
+    def _place(self, record: Record) -> tuple[ProofNode, str]:
+        """A node for the helper: one that the driver is on and that the volume can go to."""
+        volume = record.objects[record.target_side if record.reached("canary") else "old"]
+        whys: list[str] = []
+        for item in self._client.windows_nodes():
+            node = ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
+            why = closed(node, self._limits.image, self._limits.tolerations)
+            if not why and record.new.driver not in node.drivers:
+                why = f"{record.new.driver} is not in its CSINode"
+            if not why and not reachable(node, volume):
+                why = "the volume's node affinity"
+            if not why:
+                return node, self._limits.image or node.image()
+            whys.append(f"{node.name}: {why}")
+        raise Stopped(
+            f"no node can run the helper pod of {record.namespace}/{record.claim}: {'; '.join(whys) or 'no Windows node'}. "
+            f"{explain.standing(record)}",
+            "no_node",
+        )
+
+    def _claim(self, record: Record, action: Mark | DeleteClaim | CreateClaim) -> None:
+        namespace, name = record.namespace, record.claim
+        kind = kinds.PERSISTENT_VOLUME_CLAIM
+        if isinstance(action, CreateClaim):
+            self._client.create_new(kind, objects.claim_to_create(record, action.side), dry_run=False)
+            self._note(f"created PersistentVolumeClaim {namespace}/{name}")
+        elif isinstance(action, DeleteClaim):
+            self._client.delete(
+                kind, name, namespace, action.uid, dry_run=False, policy="Background", version=action.version
+            )
+            self._note(f"deleted PersistentVolumeClaim {namespace}/{name}")
+        else:
+            live = self._client.get(kind, name, namespace)
+            present = [
+                one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD
+            ]
+            value = f"{action.lock}/{action.term}" if action.lock else None
+            metadata = {
+                **_bound_to(action),
+                "annotations": {objects.LOCK: value},
+                "finalizers": [*present, objects.HOLD] if action.hold else present,
+            }
+            self._client.patch(kind, name, namespace, {"metadata": metadata}, FIELD_MANAGER)
+
+    def _scale(self, record: Record, action: Scale) -> None:
+        name = f"{action.kind} {action.namespace}/{action.name}"
+        done = f"{name} was scaled to {action.replicas}"
+        if not action.replicas:
+            self._insist(record, done, "its replicas", "0 while its volume is exchanged", "not_quiet")
+        body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
+        self._client.patch(kinds.SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
+        self._repeated[done] += 1
+        self._note(f"scaled {name} to {action.replicas}")
+
+    def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
+        """Raises Stopped when the same was done too often."""
+        if self._repeated[done] >= _PATIENCE:
+            raise Stopped(
+                f"{done} {_PATIENCE} times, and somebody puts {what} back; expected {expected}. Pause what keeps it "
+                f"(GitOps, an operator). {explain.standing(record)}",
+                reason,
+            )
+
+    def _volume(
+        self, record: Record, action: SetProvisioner | DeleteVolume | DropProtection | Reserve | CreateVolume
+    ) -> None:
+        kind = kinds.PERSISTENT_VOLUME
+        if isinstance(action, CreateVolume):
+            side: Side = action.side
+            self._client.create_new(kind, objects.to_create(record, side, action.claim_uid), dry_run=False)
+            self._note(f"created PersistentVolume {record.target.name}, {_SIDES[side]}")
+        elif isinstance(action, DeleteVolume):
+            self._client.delete(
+                kind, action.name, None, action.uid, dry_run=False, policy="Background", version=action.version
+            )
+            self._note(f"deleted the object PersistentVolume {action.name}")
+        elif isinstance(action, DropProtection):
+            self._client.json_patch(kind, action.name, None, _without_protection(action))
+        else:
+            body: dict[str, Any] = {"metadata": _bound_to(action)}
+            if isinstance(action, SetProvisioner):
+                body["metadata"]["annotations"] = {objects.PROVISIONED_BY: action.driver}
+            else:
+                # The version that Kubernetes notes there is of the claim that is no more.
+                body["spec"] = {"claimRef": {"uid": action.claim_uid or None, "resourceVersion": None}}
+            self._client.patch(kind, action.name, None, body, FIELD_MANAGER)
+
+    def _policy(self, record: Record, action: SetPolicy) -> None:
+        done = f"the policy of PersistentVolume {action.name} was set to {action.policy}"
+        if action.policy == "Retain":
+            self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
+        body = {"metadata": _bound_to(action), "spec": {"persistentVolumeReclaimPolicy": action.policy}}
+        self._client.patch(kinds.PERSISTENT_VOLUME, action.name, None, body, FIELD_MANAGER)
+        self._repeated[done] += 1
+        self._note(f"PersistentVolume {action.name}: policy {action.policy}")
+
+
+def _bound_to(action: Mark | Scale | SetPolicy | SetProvisioner | Reserve) -> dict[str, Any]:
+    """What makes the server refuse a patch when the object is another one, or was changed."""
+    return {"uid": action.uid, "resourceVersion": action.version}
+
+
+def _without_protection(action: DropProtection) -> Sequence[Mapping[str, Any]]:
+    """Only off the volume that was seen, and only when it is all that keeps it."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": action.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": action.version},
+        {"op": "test", "path": "/metadata/finalizers", "value": [PROTECTION]},
+        {"op": "remove", "path": "/metadata/finalizers/0"},
+    ]

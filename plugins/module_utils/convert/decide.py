@@ -1,0 +1,575 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two tables of steps: in place, where the claim stays, and re-claim, where it is made anew. Pure: no I/O, no clock.
+
+Every step is a function of the record and of one look: it answers with the one action that is safe now, with what has to
+be waited for, or with the record at the next step once its proof was seen. So a step may be run again at any time, and a
+run that was killed anywhere goes on with the record alone. Both directions are one table: undoing is the same exchange
+with the old volume as its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import facts, objects
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
+    CreateClaim,
+    CreateVolume,
+    DeleteClaim,
+    DeleteVolume,
+    Done,
+    DropProtection,
+    Mark,
+    Move,
+    ReadData,
+    Rehearse,
+    Reserve,
+    Save,
+    Scale,
+    SetPolicy,
+    SetProvisioner,
+    StartHelper,
+    Stop,
+    StopHelper,
+    Wait,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
+
+AGAIN = "Run again with the same record, or undo."
+
+
+def next_move(record: Record, seen: Seen) -> Move:
+    """What to do now. The answer holds for this look alone: look again before the next one."""
+    claim = seen.claim
+    if claim is not None and claim.lock == record.lock and claim.term != record.term:
+        if claim.term > record.term:
+            return Stop(
+                "taken_over",
+                f"PersistentVolumeClaim {record.namespace}/{record.claim} was taken over by a later run of the same record",
+                "that nobody else works on it",
+                "Let that run end.",
+            )
+        return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
+    return _STEPS[record.step](record, seen)
+
+
+def _advance(record: Record) -> Move:
+    return Save(record.following())
+
+
+# What several steps ask
+
+
+def _foreign(record: Record, seen: Seen) -> Stop | None:
+    """Somebody else's object stands where ours has to be."""
+    for volume in seen.volumes:
+        if volume.whose == "foreign":
+            return Stop(
+                "foreign_volume",
+                f"PersistentVolume {volume.name} was made by somebody else (uid {volume.uid})",
+                "the volume of the record, or none",
+                "Find out who made it, and what for. When it is not needed, let its policy be Retain before you delete it (now it is "
+                f"{volume.policy}). {AGAIN}",
+            )
+    claim = seen.claim
+    if claim is not None and record.reached("rehearse") and record.step != "unlock" and not _ours(record, claim):
+        return _others_claim(record, seen, claim)
+    return None
+
+
+def _ours(record: Record, claim: ClaimSeen) -> bool:
+    """It has our lock, and no volume but those of the record: one that somebody locked by hand may be anything."""
+    return claim.lock == record.lock and claim.volume in ("", record.old.name, record.new.name)
+
+
+def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
+    """A claim that is not this run's is never deleted by it: only its owner knows what it is worth.
+
+    Nor is anybody told to delete one that may have data of its own, or that he has not looked at.
+    """
+    name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
+    delete = f"kubectl {bare} delete pvc {record.claim}"
+    whose = f", with the lock of run {claim.lock}" if claim.lock else ""
+    made = f"{name} was made by somebody else meanwhile{whose} (uid {claim.uid}), and has"
+    volume = claim.volume
+    if volume and volume not in (record.old.name, record.new.name):
+        found = f"{made} another volume, {volume}"
+        remedy = (
+            "Neither is of this run, which leaves both alone: find out whose they are and what is on that volume. "
+            f"{'This run goes on when no claim has that name. ' if record.variant == 're_claim' else ''}{_ended(record)}"
+        )
+    elif claim.uid == record.claim_uid:
+        found = (
+            f"{name} {f'is locked by run {claim.lock}' if claim.lock else 'carries no lock any more'} (uid {claim.uid})"
+        )
+        remedy = f"Find out who did that, and let him end; to go on with it: {_lock_it(record)}."
+    elif volume:
+        found = f"{made} the volume of this run, {volume}"
+        remedy = f"The data is there. To keep this claim: {_lock_it(record)}."
+        if record.variant == "re_claim":
+            remedy += (
+                f" Or end what uses it, look whether the policy of that volume is Retain (kubectl get pv {volume}), and "
+                f"only then: {delete}."
+            )
+    else:
+        found = f"{made} no volume"
+        remedy = f"Look whether that is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
+    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, seen)} {AGAIN}")
+
+
+def _lock_it(record: Record) -> str:
+    lock = f"{objects.LOCK}={objects.lock(record)}"
+    return f"kubectl -n {record.namespace} annotate --overwrite pvc {record.claim} {lock}"
+
+
+def _ended(record: Record) -> str:
+    """How a person ends a run that can go neither on nor back."""
+    name = objects.record_name(record.run)
+    return (
+        f"To end this run where it stands, move its record away: ConfigMap {name} in each record namespace, and {name}.json in "
+        "record_dir (kubewin_output_dir/rebind)."
+    )
+
+
+def _kept(record: Record, seen: Seen) -> str:
+    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes)
+    if not kept:
+        return f"No PersistentVolume has {record.old.handle} now; undoing creates it again from the record."
+    return f"{record.old.handle} is kept by {kept}."
+
+
+def _claim_gone(record: Record, seen: Seen) -> Stop | None:
+    """In place the claim is never deleted by us: if it goes, somebody else decided that, and may give us another one."""
+    claim = seen.claim
+    if claim is not None and not claim.terminating and _may_be(record, claim):
+        return None
+    what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
+    if record.step == "lock":
+        remedy = "Undo, which ends this run; it has begun nothing."
+    else:
+        remedy = (
+            f"{_kept(record, seen)} Make a claim of that name for it by hand (spec.volumeName; and take uid and resourceVersion "
+            f"out of the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
+        )
+    return Stop(
+        "claim_gone",
+        f"PersistentVolumeClaim {record.namespace}/{record.claim} {what}",
+        "the claim that was recorded",
+        remedy,
+    )
+
+
+def _may_be(record: Record, claim: ClaimSeen) -> bool:
+    """It is the recorded one, or one that may stand in its place."""
+    anew = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    by_hand = bool(claim.volume) and _ours(record, claim)
+    return claim.uid == record.claim_uid or anew or by_hand
+
+
+def _volume_gone(record: Record) -> Stop | Save:
+    if record.direction == "undo":
+        # Undoing is what creates it again, from its first step on.
+        return Save(record.at("retain"))
+    return Stop(
+        "volume_gone",
+        f"PersistentVolume {record.old.name} is gone or being deleted, and this run has not asked for that",
+        "the volume of the record",
+        "Undo, which creates it again from the record; a run that has not locked the claim yet is only ended by that.",
+    )
+
+
+def _not_retained(seen: Seen) -> SetPolicy | None:
+    """Whatever puts another policy back, no step goes on before it is Retain again."""
+    for volume in seen.volumes:
+        if volume.policy != "Retain" and volume.whose != "foreign":
+            return SetPolicy(volume.name, volume.uid, volume.version, "Retain")
+    return None
+
+
+def _quiet(seen: Seen) -> Move | None:
+    """None when nobody uses the volume, otherwise what comes first."""
+    running = [workload for workload in seen.workloads if workload.uid and workload.replicas]
+    for workload in running:
+        if workload.deletes:
+            return Stop(
+                "claims_at_risk",
+                f"{workload.kind} {workload.namespace}/{workload.name} has persistentVolumeClaimRetentionPolicy whenScaled: Delete, "
+                "so scaling it to 0 would delete the claims of all its pods",
+                "whenScaled: Retain",
+                f"{objects.keep_claims(workload.namespace, workload.name)}. {AGAIN}",
+            )
+    if running:
+        first = running[0]
+        return Scale(first.kind, first.namespace, first.name, first.uid, first.version, 0)
+    if seen.helper:
+        return StopHelper() if seen.helper != "stopping" else Wait("our helper pod ends", "Look at its node.")
+    if seen.uses:
+        remedy = "End these pods; a volume that stays attached needs its node's kubelet and the driver's attacher."
+        return Wait(f"nobody uses the volume any more: {'; '.join(seen.uses)}", remedy)
+    return None
+
+
+def _target(record: Record, seen: Seen) -> VolumeSeen | None:
+    """The volume that is to stay, if it is there for good."""
+    for volume in seen.volumes:
+        if volume.whose == record.target_side and not volume.terminating:
+            return volume
+    return None
+
+
+def _others(record: Record, seen: Seen) -> list[VolumeSeen]:
+    """Volumes that have to go."""
+    return [volume for volume in seen.volumes if volume.whose != record.target_side or volume.terminating]
+
+
+def _bound(claim: ClaimSeen | None, volume: VolumeSeen | None) -> bool:
+    """Bound on both sides, to one another."""
+    return (
+        claim is not None
+        and volume is not None
+        and claim.phase == volume.phase == "Bound"
+        and claim.volume == volume.name
+        and claim.uid == volume.claim_uid
+        and not claim.terminating
+    )
+
+
+def _exchanged(record: Record, seen: Seen) -> bool:
+    """The target stands alone and has the claim."""
+    return not _others(record, seen) and _bound(seen.claim, _target(record, seen))
+
+
+def _nothing_to_exchange(record: Record, seen: Seen) -> bool:
+    """On the way back, and the old volume never left or is back already."""
+    return record.direction == "undo" and _exchanged(record, seen)
+
+
+# The steps, in the order of the tables
+
+
+def _lock(record: Record, seen: Seen) -> Move:
+    claim = seen.claim
+    gone = _still_there(record, seen)
+    if claim is None or gone:
+        return gone or _volume_gone(record)
+    if claim.lock == record.lock:
+        return _advance(record)
+    if claim.lock:
+        return Stop(
+            "locked",
+            f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
+            "no lock",
+            "Finish or undo that run; then undo this one, which has begun nothing.",
+        )
+    return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+
+
+def _rehearse(record: Record, seen: Seen) -> Move:
+    return _foreign(record, seen) or _claim_gone(record, seen) or Rehearse()
+
+
+def _retain(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen) or (record.direction == "forward" and _still_there(record, seen)):
+        return stop
+    if move := _not_retained(seen):
+        return move
+    for volume in seen.volumes:
+        if facts.PROVISIONER in volume.finalizers and not volume.terminating:
+            return Wait(
+                f"the provisioner lets go of PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
+                "Look at the external-provisioner of the driver's controller.",
+            )
+    return _advance(record)
+
+
+def _still_there(record: Record, seen: Seen) -> Stop | Save | None:
+    """Before the first deletion: claim and old volume as recorded."""
+    if stop := _claim_gone(record, seen):
+        return stop
+    if not any(volume.whose == "old" and not volume.terminating for volume in seen.volumes):
+        return _volume_gone(record)
+    return None
+
+
+def _quiesce(record: Record, seen: Seen) -> Move:
+    if record.direction == "forward":
+        if stop := _foreign(record, seen) or _still_there(record, seen):
+            return stop
+    elif _nothing_to_exchange(record, seen):
+        return _advance(record)
+    return _not_retained(seen) or _quiet(seen) or _advance(record)
+
+
+def _baseline(record: Record, seen: Seen) -> Move:
+    if record.direction == "undo":
+        return _advance(record)
+    if stop := _foreign(record, seen) or _still_there(record, seen):
+        return stop
+    if move := _not_retained(seen):
+        return move
+    if record.baseline:
+        return _quiet(seen) or _advance(record)
+    if not seen.helper:
+        return _quiet(seen) or StartHelper()
+    return _helper(seen) or ReadData(compare=False)
+
+
+def _helper(seen: Seen) -> Move | None:
+    """None when the helper is alone and runs."""
+    if seen.helper == "failed":
+        return StopHelper()
+    if seen.helper != "running":
+        return Wait(
+            "the helper pod runs" if seen.helper == "starting" else "the helper pod ends", "Look at its events."
+        )
+    return _quiet(replace(seen, helper=""))
+
+
+def _delete_volume(record: Record, seen: Seen) -> Move:
+    others = _others(record, seen)
+    if not others or all(volume.terminating for volume in others):
+        return _advance(record)
+    if stop := _foreign(record, seen):
+        return stop
+    if record.direction == "forward" and (stop := _claim_gone(record, seen)):
+        return stop
+    if move := _not_retained(seen) or _quiet(seen):
+        return move
+    if record.variant == "re_claim":
+        # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
+        if seen.claim is None:
+            return CreateClaim(record.target_side)
+        if seen.claim.terminating:
+            return _going(record, seen.claim)
+    volume = next(volume for volume in others if not volume.terminating)
+    return DeleteVolume(volume.name, volume.uid, volume.version)
+
+
+def _release(record: Record, seen: Seen) -> Move:
+    leaving = [volume for volume in seen.volumes if volume.terminating]
+    if not leaving:
+        return _advance(record) if not _others(record, seen) else Save(record.at("delete_volume"))
+    if move := _not_retained(seen) or _quiet(seen):
+        return move
+    volume = leaving[0]
+    others = [name for name in volume.finalizers if name != facts.PROTECTION]
+    if unknown := facts.strange(others):
+        return Stop(
+            "unknown_finalizer",
+            f"PersistentVolume {volume.name} is kept by {', '.join(unknown)}",
+            f"no finalizer but {facts.PROTECTION} and those of attacher and provisioner",
+            f"Find out who set it and what it waits for. {AGAIN}",
+        )
+    if others:
+        return Wait(
+            f"PersistentVolume {volume.name} is let go of: {', '.join(others)}", "Look at the driver's controller."
+        )
+    if volume.phase != "Bound":
+        return Wait(f"PersistentVolume {volume.name} goes", "Look at kube-controller-manager.")
+    return DropProtection(volume.name, volume.uid, volume.version)
+
+
+def _forget(record: Record, seen: Seen) -> Move:
+    if not record.forgets or record.direction == "undo" or _target(record, seen) is not None:
+        return _advance(record)
+    if seen.syncer:
+        return Wait(f"the driver's syncer works: {seen.syncer}", "Repair it.", then_undo=True)
+    if seen.registered:
+        what = f"the driver's syncer takes {record.old.handle} out of its register (CnsVSphereVolumeMigration)"
+        return Wait(what, "Look at the log of the syncer.", then_undo=True)
+    return _advance(record)
+
+
+def _create_volume(record: Record, seen: Seen) -> Move:
+    target = _target(record, seen)
+    if target is None:
+        # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
+        if stop := _foreign_volume_only(record, seen):
+            return stop
+        if _others(record, seen):
+            return Save(record.at("delete_volume"))
+        if record.variant == "re_claim":
+            return CreateVolume(record.target_side, "")
+        claim = seen.claim
+        return CreateVolume(record.target_side, claim.uid if claim and _ours(record, claim) else record.claim_uid)
+    if _others(record, seen):
+        return Save(record.at("delete_volume"))
+    if record.variant == "re_claim":
+        return _offered(record, seen, target)
+    if gone := _foreign(record, seen) or _claim_gone(record, seen):
+        return gone
+    if not _bound(seen.claim, target):
+        return Wait(
+            f"Kubernetes binds PersistentVolume {target.name} and its claim", "Look at kube-controller-manager."
+        )
+    return _not_retained(seen) or _advance(record)
+
+
+def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
+    if stop := _foreign(record, replace(seen, claim=None)):
+        return stop
+    if seen.twins:
+        return Stop(
+            "same_handle",
+            f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} has the handle of {record.target.name} too",
+            "no other volume with it",
+            f"Find out what it is for. When it is not needed, let its policy be Retain before you delete it. {AGAIN}",
+        )
+    return None
+
+
+def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
+    """The target waits for its claim, or names the one that waits for it, which may be Lost."""
+    claim = seen.claim
+    waiting = claim.uid if claim is not None and claim.volume == target.name else ""
+    if target.claim_uid != waiting:
+        return Reserve(target.name, target.uid, target.version, waiting)
+    if not waiting and target.phase != "Available":
+        # Only one that the volume controller knows is found for a claim that names none.
+        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Look at kube-controller-manager.")
+    return _not_retained(seen) or _advance(record)
+
+
+def _delete_claim(record: Record, seen: Seen) -> Move:
+    """The claim of the volume that is gone. Whoever makes one of its name from now on gets the disk that waits for it."""
+    if stop := _foreign(record, seen):
+        return stop
+    claim, target = seen.claim, _target(record, seen)
+    if target is None or _others(record, seen):
+        return Save(record.at("create_volume"))
+    if claim is None or claim.volume == target.name:
+        return _advance(record)
+    if target.claim_uid or target.phase != "Available":
+        return Save(record.at("create_volume"))
+    if first := _not_retained(seen) or _quiet(seen):
+        return first
+    if claim.terminating or claim.held:
+        return _going(record, claim)
+    return DeleteClaim(claim.uid, claim.version)
+
+
+def _going(record: Record, claim: ClaimSeen) -> Move:
+    """What lets a claim go that is to."""
+    if claim.held:
+        return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
+
+
+def _create_claim(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen):
+        return stop
+    claim, target = seen.claim, _target(record, seen)
+    if target is None:
+        return _volume_gone(record)
+    if claim is None:
+        if target.claim_uid:
+            return Reserve(target.name, target.uid, target.version, "")
+        return CreateClaim(record.target_side)
+    if gone := _claim_gone(record, seen):
+        return gone
+    if claim.volume != target.name:
+        return Save(record.at("delete_claim"))
+    if target.claim_uid not in ("", claim.uid):
+        # Of a claim that came and went in between.
+        return Reserve(target.name, target.uid, target.version, claim.uid)
+    if not _bound(claim, target):
+        return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Look at kube-controller-manager.")
+    return _advance(record)
+
+
+def _canary(record: Record, seen: Seen) -> Move:
+    if record.direction == "undo":
+        return _advance(record)
+    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+        return stop
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
+    if move := _not_retained(seen) or (_helper(seen) if seen.helper else _quiet(seen)):
+        return move
+    if not seen.helper:
+        return StartHelper()
+    if seen.helper_path:
+        return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Look at the node.")
+    return ReadData(compare=True)
+
+
+def _restore(record: Record, seen: Seen) -> Move:
+    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+        return stop
+    if seen.helper:
+        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Look at its node.")
+    if not _exchanged(record, seen):
+        return _volume_gone(record)
+    had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
+    for workload in seen.workloads:
+        wanted = had[(workload.kind, workload.namespace, workload.name)]
+        if workload.uid and not workload.replicas and wanted:
+            return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, wanted)
+    late = [
+        f"{workload.kind} {workload.namespace}/{workload.name} ({workload.ready} of {workload.replicas})"
+        for workload in seen.workloads
+        if workload.uid and workload.ready < workload.replicas
+    ]
+    if late:
+        return Wait(f"all pods run on Windows: {'; '.join(late)}", "Look at their events.")
+    return _advance(record)
+
+
+def _finish(record: Record, seen: Seen) -> Move:
+    """Give the policy back, once the user said that the conversion is final. The claim is held meanwhile: deleting it just then keeps the disk."""
+    forward = record.direction == "forward"
+    if record.policy == "Retain" and (not forward or seen.final):
+        return _advance(record)
+    stop = _foreign(record, seen) or _claim_gone(record, seen)
+    target, claim = _target(record, seen), seen.claim
+    if stop is not None or target is None or claim is None or not _exchanged(record, seen):
+        if claim is not None and claim.lock == record.lock and claim.held:
+            return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
+        return stop or _volume_gone(record)
+    if record.policy != "Retain" and target.policy == record.policy and (not forward or target.by == record.new.driver):
+        return _advance(record)
+    if forward and not seen.final:
+        return Done(until="the conversion can be undone until you say that it is final")
+    if not claim.held:
+        return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
+    if forward and target.by != record.new.driver:
+        return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
+    return SetPolicy(target.name, target.uid, target.version, record.policy)
+
+
+def _unlock(record: Record, seen: Seen) -> Move:
+    claim = seen.claim
+    if claim is None or claim.lock != record.lock:
+        return _advance(record)
+    if claim.terminating and claim.held:
+        # It was deleted while the policy came back: nobody has promised its deleter that the disk is kept, and yet.
+        return _not_retained(seen) or Mark(claim.uid, claim.version, "", 0, hold=False)
+    return Mark(claim.uid, claim.version, "", 0, hold=False)
+
+
+def _done(_record: Record, _seen: Seen) -> Move:
+    return Done()
+
+
+_STEPS: dict[Step, Callable[[Record, Seen], Move]] = {
+    "lock": _lock,
+    "rehearse": _rehearse,
+    "retain": _retain,
+    "quiesce": _quiesce,
+    "baseline": _baseline,
+    "delete_volume": _delete_volume,
+    "release": _release,
+    "forget": _forget,
+    "create_volume": _create_volume,
+    "delete_claim": _delete_claim,
+    "create_claim": _create_claim,
+    "canary": _canary,
+    "restore": _restore,
+    "finish": _finish,
+    "unlock": _unlock,
+    "done": _done,
+}

@@ -1,0 +1,451 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""May this volume be converted at all? Everything is looked at before the first change. Pure.
+
+Only a volume that already goes through its CSI driver on every Windows node that it can reach enters: then the conversion
+changes the object that describes the disk, and nothing about how the disk is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.in_tree import InTree
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native, native
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, plugin_of
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import strange
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import keep_claims, locked_by
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, reachable
+
+Object = Mapping[str, Any]
+
+SCALED = ("Deployment", "StatefulSet")
+_RESIZING = frozenset({"Resizing", "FileSystemResizePending", "ModifyingVolume"})
+
+# Who would put things back, by the mark that he leaves on what he keeps.
+_KEEPERS = (
+    ("labels", "argocd.argoproj.io/instance", "Argo CD"),
+    ("annotations", "argocd.argoproj.io/tracking-id", "Argo CD"),
+    ("labels", "kustomize.toolkit.fluxcd.io/name", "Flux"),
+    ("labels", "helm.toolkit.fluxcd.io/name", "Flux"),
+    ("annotations", "meta.helm.sh/release-name", "Helm"),
+    ("labels", "olm.owner", "the Operator Lifecycle Manager"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was looked at, as the API returned it.
+
+    pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
+    Nodes with their CSINode. migrations: CnsVSphereVolumeMigrations, None where the kind does not exist. unhealthy: why
+    the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments. driver: of the catalog, None for one that it has not.
+    records: of conversions that are not done, of any claim, as they were before all this was looked at and after it.
+    """
+
+    claim: Object | None
+    volume: Object | None
+    volumes: Sequence[Object] = ()
+    pods: Sequence[Object] = ()
+    sets: Sequence[Object] = ()
+    claims: Sequence[Object] = ()
+    snapshots: Sequence[Object] = ()
+    storage_class: Object | None = None
+    nodes: Sequence[tuple[Object, Object | None]] = ()
+    migrations: Sequence[Object] | None = None
+    unhealthy: str = ""
+    attaches: bool = True
+    driver: Driver | None = None
+    records: Sequence[Record] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was asked for. storage_class, volume_name: of re-claim, empty for those of the old volume.
+
+    managed: objects that somebody else keeps may be changed. project: of Google Cloud. handle: instead of what was found.
+    """
+
+    namespace: str
+    claim: str
+    variant: Variant = "in_place"
+    storage_class: str = ""
+    volume_name: str = ""
+    managed: bool = False
+    project: str = ""
+    handle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What came of it. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
+
+    findings: tuple[Finding, ...]
+    as_csi: Native | None = None
+    handle: str = ""
+    workloads: tuple[Workload, ...] = ()
+    nodes: tuple[str, ...] = field(default=())
+
+    @property
+    def refused(self) -> bool:
+        """Whether anything is in the way."""
+        return any(finding.severity == "blocker" for finding in self.findings)
+
+
+def enter(facts: Facts, wishes: Wishes, first: Collection[str] = ()) -> Entry:
+    """Judge. Everything that is in the way is named at once.
+
+    first: claims of this namespace; what was begun with them ends before this one begins, and then it is judged once more.
+    """
+    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+    claim, volume = facts.claim, facts.volume
+    if claim is None:
+        return Entry((_block("CSI-B01", where, "it does not exist", "Check namespace and name."),))
+    if volume is None or not _bound(claim, volume):
+        found = (claim.get("status") or {}).get("phase", "Pending")
+        text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} does not name it back; expected Bound on both sides"
+        return Entry((_block("CSI-B01", where, text, "Repair the binding first."),))
+    plugin = plugin_of(volume)
+    if plugin is None and "csi" in volume["spec"]:
+        text = f"PersistentVolume {volume['metadata']['name']} already is a native volume of {volume['spec']['csi']['driver']}"
+        return Entry((_block("CSI-B02", where, text, "Nothing is to be done."),))
+    findings: list[Finding] = []
+    translated, handle = None, ""
+    try:
+        translated = native(volume, wishes.project, wishes.handle)
+        handle = translated.handle
+    except Untranslatable as error:
+        findings.append(_block("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
+    if translated is not None:
+        if translated.volume_path:
+            handle, problems = _registered(facts, translated, handle)
+            findings += problems
+        notes = [f"{note}" for note in translated.notes]
+        findings += [_note("CSI-B30", f"PersistentVolume {volume['metadata']['name']}", note) for note in notes]
+        findings += _twins(facts, volume, translated, handle)
+    nodes = [ProofNode.from_objects(node, csi_node) for node, csi_node in facts.nodes]
+    able = [node for node in nodes if reachable(node, volume)]
+    if translated is not None:
+        findings += _places(volume, translated, able)
+    findings += _path(facts, plugin, able) if plugin is not None else ()
+    findings += _at_rest(facts, wishes, claim, volume)
+    workloads, problems = _workloads(facts, wishes, first)
+    findings += problems
+    findings += _kept(facts, wishes, claim, volume)
+    findings += _surroundings(facts, wishes, claim, volume)
+    return Entry(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
+
+
+def _block(number: str, thing: str, message: str, remedy: str) -> Finding:
+    return Finding(number, "blocker", thing, message, remedy)
+
+
+def _note(number: str, thing: str, message: str, remedy: str = "Know it before you start.") -> Finding:
+    return Finding(number, "warning", thing, message, remedy)
+
+
+def _bound(claim: Object, volume: Object) -> bool:
+    reference = volume["spec"].get("claimRef") or {}
+    return (
+        (claim.get("status") or {}).get("phase") == "Bound"
+        and (volume.get("status") or {}).get("phase") == "Bound"
+        and claim["spec"].get("volumeName") == volume["metadata"]["name"]
+        and reference.get("uid") == claim["metadata"]["uid"]
+    )
+
+
+def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
+    """vSphere: the disk's id is told by the object with which the driver registered it."""
+    path = translated.volume_path
+    found = [one for one in facts.migrations or () if (one.get("spec") or {}).get("volumepath") == path]
+    if handle:
+        return handle, []
+    if len(found) == 1:
+        return str(found[0]["spec"]["volumeid"]), []
+    seen = "no CnsVSphereVolumeMigration" if not found else f"{len(found)} CnsVSphereVolumeMigrations"
+    remedy = (
+        "Let a pod use the volume once on a node with migration, and see that the driver's syncer runs; the driver "
+        "registers the disk then. More than one vCenter is not supported by migration."
+    )
+    return "", [_block("CSI-B04", path, f"{seen} names it; expected one, which tells the disk's id", remedy)]
+
+
+def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
+    for other in facts.volumes:
+        name = other["metadata"]["name"]
+        source = other["spec"].get("csi") or {}
+        same_csi = source.get("driver") == translated.driver and source.get("volumeHandle") in (
+            handle, translated.migrated,
+        )  # fmt: skip
+        field_name = translated.plugin.field
+        same_field = field_name in other["spec"] and _same_disk(other, volume, field_name)
+        if name != volume["metadata"]["name"] and (same_csi or same_field):
+            yield _block(
+                "CSI-B05",
+                f"PersistentVolume {name}",
+                f"it has the same disk as {volume['metadata']['name']} ({handle or translated.migrated})",
+                "Two volumes with one disk cannot be told apart. Remove the one that is not used, with policy Retain.",
+            )
+
+
+def _same_disk(other: Object, volume: Object, name: str) -> bool:
+    keys = ("volumePath", "volumeID", "diskURI", "pdName")
+    mine, its = volume["spec"][name], other["spec"][name]
+    return any(key in mine and mine[key] == its.get(key) for key in keys)
+
+
+def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+    """The new volume is bound by the driver's own keys: wherever the old one can go, it has to be able to go."""
+    name = f"PersistentVolume {volume['metadata']['name']}"
+    place = translated.affinity
+    new = {"spec": {"nodeAffinity": place}} if place else {"spec": {}}
+    lost = [node.name for node in nodes if not reachable(node, new)]
+    if lost:
+        keys = ", ".join(
+            f"{entry['key']} {entry['operator']} {entry.get('values', [])}"
+            for term in ((place or {}).get("required") or {}).get("nodeSelectorTerms", [])
+            for entry in term.get("matchExpressions", [])
+        )
+        yield _block(
+            "CSI-B20",
+            name,
+            f"{', '.join(lost)} can have it now, and could not have the native volume; expected labels {keys}",
+            "The driver's registration sets them; run enable_csi.yml for these nodes, whose gate says why they are not there.",
+        )
+
+
+def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+    """Whether every Windows node that can have the volume already takes it through the driver."""
+    if not nodes:
+        text = "no Windows node can have the volume (kubernetes.io/os=windows, and the volume's node affinity)"
+        yield _block("CSI-B06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
+    seen = {node["metadata"]["name"]: (node, csi) for node, csi in facts.nodes}
+    for node in nodes:
+        raw, csi_node = seen[node.name]
+        kubelet = str(((raw.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        listed = told(plugin, None if csi_node is None else CsiNodeSeen.from_object(csi_node))
+        if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
+            text = (
+                f"its kubelet {kubelet or 'of unknown version'} takes {plugin.plugin} itself; expected {plugin.driver}"
+            )
+            yield _block(
+                "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
+            )
+        if plugin.driver not in node.drivers:
+            text = f"{plugin.driver} is not in its CSINode"
+            yield _block("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml, whose gate says why.")
+    if facts.unhealthy:
+        remedy = "Repair it; the old volume is let go of by it, and the new one served."
+        yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
+
+
+def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
+    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+    for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
+        if thing["metadata"].get("deletionTimestamp"):
+            yield _block("CSI-B10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
+    for name in strange(volume["metadata"].get("finalizers") or ()):
+        text = f"finalizer {name} keeps it, and would while the workload stands still"
+        remedy = "Find out who set it, and take it off for the conversion."
+        yield _block("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
+    status = claim.get("status") or {}
+    conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
+    asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
+    has = (status.get("capacity") or {}).get("storage")
+    if conditions or (asked and has and asked != has):
+        found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, {has} there"
+        yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for it to end.")
+    for snapshot in facts.snapshots:
+        if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != wishes.claim:
+            continue
+        if not (snapshot.get("status") or {}).get("readyToUse"):
+            name = snapshot["metadata"]["name"]
+            text = f"VolumeSnapshot {name} of it is not ready"
+            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
+    for other in facts.claims:
+        source = other["spec"].get("dataSource") or other["spec"].get("dataSourceRef") or {}
+        pending = (other.get("status") or {}).get("phase") != "Bound"
+        if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == wishes.claim and pending:
+            text = f"PersistentVolumeClaim {other['metadata']['name']} is being cloned from it"
+            yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
+    run, dummy = locked_by(claim)
+    if run:
+        yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
+
+
+def _workloads(facts: Facts, wishes: Wishes, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
+    """Everybody who uses the claim, or would: by pods, by templates, and by a StatefulSet's names for its claims."""
+    problems: list[Finding] = []
+    found: dict[str, Object] = {}
+    by_uid = {one["metadata"]["uid"]: one for one in facts.sets}
+    for pod in facts.pods:
+        if wishes.claim not in claims_of(pod):
+            continue
+        owner, name = _owner(pod, by_uid), f"pod {wishes.namespace}/{pod['metadata']['name']}"
+        if owner is None:
+            owners = pod["metadata"].get("ownerReferences") or []
+            kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
+            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "nobody makes it again")
+            remedy = "End it first: only Deployments and StatefulSets can be stopped and started here."
+            problems.append(_block(number, name, f"{text}, and it uses the claim", remedy))
+        else:
+            found[owner["metadata"]["uid"]] = owner
+    for one in facts.sets:
+        if one["kind"] in SCALED and _uses(one, wishes.claim):
+            found[one["metadata"]["uid"]] = one
+    for one in found.values():
+        problems += _under_way(facts, wishes, one, first)
+        problems += _retention(one)
+        if wishes.variant == "re_claim":
+            problems += _templates(one, wishes)
+    workloads = tuple(
+        Workload(
+            one["kind"],
+            wishes.namespace,
+            one["metadata"]["name"],
+            one["metadata"]["uid"],
+            _replicas(one),
+        )
+        for one in sorted(found.values(), key=lambda one: (one["kind"], one["metadata"]["name"]))
+    )
+    return workloads, problems
+
+
+def _owner(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
+    """The Deployment or StatefulSet above a pod."""
+    thing: Object = pod
+    for _step in range(3):
+        owner = next((one for one in thing["metadata"].get("ownerReferences") or [] if one.get("controller")), None)
+        above = by_uid.get(owner["uid"]) if owner is not None else None
+        if above is None:
+            return None
+        if above["kind"] in SCALED and not above["metadata"].get("ownerReferences"):
+            return above
+        thing = above
+    return None
+
+
+def _uses(one: Object, claim: str) -> bool:
+    """By its template; or a StatefulSet by its name, whatever its replicas are: claims above them stay, and are its own."""
+    template = (one["spec"].get("template") or {}).get("spec") or {}
+    mounted = [volume.get("persistentVolumeClaim") or {} for volume in template.get("volumes") or []]
+    stem, dummy, ordinal = claim.rpartition("-")
+    own = [
+        f"{made['metadata']['name']}-{one['metadata']['name']}"
+        for made in one["spec"].get("volumeClaimTemplates") or []
+    ]
+    return claim in [entry.get("claimName") for entry in mounted] or (ordinal.isdigit() and stem in own)
+
+
+def _replicas(one: Object) -> int:
+    return int(one["spec"].get("replicas", 1))
+
+
+def _under_way(facts: Facts, wishes: Wishes, one: Object, first: Collection[str]) -> Iterator[Finding]:
+    """Conversions of the workload's other claims that are not over: what it has now need not be what it is to have."""
+    name, uid = f"{one['kind']} {wishes.namespace}/{one['metadata']['name']}", one["metadata"]["uid"]
+    begun = {
+        record.run: record
+        for record in facts.records
+        if uid in {workload.uid for workload in record.workloads} and not record.reached("finish")
+    }
+    for record in begun.values():
+        if record.claim not in first:
+            claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+            text = f"run {record.run} converts its {claim}, and stands at step {record.step} ({record.direction})"
+            remedy = "Name that claim too, which then comes first, or undo it. When it is gone for good, move the record away."
+            yield _block("CSI-B22", name, f"{text}; expected one conversion of a workload at a time", remedy)
+    known = {record.claim for record in facts.records if record.namespace == wishes.namespace}
+    for other in facts.claims:
+        claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
+        if run and claim not in (wishes.claim, *known) and _uses(one, claim) and not _replicas(one):
+            text = f"it has 0 replicas, and its PersistentVolumeClaim {wishes.namespace}/{claim} is locked by run {run}"
+            remedy = "Name the places of that run, or go on with it or undo it there first."
+            yield _block("CSI-B22", name, f"{text}, which may have set them; its record is in no place given", remedy)
+
+
+def _retention(one: Object) -> Iterator[Finding]:
+    policy = one["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    bad = [key for key in ("whenScaled", "whenDeleted") if policy.get(key) == "Delete"]
+    if bad:
+        name = f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}"
+        text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}; expected Retain"
+        command = keep_claims(one["metadata"]["namespace"], one["metadata"]["name"])
+        yield _block("CSI-B16", name, f"{text}: scaling it to 0 would delete the claim", command)
+
+
+def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
+    for made in one["spec"].get("volumeClaimTemplates") or []:
+        name = made["spec"].get("storageClassName")
+        if (
+            wishes.storage_class
+            and name != wishes.storage_class
+            and wishes.claim.startswith(f"{made['metadata']['name']}-")
+        ):
+            yield _note(
+                "CSI-B31",
+                f"StatefulSet {one['metadata']['namespace']}/{one['metadata']['name']}",
+                f"its template {made['metadata']['name']} keeps StorageClass {name}, so further replicas get volumes of that",
+                "Afterwards: kubectl delete statefulset --cascade=orphan, and create it with the new class.",
+            )
+
+
+def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
+    if wishes.managed:
+        return
+    sets = [one for one in facts.sets if one["kind"] in SCALED and _uses(one, wishes.claim)]
+    for thing, kind in (
+        (claim, "PersistentVolumeClaim"),
+        (volume, "PersistentVolume"),
+        *((one, one["kind"]) for one in sets),
+    ):
+        metadata = thing["metadata"]
+        name = (
+            f"{kind} {metadata['namespace']}/{metadata['name']}"
+            if metadata.get("namespace")
+            else f"{kind} {metadata['name']}"
+        )
+        for keeper in _keepers(thing):
+            yield _block(
+                "CSI-B17",
+                name,
+                f"{keeper} keeps it and would put replicas or objects back while the volume is exchanged",
+                "Pause it there for this namespace, then say so with allow_managed (kubewin_rebind_allow_managed).",
+            )
+
+
+def _keepers(thing: Object) -> Iterable[str]:
+    metadata = thing["metadata"]
+    found = [who for place, key, who in _KEEPERS if key in (metadata.get(place) or {})]
+    owner = next((one for one in metadata.get("ownerReferences") or [] if one.get("controller")), None)
+    if owner is not None and owner["kind"] not in (*SCALED, "ReplicaSet"):
+        found.append(f"{owner['kind']} {owner['name']}")
+    return dict.fromkeys(found)
+
+
+def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
+    wanted = wishes.storage_class or claim["spec"].get("storageClassName") or ""
+    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+    if wanted and facts.storage_class is None:
+        text = f"StorageClass {wanted} does not exist; expanding the volume later reads it"
+        yield _block("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
+    if wishes.variant == "re_claim":
+        name = wishes.volume_name or f"{volume['metadata']['name']}-csi"
+        if any(other["metadata"]["name"] == name for other in facts.volumes):
+            yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
+        yield _note("CSI-B32", where, "it is deleted and made anew; whoever watches its uid sees another one")
+    yield _note(
+        "CSI-B33",
+        where,
+        "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
+        "and tools such as Argo CD show it. No data are lost",
+    )

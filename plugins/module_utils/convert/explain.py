@@ -1,0 +1,78 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a conversion and how it stands, in words. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import Stop
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
+
+# How a user says that a conversion is final, and how to undo it before.
+FINAL, UNDO = "final (kubewin_rebind_final=true)", "state undone (kubewin_rebind_undo=true)"
+
+
+def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
+    """What is still to come, in order. final: the user said so, and undo ends with this run."""
+    table = record.steps
+    left = table[table.index(record.step) :]
+    if record.direction == "forward" and not final:
+        left = left[: left.index("finish") + 1] if "finish" in left else left
+    return [{"step": step, "description": text} for step in left if (text := _text(record, step, final))]
+
+
+def _finish(record: Record, final: bool) -> str:
+    back = f"set the policy back to {record.policy}" if record.policy != "Retain" else ""
+    if record.direction == "undo":
+        return back
+    if final:
+        return f"{back or 'leave the policy at Retain'}; the conversion is final then, and cannot be undone any more"
+    return (
+        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that the conversion can be undone with {UNDO}, until "
+        f"you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
+    )
+
+
+def _text(record: Record, step: Step, final: bool) -> str:
+    claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+    target = record.target
+    source = record.old if record.direction == "forward" else record.new
+    back = record.direction == "undo"
+    workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
+    known: dict[Step, str] = {
+        "lock": f"lock {claim}",
+        "rehearse": "let the server check both volumes under scratch names and the helper pod, nothing is stored",
+        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
+        "quiesce": f"scale to 0: {workloads}; wait until nobody has the volume, on any node",
+        "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",
+        "delete_claim": f"delete {claim}, whose volume is gone; from now on PersistentVolume {target.name} waits for a claim of that name",
+        "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
+        "release": "wait until attacher and provisioner let go of it, then take kubernetes.io/pv-protection off",
+        "forget": "wait until the driver's syncer has taken the disk out of its register"
+        if record.forgets and not back
+        else "",
+        "create_volume": f"create PersistentVolume {target.name} "
+        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as it was (Retain)")
+        + (f", bound to {claim}" if record.variant == "in_place" else f", offered to a claim named {record.claim}"),
+        "create_claim": f"create {claim} again, for PersistentVolume {target.name}",
+        "canary": "" if back else "attach it through the new handle to a helper pod, read all data, compare",
+        "restore": f"scale back: {workloads}; wait until all pods run on Windows",
+        "finish": _finish(record, final),
+        "unlock": f"unlock {claim}",
+        "done": "",
+    }
+    return known[step]
+
+
+def stopped(record: Record, stop: Stop) -> str:
+    """For whoever has to act: what was found, and where everything is."""
+    return f"{stop.found}; expected {stop.expected}. {stop.remedy} {standing(record)}"
+
+
+def standing(record: Record) -> str:
+    """Where a run stopped, and with what it goes on."""
+    volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
+    return (
+        f"Run {record.run} stands at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
+        f"({record.old.handle}) was not touched. Run again to go on, or with undo to go back."
+    )

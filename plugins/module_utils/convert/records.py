@@ -1,0 +1,183 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where records of conversions are kept: always in two places, of which either one is enough to go on.
+
+A place is a ConfigMap in a namespace, or a file in a directory that outlives the run. What was written last is told by the
+record itself (its sequence), so that a death between the two writes leaves nothing undecided.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import BadRecord, Record, from_json, newest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
+
+
+class CannotKeep(ClusterError):
+    """A record cannot be read or written; nothing may be done without one."""
+
+
+class Place(Protocol):
+    """One of the two."""
+
+    def read(self) -> list[tuple[str, str]]:
+        """(name of the place with the record's, text) of every record there."""
+
+    def write(self, record: Record) -> None:
+        """Write it, so that it is there after a crash of anything."""
+
+
+class Folder:
+    """A directory on the controller."""
+
+    def __init__(self, path: str) -> None:
+        self._files = Files(path)
+
+    def read(self) -> list[tuple[str, str]]:
+        """Every record in it."""
+        pattern = f"{objects.record_name('*')}.json"
+        try:
+            return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotKeep(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
+
+    def write(self, record: Record) -> None:
+        """The disk has it when this returns."""
+        name = f"{objects.record_name(record.run)}.json"
+        try:
+            self._files.write(name, record.as_json())
+        except OSError as error:
+            raise CannotKeep(
+                f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}; expected a directory that this "
+                "account may write to and that outlives the run. Repair that, or give another record_dir.",
+                "record_unwritable",
+            ) from error
+
+
+class Space:
+    """ConfigMaps in a namespace."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._maps = ConfigMaps(client, namespace, objects.PART, objects.KEY)
+
+    def read(self) -> list[tuple[str, str]]:
+        """Every record in it."""
+        return [(self._maps.where(name), text) for name, text in self._maps.all()]
+
+    def write(self, record: Record) -> None:
+        """A run that was taken over writes no more."""
+        name = objects.record_name(record.run)
+
+        def meet(found: str) -> None:
+            try:
+                other = from_json(found)
+            except BadRecord:
+                return
+            if other.term >= record.term:
+                raise CannotKeep(
+                    f"{self._maps.where(name)} was written by another run (term {other.term}, ours is {record.term}); let that one end",
+                    "taken_over",
+                )
+
+        self._maps.write(name, record.as_json(), meet, labels={objects.LOCK: record.run})
+
+
+class Records:
+    """Both places, for one cluster, which its uid tells: a directory may have the records of others too, which are left alone."""
+
+    def __init__(self, places: Sequence[Place], cluster: str) -> None:
+        if len(places) < 2:
+            raise CannotKeep(
+                "a record has to be kept in two places, and one was given; expected record_dir, a directory that outlives "
+                "this run, or second_record_namespace besides record_namespace",
+                "configuration",
+            )
+        self._places, self._cluster = tuple(places), cluster
+        # By run: a claim that is converted again has the name of its last run.
+        self._sequences: dict[str, int] = {}
+        self.warnings: list[str] = []
+        # When the claim that was looked for last had its conversion made final, empty without such a record.
+        self.final = ""
+
+    def find(self, namespace: str, claim: str, lock: str) -> Record | None:
+        """The record of a claim that is not done yet, the newest copy of it; None when there is none. lock: on the claim now.
+
+        A copy that cannot be read is told as a warning as long as another one can; and so is one that is done while the claim
+        still has its lock: the cluster was restored to a time before that.
+        """
+        copies: dict[str, Record] = {}
+        bad: dict[str, str] = {}
+        for place in self._places:
+            for where, text in place.read():
+                try:
+                    record = from_json(text)
+                except BadRecord as error:
+                    bad[where] = str(error)
+                    continue
+                self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
+                if (record.cluster, record.namespace, record.claim) != (self._cluster, namespace, claim):
+                    continue
+                if record.step == "done" and record.lock == lock:
+                    self.warnings.append(
+                        f"{where} says that run {record.run} is done, and claim {namespace}/{claim} still has its lock, as in a "
+                        "cluster that was restored from a backup: this copy is left out"
+                    )
+                    continue
+                copies[where] = record
+        by_run: dict[str, dict[str, Record]] = {}
+        for where, record in copies.items():
+            by_run.setdefault(record.run, {})[where] = record
+        newest_ones = [newest(found) for found in by_run.values()]
+        open_ones = [one for one in newest_ones if one.step != "done"]
+        self.final = max(
+            (
+                one.times.get("forward:done", "")
+                for one in newest_ones
+                if (one.direction, one.step) == ("forward", "done")
+            ),
+            default="",
+        )
+        if len(open_ones) > 1:
+            runs = ", ".join(sorted(one.run for one in open_ones))
+            raise CannotKeep(
+                f"there are records of {len(open_ones)} unfinished runs ({runs}) for claim {namespace}/{claim}; expected one. "
+                "Move those away that are of claims that are gone.",
+                "record_unreadable",
+            )
+        if bad and not open_ones:
+            told = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
+            raise CannotKeep(
+                f"a record cannot be read, and it may be the one of claim {namespace}/{claim}: {told}. Restore it from the "
+                "other place, or move it away when it is of no use.",
+                "record_unreadable",
+            )
+        self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]
+        return open_ones[0] if open_ones else None
+
+    def open_ones(self) -> list[Record]:
+        """The newest copy of every record of this cluster that is not done yet. What cannot be read `find` tells, or refuses for."""
+        copies: dict[str, dict[str, Record]] = {}
+        for place in self._places:
+            for where, text in place.read():
+                with contextlib.suppress(BadRecord):
+                    record = from_json(text)
+                    if record.cluster == self._cluster:
+                        copies.setdefault(record.run, {})[where] = record
+        return [one for one in map(newest, copies.values()) if one.step != "done"]
+
+    def write(self, record: Record, when: str) -> Record:
+        """Write to both places; answers with the record as it stands there."""
+        sequence = max(record.sequence, self._sequences.get(record.run, 0))
+        saved = replace(record, sequence=sequence).saved(when)
+        self._sequences[record.run] = saved.sequence
+        for place in self._places:
+            place.write(saved)
+        return saved

@@ -1,0 +1,250 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several conversions: look at all of them before the first change, then carry them out, one at a time per workload."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits, Outcome, Rebinder, Stopped
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import facts
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Place, Records
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+
+Status = Literal["to_do", "native", "nothing", "refused", "converted", "resting", "undone", "failed", "not_run"]
+
+
+@dataclass(slots=True)
+class Result:
+    """How one claim stands."""
+
+    claim: str
+    status: Status
+    record: Record | None = None
+    findings: tuple[Finding, ...] = ()
+    actions: tuple[str, ...] = ()
+    message: str = ""
+    reason: str = ""
+    plan: list[dict[str, str]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        record = self.record
+        return {
+            "claim": self.claim,
+            "status": self.status,
+            "run": record.run if record else "",
+            "variant": record.variant if record else "",
+            "direction": record.direction if record else "",
+            "step": record.step if record else "",
+            "volume": record.target.name if record else "",
+            "handle": record.target.handle if record else "",
+            "findings": [finding.as_dict() for finding in self.findings],
+            "plan": self.plan,
+            "actions": list(self.actions),
+            "msg": self.message,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for. final: the conversions are not to be undone any more."""
+
+    wishes: tuple[Wishes, ...]
+    undo: bool
+    limits: Limits
+    final: bool
+    parallel: int
+
+
+def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
+    """Refuses to go on with what was begun as something else: it would end well, and not be what was asked for."""
+    if undo or record.direction == "undo":
+        return
+    storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
+    differ = [
+        f"{what} {began or 'none'}, and {asked} is asked for now"
+        for what, began, asked in (
+            ("variant", record.variant, wishes.variant),
+            ("storage_class", storage_class, wishes.storage_class),
+            ("volume_name", record.new.name, wishes.volume_name),
+        )
+        if asked and asked != began
+    ]
+    if differ:
+        raise ClusterError(
+            f"the conversion of {record.namespace}/{record.claim} stands at step {record.step} and was begun with {'; '.join(differ)}. "
+            "Go on with it as it was begun, or go back first (state undone, kubewin_rebind_undo=true).",
+            "refused",
+        )
+
+
+class Runs:
+    """All of them. cluster: its uid. places: makes the two places of records with a client, for each thread its own."""
+
+    def __init__(
+        self, client: Client, cluster: str, order: Order, places: Callable[[Client], Sequence[Place]], lease_namespace: str,
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._client, self._cluster, self._order, self._places = client, cluster, order, places
+        self._lease_namespace, self._say = lease_namespace, say
+        self._failed, self._stopped = threading.Event(), threading.Event()
+        self.warnings: list[str] = []
+
+    def stop(self) -> None:
+        """Stop every conversion before its next change; each goes on from there when it is run again."""
+        self._stopped.set()
+        self._failed.set()
+
+    def prepare(self) -> list[Result]:
+        """Look at every claim; nothing is changed."""
+        return [self._prepare(wishes) for wishes in self._order.wishes]
+
+    def _prepare(self, wishes: Wishes) -> Result:
+        name = f"{wishes.namespace}/{wishes.claim}"
+        records = Records(self._places(self._client), self._cluster)
+        lock = self._locked(wishes.namespace, wishes.claim)
+        found = records.find(wishes.namespace, wishes.claim, lock)
+        self.warnings += records.warnings
+        if found is not None:
+            _same(found, wishes, undo=self._order.undo)
+            goes_back = self._order.undo and found.direction == "forward"
+            record = found.undone("it was asked for") if goes_back else found
+            return Result(name, "to_do", record, plan=explain.steps(record, final=self._order.final))
+        if self._order.undo:
+            if lock:
+                raise ClusterError(
+                    f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the places that were given. "
+                    "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
+                    f"kubewin_rebind_namespace, kubewin_rebind_second_namespace). {'; '.join(records.warnings)}".strip(),
+                    "record_unreadable",
+                )
+            ended = f"was made final at {records.final}" if records.final else "is not under way"
+            return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to undo")
+        together = [one.claim for one in self._order.wishes if one.namespace == wishes.namespace]
+        return self._judge(wishes, records, together)
+
+    def _judge(self, wishes: Wishes, records: Records, first: Collection[str]) -> Result:
+        """A claim that has no record."""
+        name = f"{wishes.namespace}/{wishes.claim}"
+        # Before and after: whoever has stopped a workload when it is looked at shows in one of them.
+        before = records.open_ones()
+        seen = facts(self._client, wishes)
+        seen = replace(seen, records=(*before, *records.open_ones()))
+        entry = enter(seen, wishes, first)
+        if [finding.id for finding in entry.findings] == ["CSI-B02"]:
+            return Result(name, "native", message=entry.findings[0].message)
+        if entry.refused:
+            return Result(name, "refused", findings=entry.findings)
+        record = begin(seen, entry, wishes, self._cluster, secrets.token_hex(4))
+        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._order.final))
+
+    def _locked(self, namespace: str, claim: str) -> str:
+        """The run that the claim is locked by, empty when it is not."""
+        live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace)
+        return locked_by(live)[0] if live is not None else ""
+
+    def run(self, results: Sequence[Result]) -> None:
+        """Carry out what is to do; the results tell how it went."""
+        to_do = {result.record.run: result for result in results if result.status == "to_do" and result.record}
+        lanes = groups([result.record for result in to_do.values() if result.record])
+        with ThreadPoolExecutor(max_workers=self._order.parallel) as pool:
+            for done in [pool.submit(self._lane, [to_do[record.run] for record in lane]) for lane in lanes]:
+                done.result()
+
+    def _lane(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if self._failed.is_set():
+                result.status, result.message = "not_run", "another conversion failed before this one was begun"
+                continue
+            try:
+                if result.record is not None:
+                    self._one(result, result.record)
+            except ClusterError as error:
+                self._failed.set()
+                result.status, result.message, result.reason = "failed", str(error), error.reason
+
+    def _lease(self, planned: Record) -> Lease:
+        name = record_name(planned.run)
+        about = About(
+            namespace=self._lease_namespace,
+            name=name,
+            labels=labels(planned.run),
+            what=f"the conversion of {planned.namespace}/{planned.claim}",
+        )
+        return Lease(self._client, about, holder_of(os.getpid()), self._say)
+
+    def _one(self, result: Result, planned: Record) -> None:
+        lease = self._lease(planned)
+        lease.take()
+
+        def check() -> None:
+            lease.check()
+            if self._stopped.is_set():
+                raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
+
+        client = bound(self._client, check)
+        records = Records(self._places(client), self._cluster)
+        rebinder = Rebinder(client, records, self._order.limits, self._say, final=self._order.final, check=check)
+        try:
+            # Only now nobody else writes it: what was found before may be old.
+            lock = self._locked(planned.namespace, planned.claim)
+            found = records.find(planned.namespace, planned.claim, lock)
+            record = found.taken_over() if found is not None else self._begun(result, planned, records)
+            if record is None:
+                return
+            if self._order.undo and record.direction == "forward":
+                record = record.undone("it was asked for")
+            outcome = rebinder.run(record)
+        except ClusterError as error:
+            begun = rebinder.record
+            if begun is None or isinstance(error, Stopped) or error.reason == "taken_over":
+                raise
+            raise Stopped(f"{error} {explain.standing(begun)}", error.reason) from error
+        finally:
+            result.record = rebinder.record or result.record
+            result.actions = rebinder.actions
+            lease.end()
+        if outcome.until:
+            result.status, result.message = "resting", self._until(outcome)
+        else:
+            result.status = "converted" if outcome.record.direction == "forward" else "undone"
+            result.message = outcome.record.why_undone
+
+    def _begun(self, result: Result, planned: Record, records: Records) -> Record | None:
+        """The record of a claim that has none yet: what was found for the plan may be old, and a workload stopped then."""
+        if self._order.undo:
+            return planned
+        (wishes,) = [one for one in self._order.wishes if f"{one.namespace}/{one.claim}" == result.claim]
+        now = self._judge(wishes, records, ())
+        result.record, result.findings = now.record, now.findings
+        if now.status == "refused":
+            lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")
+            raise ClusterError(f"nothing was changed for it. Meanwhile this came in the way:\n{lines}", "refused")
+        if now.record is None:
+            result.status, result.message = now.status, now.message
+        return now.record
+
+    def _until(self, outcome: Outcome) -> str:
+        """How the user ends the time in which a conversion can be undone."""
+        policy = outcome.record.policy
+        back = f", and the policy becomes {policy} again" if policy != "Retain" else ""
+        return f"{outcome.until}: run again with {explain.FINAL}{back}"

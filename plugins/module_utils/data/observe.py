@@ -1,0 +1,232 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking at a claim's volume: through the pod that uses it, or through one of our own when nobody does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.data import compare, objects
+from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
+from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import UNSPEAKABLE, Listing
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import How, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place, Reader
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, telling
+
+_LOOK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """image, node: of the pod that reads, empty to choose. patience: seconds until it runs, and until it is gone."""
+
+    image: str
+    node: str
+    tolerations: tuple[Mapping[str, Any], ...]
+    growing: tuple[str, ...]
+    patience: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A claim that can be looked at. using: a pod that has it mounted, None when nobody uses it."""
+
+    claim: Mapping[str, Any]
+    volume: Mapping[str, Any]
+    using: objects.Use | None
+
+    @property
+    def how(self) -> How:
+        return "content" if self.using is None else "listing"
+
+
+class Looker:
+    """Takes manifests of claims in one namespace. say: a line for whoever waits."""
+
+    def __init__(
+        self, client: Client, namespace: str, wishes: Wishes, limits: Limits, say: Callable[[str], None]
+    ) -> None:
+        self._client, self._namespace, self._wishes, self._limits = client, namespace, wishes, limits
+        self._say = say
+
+    def find(self, name: str) -> Found:
+        """Raises ClusterError not_found, not_bound, or in_use when it is used and nobody there can list it."""
+        told = f"{self._namespace}/{name}"
+        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, name, self._namespace)
+        if claim is None:
+            raise ClusterError(f"PersistentVolumeClaim {told} does not exist; correct its name.", "not_found")
+        bound = (claim.get("spec") or {}).get("volumeName") or ""
+        volume = self._client.get(kinds.PERSISTENT_VOLUME, bound) if bound else None
+        if volume is None or (claim.get("status") or {}).get("phase") != "Bound":
+            phase = (claim.get("status") or {}).get("phase", "Pending")
+            raise ClusterError(
+                f"PersistentVolumeClaim {told} is {phase}, not Bound: it has no data to look at.", "not_bound"
+            )
+        if volume["spec"].get("volumeMode") == "Block":
+            raise ClusterError(
+                f"PersistentVolumeClaim {told} is a raw block device, and has no files.", "not_comparable"
+            )
+        using = tuple(objects.uses(self._client.list(kinds.POD, self._namespace).items, name))
+        able = [one for one in using if one.running and one.mounts]
+        if using and not able:
+            names = ", ".join(one.pod for one in using)
+            raise ClusterError(
+                f"PersistentVolumeClaim {told} is used by {names}, which do not run or mount only a part of it: nobody can list "
+                "it now. Wait until one runs, or scale its workload to 0, and its content is read too.",
+                "in_use",
+            )
+        return Found(claim, volume, able[0] if able else None)
+
+    def take(self, found: Found, before: Manifest | None) -> Manifest:
+        """What is on the volume. before: what it is to be compared with, which says what has to be read."""
+        title = f"{self._namespace}/{found.claim['metadata']['name']}"
+        if found.using is not None:
+            container, folder = found.using.mounts[0]
+            reader = self._reader(found.using.pod, container, folder, found.using.image)
+            self._say(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                return self._manifest(found, "listing", reader.listing())
+        with self._helper(found) as (pod, image):
+            reader = self._reader(pod, objects.CONTAINER, objects.MOUNT, image)
+            self._say(f"{title}: listing it")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                listed = reader.listing()
+            files = [one for one in listed.entries if one.kind == "file"]
+            heads = compare.heads(before, self._wishes.growing) if before is not None else {}
+            wanted = sample(files, self._limits.total, self._limits.seed)
+            if before is not None and before.how == "content" and before.files and len(wanted) < len(files):
+                # What cannot be compared need not be read.
+                read = {one.path for one in before.files if one.sha256}
+                wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
+            size = sum(one.size for one in files if one.path in wanted)
+            self._say(f"{title}: reading {len(wanted)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
+            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+                return self._manifest(found, "content", reader.contents(listed, wanted, heads))
+
+    def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
+        if UNSPEAKABLE & set(folder):
+            raise ClusterError(
+                f"the volume is mounted at {folder} in pod {self._namespace}/{pod}, and cmd takes {''.join(sorted(UNSPEAKABLE))} in "
+                "a path for its own. Mount it elsewhere, or scale the workload to 0.",
+                "not_comparable",
+            )
+        return Reader(self._client, Place(self._namespace, pod, container, folder), self._limits, image)
+
+    def _manifest(self, found: Found, how: How, listed: Listing) -> Manifest:
+        return Manifest(
+            namespace=self._namespace,
+            claim=found.claim["metadata"]["name"],
+            volume=found.volume["metadata"]["name"],
+            how=how,
+            taken=self._client.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            entries=listed.entries,
+            gaps=listed.gaps,
+        )
+
+    # The pod that reads
+
+    @contextmanager
+    def _helper(self, found: Found) -> Iterator[tuple[str, str]]:
+        name = objects.helper_name(found.claim["metadata"]["uid"])
+        self._remove(name)
+        node = self._node(found)
+        image = self._wishes.image or node.image()
+        tolerations = node.tolerations(self._wishes.tolerations)
+        made = self._client.create_new(
+            kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
+        )
+        try:
+            what = f"pod {self._namespace}/{name}, which is to read {self._namespace}/{found.claim['metadata']['name']}, runs on {node.name}"
+            self._until(lambda: self._runs(name, made), what, lambda: self._trouble(name, node.name))
+            yield name, image
+        finally:
+            self._remove(name)
+
+    def _node(self, found: Found) -> ProofNode:
+        """Where it runs: on a node that the volume can go to, one that has its driver if there is."""
+        csi_nodes = {item["metadata"]["name"]: item for item in self._client.list(kinds.CSI_NODE).items}
+        driver = (found.volume["spec"].get("csi") or {}).get("driver", "")
+        whys: list[str] = []
+        able: list[ProofNode] = []
+        for item in self._client.windows_nodes():
+            node = ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
+            why = closed(node, self._wishes.image, self._wishes.tolerations)
+            if self._wishes.node not in ("", node.name):
+                why = "another one was asked for"
+            elif not why and not reachable(node, found.volume):
+                why = "the volume's node affinity"
+            if why:
+                whys.append(f"{node.name}: {why}")
+            else:
+                able.append(node)
+        if not able:
+            raise ClusterError(
+                f"no Windows node can run the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
+                f"{'; '.join(whys) or 'there is none'}.",
+                "no_node",
+            )
+        return next((node for node in able if driver in node.drivers), able[0])
+
+    def _runs(self, name: str, made: Mapping[str, Any]) -> bool:
+        live = self._client.get(kinds.POD, name, self._namespace)
+        if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
+            raise ClusterError(
+                f"pod {self._namespace}/{name} was deleted by somebody else; run it again.", "interrupted"
+            )
+        phase = (live.get("status") or {}).get("phase")
+        if phase in ("Succeeded", "Failed"):
+            why = (live.get("status") or {}).get("message") or "its command ended"
+            raise ClusterError(f"pod {self._namespace}/{name} is {phase}: {why}", "not_comparable")
+        return bool(phase == "Running")
+
+    def _trouble(self, name: str, node: str) -> ClusterError:
+        live = self._client.get(kinds.POD, name, self._namespace)
+        uid = live["metadata"]["uid"] if live else ""
+        events: Sequence[Mapping[str, Any]] = self._client.list(
+            kinds.EVENT, self._namespace, field_selector=f"involvedObject.uid={uid}"
+        ).items
+        why = explain.waiting_for(live, explain.telling(events))
+        return ClusterError(
+            f"pod {self._namespace}/{name}, which is to read the volume, does not run on {node} after {self._wishes.patience:g} s: "
+            f"{why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
+            "helper_failed",
+        )
+
+    def _remove(self, name: str) -> None:
+        """Also what a run left that died."""
+        live = self._client.get(kinds.POD, name, self._namespace)
+        if live is None:
+            return
+        if not objects.is_ours(live):
+            raise ClusterError(f"pod {self._namespace}/{name} is somebody else's; delete or rename it.", "conflict")
+        uid = live["metadata"]["uid"]
+        self._client.delete(kinds.POD, name, self._namespace, uid, dry_run=False, policy="Background")
+
+        def gone() -> bool:
+            now = self._client.get(kinds.POD, name, self._namespace)
+            return now is None or now["metadata"]["uid"] != uid
+
+        self._until(gone, f"pod {self._namespace}/{name} is gone", lambda: ClusterError(
+            f"pod {self._namespace}/{name} does not end within {self._wishes.patience:g} s; its node may not unmount the volume.",
+            "left_behind",
+        ))  # fmt: skip
+
+    def _until(self, look: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
+        began, waits = time.monotonic(), Waits(self._say)
+        while not look():
+            waited = time.monotonic() - began
+            if waited > self._wishes.patience:
+                raise trouble()
+            waits.tell(Awaited(f"waiting until {what}", waited, self._wishes.patience))
+            # Between two looks; the deadline is above.
+            time.sleep(_LOOK)

@@ -1,0 +1,108 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to deploy a driver and to go through with enable_csi.yml. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, Rule
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
+
+_RBAC = "rbac.authorization.k8s.io"
+_STORAGE = "storage.k8s.io"
+
+
+def needs(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+    """What applying, the gate and the play need beyond the reads that planning itself makes.
+
+    live: the Namespace as it is, None when it does not exist.
+    """
+    return (
+        *_applied(driver, wanted, namespace, live),
+        *_granted(driver, wanted, namespace),
+        *_watched(namespace),
+        *(_played() if wanted.csi_proxy_managed else ()),
+    )
+
+
+def _applied(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+    """A server-side apply looks, and needs create besides patch when it creates; for each it is authorized by name.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
+    """
+    account = wanted.service_account or driver.service_account
+    kinds: list[tuple[str, str, str | None, str]] = [
+        ("", "serviceaccounts", namespace, account),
+        (_RBAC, "clusterroles", None, account),
+        (_RBAC, "clusterrolebindings", None, account),
+        ("apps", "daemonsets", namespace, driver.daemonset),
+    ]
+    if driver.namespace_rules:
+        kinds += [(_RBAC, "roles", namespace, account), (_RBAC, "rolebindings", namespace, account)]
+    if absent_or_ours(live):
+        kinds.append(("", "namespaces", None, namespace))
+    if wanted.storage_class.get("create", True):
+        kinds.append(
+            (_STORAGE, "storageclasses", None, str(wanted.storage_class.get("name") or driver.storage_class.name))
+        )
+    if wanted.create_cluster_objects:
+        kinds.append((_STORAGE, "csidrivers", None, driver.name))
+        if driver.feature_states is not None:
+            kinds.append(("", "configmaps", namespace, driver.feature_states.name))
+    for group, resource, where, name in kinds:
+        for verb in ("get", "create", "patch"):
+            yield Need(verb, group, resource, where, name)
+
+
+def _granted(driver: Driver, wanted: Wanted, namespace: str) -> Iterator[Need]:
+    """Kubernetes lets nobody write into a role, or bind a role with, what he does not hold, or has bind and escalate for.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
+    """
+    name = wanted.service_account or driver.service_account
+    both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
+        ("clusterroles", driver.cluster_rules, None),
+        ("roles", driver.namespace_rules, namespace),
+    )
+    for roles, rules, where in both:
+        escalate = (Need("escalate", _RBAC, roles, where),)
+        held = [
+            Need(verb, group, resource, where)
+            for rule in rules
+            for group in rule.groups
+            for resource in rule.resources
+            for verb in rule.verbs
+        ]
+        for need in held:
+            yield Need(need.verb, need.group, need.resource, where, instead=escalate)
+        if held:
+            yield Need("bind", _RBAC, roles, where, name, instead=tuple(held))
+
+
+def _watched(namespace: str) -> Iterator[Need]:
+    """The gate."""
+    watched: tuple[tuple[str, str, str | None], ...] = (
+        ("", "nodes", None),
+        (_STORAGE, "csinodes", None),
+        ("", "pods", namespace),
+        ("apps", "daemonsets", namespace),
+        ("apps", "controllerrevisions", namespace),
+    )
+    for group, resource, where in watched:
+        for verb in ("list", "watch"):
+            yield Need(verb, group, resource, where)
+    yield Need("list", "", "events", namespace)
+    yield Need("get", "", "pods/log", namespace)
+
+
+def _played() -> Iterator[Need]:
+    """What enable_csi.yml does around a change of csi-proxy: label and cordon the Node, and wait for its volumes."""
+    yield Need("get", "", "nodes")
+    yield Need("patch", "", "nodes")
+    yield Need("list", "", "pods")
+    yield Need("get", "", "persistentvolumeclaims")

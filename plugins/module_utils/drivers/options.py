@@ -1,0 +1,94 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options that no cluster would take, found before anything is changed anywhere. Pure.
+
+The API server refuses them too, but only when the node plugin is applied, and then hosts may have been changed already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.text import line
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+_KEY = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
+_SHARE = re.compile(r"[0-9]+%?")
+_QUANTITY = re.compile(r"[0-9]+([.][0-9]+)?(m|[KMGTPE]i|[kMGTPE])?")
+_WINDOWS_PATH = re.compile(r'[A-Za-z]:\\[^"*?<>|/]*')
+_WORD = re.compile(r"\S+")
+
+_NAMESPACE = "it is no name of a namespace: lower-case letters, digits and '-' are expected, at most 63 of them"
+_OBJECT = "no object can be called so: lower-case letters, digits, '-' and '.' are expected, at most 253"
+TOLERATION = "key, operator (Exists, Equal), value, effect (NoSchedule, PreferNoSchedule, NoExecute) and tolerationSeconds are expected"
+_TOLERATION: dict[str, Callable[[Any], bool]] = {
+    "key": lambda value: isinstance(value, str),
+    "operator": lambda value: value in ("Exists", "Equal"),
+    "value": lambda value: isinstance(value, str),
+    "effect": lambda value: value in ("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    "tolerationSeconds": lambda value: isinstance(value, int) and not isinstance(value, bool),
+}
+
+
+def findings(wanted: Wanted) -> Iterator[Finding]:
+    """A blocker for each option that cannot be."""
+    for option, value, why in _wrong(wanted):
+        yield Finding("CSI-D08", "blocker", f"{option} {_shown(value)}", why, f"correct {option}")
+
+
+def tolerates(toleration: Mapping[str, Any]) -> bool:
+    """Whether that is a toleration of a pod."""
+    return all(key in _TOLERATION and _TOLERATION[key](value) for key, value in toleration.items())
+
+
+def _wrong(wanted: Wanted) -> Iterator[tuple[str, Any, str]]:
+    """Option, value and what is expected."""
+    checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
+        (_LABEL, _NAMESPACE, [("namespace", wanted.namespace), ("controller_namespace", wanted.controller_namespace)]),
+        (_NAME, _OBJECT, [("service_account", wanted.service_account)]),
+        (_NAME, _OBJECT, [("storage_class.name", wanted.storage_class.get("name"))]),
+        (_NAME, _OBJECT, [("image_pull_secrets", name) for name in wanted.image_pull_secrets]),
+        (_IMAGE, "an image reference is expected", [("image_mirror", wanted.image_mirror), *_each("images", wanted.images)]),
+        (_DIGEST, "sha256: and 64 digits of 0 to f are expected", _each("image_digests", wanted.image_digests)),
+        (_SHARE, "a number of nodes or a percentage is expected", [("max_unavailable", wanted.max_unavailable)]),
+        (_WORD, "a word is expected", [("log_level", wanted.log_level)]),
+        (_WINDOWS_PATH, "a path on Windows is expected, such as C:\\var\\lib\\kubelet", [("kubelet_dir", wanted.kubelet_dir)]),
+    ]  # fmt: skip
+    for pattern, why, given in checks:
+        for option, value in given:
+            if value and not pattern.fullmatch(str(value)):
+                yield option, value, why
+    for key, value in wanted.node_selector.items():
+        if not (_KEY.fullmatch(str(key)) and isinstance(value, str) and _VALUE.fullmatch(value)):
+            text = "a label and its value as text are expected; quote what YAML takes for a number or a switch"
+            yield "node_selector", f"{key}={value}", text
+    for role, kinds in wanted.resources.items():
+        for kind, amounts in kinds.items():
+            if kind not in ("requests", "limits") or not isinstance(amounts, Mapping):
+                yield f"resources.{role}", kind, "requests and limits are expected, each with amounts by resource"
+                continue
+            for name, amount in amounts.items():
+                if not _QUANTITY.fullmatch(str(amount)):
+                    yield f"resources.{role}.{kind}.{name}", amount, "an amount is expected, such as 100m or 200Mi"
+    for toleration in wanted.tolerations or ():
+        if not tolerates(toleration):
+            yield "tolerations", dict(toleration), TOLERATION
+
+
+def _shown(value: Any) -> Any:
+    """What a line cannot show, as Python writes it: a line end, blanks at an end."""
+    return repr(value) if isinstance(value, str) and value != line(value) else value
+
+
+def _each(option: str, by_role: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(f"{option}.{role}", value) for role, value in by_role.items()]

@@ -1,0 +1,263 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who runs the cluster, as far as it shows, and what therefore is not ours to write. Pure.
+
+What marks an object of whom:
+OpenShift's operators: library-go pkg/operator/resource/resourceapply/apps.go writes a hash of what it applied, and
+enhancements/windows-containers of https://github.com/openshift/enhancements (pull request 2072) has them bring node
+plugins for Windows. Amazon EKS: add-ons carry app.kubernetes.io/managed-by=EKS; node.enableWindows is a setting of the
+add-on since v1.32.0-eksbuild.1 (https://github.com/aws/containers-roadmap/issues/2221). AKS:
+https://learn.microsoft.com/azure/aks/use-labels, and https://github.com/Azure/AKS/issues/2717 shows a DaemonSet. GKE:
+components.gke.io annotations beside the addon manager's label
+(https://cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/gce-pd-csi-driver).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
+    DaemonSetSeen,
+    NodeSeen,
+    Snapshot,
+    Wanted,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, Marks
+
+PLATFORMS = {
+    "openshift": "OpenShift",
+    "aks": "AKS",
+    "eks": "EKS",
+    "gke": "GKE",
+    "rke2": "RKE2",
+}
+
+# What the version that the API server tells says about who built it.
+_BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
+
+# Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
+_AKS_LABEL = "kubernetes.azure.com/cluster"
+
+_ADDON_MODE = "addonmanager.kubernetes.io/mode"
+_HELM = "meta.helm.sh/release-name"
+_ARGO = "argocd.argoproj.io/tracking-id"
+
+# Whose service csi-proxy is where the platform prepares its Windows nodes.
+_CSI_PROXY = {
+    "openshift": "the Windows Machine Config Operator",
+    "aks": "the node image",
+    "eks": "the node image",
+    "gke": "the node image",
+    "rke2": "rancher-wins",
+}
+
+
+# Platforms that run the controllers of their own drivers where the cluster does not show them.
+_HIDDEN = ("aks", "gke")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an object is that is not ours.
+
+    who: for people, "brought by EKS". mark: what shows it, empty where only its name and place do. comes_back: whoever
+    brought it would bring it again, so that removing it helps nobody. how: how its owner is told to leave it.
+    """
+
+    who: str
+    mark: str
+    comes_back: bool
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A DaemonSet of another owner that provides a driver on Windows nodes.
+
+    serving: False when it only claims to: none of its pods is Ready, and no Windows node has registered the driver.
+    """
+
+    namespace: str
+    name: str
+    owner: Owner
+    serving: bool = True
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"DaemonSet {self.namespace}/{self.name}"
+
+    def line(self) -> str:
+        """For a plan."""
+        return f"provided by {self.title}, {described(self.owner)}"
+
+    def as_dict(self) -> dict[str, object]:
+        """For a module's result."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "serving": self.serving,
+            "owner": self.owner.who,
+            "mark": self.owner.mark,
+            "comes_back": self.owner.comes_back,
+            "how": self.owner.how,
+        }
+
+
+def described(owner: Owner) -> str:
+    """Who, and what shows it."""
+    return f"{owner.who} ({owner.mark})" if owner.mark else owner.who
+
+
+def platform(snapshot: Snapshot) -> str:
+    """A key of PLATFORMS, or an empty text where nothing shows one."""
+    return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
+
+
+def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
+    """The same from the API server's gitVersion and the Windows Nodes alone."""
+    seen = list(nodes)
+    if any(node.wmco for node in seen):
+        return "openshift"
+    for mark, name in _BUILDS:
+        if mark in kubernetes:
+            return name
+    if any(_AKS_LABEL in node.labels for node in seen):
+        return "aks"
+    return ""
+
+
+def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether the platform brings this driver and shows nobody its controller."""
+    name = platform(snapshot)
+    return name in _HIDDEN and name in driver.platform_daemonsets
+
+
+def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provider, ...]:
+    """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
+    found = []
+    for seen in snapshot.daemon_sets:
+        same = (seen.namespace, seen.name) == (namespace, driver.daemonset)
+        who = owner(driver, platform(snapshot), seen)
+        if who is not None and (same or seen.serves_on_windows(driver.name)):
+            found.append(
+                Provider(seen.namespace, seen.name, who, serving=seen.ready > 0 or _registered(driver, snapshot))
+            )
+    return tuple(found)
+
+
+def _registered(driver: Driver, snapshot: Snapshot) -> bool:
+    """Whether a Windows node has registered the driver by a plugin that is not ours."""
+    ours = any(one.managed_by == MANAGER and one.serves_on_windows(driver.name) for one in snapshot.daemon_sets)
+    return bool(snapshot.registered) and not ours
+
+
+def owner(driver: Driver, running_on: str, seen: DaemonSetSeen) -> Owner | None:
+    """Who brought a DaemonSet that provides this driver; None when it is ours. running_on: a key of PLATFORMS."""
+    if seen.managed_by == MANAGER:
+        return None
+    found = keeper(driver, running_on, seen.marks)
+    if found is not None:
+        return found
+    if not _by_helm(seen.marks) and running_on and seen.name == driver.platform_daemonsets.get(running_on):
+        title = PLATFORMS[running_on]
+        return Owner(f"brought by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
+    return _installed(seen.marks)
+
+
+def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
+    """Who puts an object back when somebody changes or deletes it, None when nothing shows such a one."""
+    labels, notes = marks.labels, marks.annotations
+    for key in ("operator.openshift.io/spec-hash", "csi.openshift.io/managed"):
+        if key in notes:
+            return Owner("kept by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
+    if labels.get(MANAGED_BY, "").upper() == "EKS":
+        return Owner("brought by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
+    if labels.get("kubernetes.azure.com/managedby") == "aks":
+        return Owner("brought by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
+    if notes.get(_HELM, "").startswith("aks-managed"):
+        return Owner("brought by AKS", f"annotation {_HELM}={notes[_HELM]}", True, _aks(driver))
+    if "components.gke.io/component-name" in notes:
+        mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
+        return Owner("brought by GKE", mark, True, _gke(driver))
+    if labels.get(_ADDON_MODE) == "Reconcile":
+        switch = _SWITCHES.get(running_on, _elsewhere("the addon manager"))
+        who = f"brought by {PLATFORMS[running_on]}" if running_on else "kept by the addon manager"
+        return Owner(who, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
+    if marks.owner:
+        return Owner(f"kept by {marks.owner}", "its controller", True, f"change {marks.owner}")
+    for tool in ("kustomize", "helm"):
+        if (key := f"{tool}.toolkit.fluxcd.io/name") in labels:
+            kind = "Kustomization" if tool == "kustomize" else "HelmRelease"
+            how = f"take it out of what Flux's {kind} {labels[key]} applies"
+            return Owner("kept by Flux", f"label {key}={labels[key]}", True, how)
+    if _ARGO in notes:
+        name = notes[_ARGO].split(":", 1)[0]
+        return Owner("kept by Argo CD", f"annotation {_ARGO}", True, f"take it out of the Application {name}")
+    return None
+
+
+def _installed(marks: Marks) -> Owner:
+    """Somebody put it there once, and nothing brings it again by itself."""
+    managed = marks.labels.get(MANAGED_BY, "")
+    release = marks.annotations.get(_HELM, "")
+    if _by_helm(marks):
+        how = f"switch Windows off in the values of Helm release {release or '?'}, or its next upgrade brings it again"
+        return Owner("installed with Helm", f"release {release}" if release else "", False, how)
+    how = "take it out of what you apply, or the next time brings it again"
+    return Owner(f"managed by {managed}" if managed else "not made by this collection", "", False, how)
+
+
+def _by_helm(marks: Marks) -> bool:
+    return _HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
+
+
+def _openshift(driver: Driver) -> str:
+    return (
+        f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
+        "(its operator then keeps none of its objects, those for Linux neither)"
+    )
+
+
+def _eks(driver: Driver) -> str:
+    return (
+        "aws eks update-addon --cluster-name CLUSTER --addon-name aws-ebs-csi-driver --configuration-values "
+        '\'{"node":{"enableWindows":false}}\''
+    )
+
+
+def _aks(driver: Driver) -> str:
+    switch = "--disable-file-driver" if driver.key == "azure_file" else "--disable-disk-driver"
+    return f"az aks update --resource-group GROUP --name CLUSTER {switch} (which takes the driver from Linux nodes too)"
+
+
+def _gke(driver: Driver) -> str:
+    return (
+        "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=DISABLED (which takes the "
+        "driver from Linux nodes too)"
+    )
+
+
+def _elsewhere(whom: str) -> Callable[[Driver], str]:
+    return lambda driver: f"switch it off where {whom} has it from"
+
+
+_SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
+
+
+def findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
+    name = platform(snapshot)
+    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:
+        message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
+        remedy = "set csi_proxy_managed to false where the service is there; it is then looked at and never changed"
+        yield Finding("CSI-D59", "warning", "csi-proxy", message, remedy)
+    live = snapshot.csi_driver
+    kept = keeper(driver, name, Marks.from_object(live)) if live is not None else None
+    if kept is not None:
+        message = f"it is {described(kept)}; it is looked at and never written"
+        yield Finding("CSI-D48", "note", f"CSIDriver {driver.name}", message, "nothing")

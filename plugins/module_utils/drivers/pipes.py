@@ -1,0 +1,82 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who still needs csi-proxy: whatever mounts its pipes, of any owner, and volumes that were mounted through it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF, Use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
+
+_PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
+_SHOWN = 20
+
+
+def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Pipes of csi-proxy that a pod mounts, bare names."""
+    paths = [str((volume.get("hostPath") or {}).get("path", "")) for volume in pod_spec.get("volumes") or []]
+    return tuple(match[1] for path in paths if (match := _PIPE.match(path)))
+
+
+def mounting(
+    daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], going: Collection[str]
+) -> tuple[str, ...]:
+    """DaemonSets and pods that mount a pipe of csi-proxy, for people.
+
+    going: CSI names of drivers whose node plugin of ours is about to be removed; it and its pods do not count.
+    """
+    found, leaving = [], set()
+    for item in daemon_sets:
+        metadata = item["metadata"]
+        labels = metadata.get("labels") or {}
+        name = f"{metadata['namespace']}/{metadata['name']}"
+        if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in going:
+            leaving.add(metadata.get("uid"))
+        elif pipes := pipes_of(item["spec"]["template"]["spec"]):
+            found.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
+    for pod in pods:
+        metadata, ended = pod["metadata"], (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or []}
+        pipes = pipes_of(pod["spec"])
+        if pipes and not owners & leaving and (not ended or metadata.get("deletionTimestamp")):
+            node = pod["spec"].get("nodeName") or "no node yet"
+            found.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
+    return tuple(found)
+
+
+def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
+    if driver.rule("csi_proxy") is None:
+        return True
+    seen = [(one, DaemonSetSeen.from_object(one)) for one in daemon_sets]
+    providers = [one for one, found in seen if found.serves_on_windows(driver.name)]
+    # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
+    return any(found.ready for one, found in seen if one in providers) and not any(
+        pipes_of(one["spec"]["template"]["spec"]) for one in providers
+    )
+
+
+def refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequence[Use]]]) -> str:
+    """Why csi-proxy must stay, and what to do; empty when nothing needs it."""
+    lines = [*users]
+    lines += [
+        f"{use.node}: {driver.title} ({driver.name}): {use.what}, mounted through csi-proxy"
+        for driver, found in volumes
+        for use in found
+    ]
+    if not lines:
+        return ""
+    more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    listed = "\n".join(f"  {line}" for line in lines[:_SHOWN])
+    return (
+        f"csi-proxy is still needed; nothing of it was touched on any host. Expected that nothing mounts its pipes and no volume was "
+        f"mounted through them:\n{listed}{more}\n"
+        "Switch these node plugins to mode host_process, remove them (kubewin_drivers names ours), or move their workloads; then run "
+        "again."
+    )

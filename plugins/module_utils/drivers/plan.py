@@ -1,0 +1,207 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of one driver's Windows node plugin: a pure function of wishes and snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.release import Choice, choose
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be deployed, and what is in the way.
+
+    settings: what the templates read, empty when refused. change: of the mode that runs now.
+    """
+
+    driver: Driver
+    namespace: str
+    version: Version | None
+    rule: ModeRule | None
+    source: str
+    findings: tuple[Finding, ...]
+    settings: dict[str, Any]
+    nodes: tuple[str, ...]
+    platform: str = ""
+    providers: tuple[ownership.Provider, ...] = ()
+    change: Switch | None = None
+
+    @property
+    def deployable(self) -> bool:
+        """Whether nothing is in the way."""
+        return self.rule is not None and not any(finding.severity == "blocker" for finding in self.findings)
+
+    @property
+    def refusal(self) -> str:
+        """All blockers in one text, empty when there is none."""
+        blockers = [finding for finding in self.findings if finding.severity == "blocker"]
+        return "\n".join(f"{finding.object}: {finding.message} -> {finding.remedy}" for finding in blockers)
+
+    def summary(self) -> list[str]:
+        """The plan for people, a line an item."""
+        lines = [f"{self.driver.title}: {self.driver.name}"]
+        if self.rule is not None and self.version is not None:
+            lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
+        if self.settings:
+            made = " (will be created)" if self.settings["create_namespace"] else ""
+            lines.append(
+                f"namespace {self.namespace}{made}, DaemonSet {self.settings['daemonset']}, ServiceAccount "
+                f"{self.settings['service_account']}"
+            )
+            lines += [f"image {role}: {image}" for role, image in self.settings["images"].items()]
+            if self.settings["pipes"]:
+                lines.append("needs pipes: " + ", ".join(self.settings["pipes"]))
+            lines.append(
+                "goes to nodes with: "
+                + ", ".join(f"{key}={value}" for key, value in self.settings["node_selector"].items())
+            )
+        lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
+        if self.platform:
+            lines.append(f"platform: {self.platform}")
+        lines += [provider.line() for provider in self.providers if provider.serving]
+        if self.settings:
+            lines += [f"must be there: {text}" for text in self.driver.prerequisites]
+            lines += [
+                f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
+            ]
+        lines += [finding.line() for finding in self.findings]
+        lines.append("nothing is in the way" if self.deployable else "refused: see the blockers above")
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {
+            "driver": self.driver.key,
+            "title": self.driver.title,
+            "csi_driver": self.driver.name,
+            "mode": self.rule.mode if self.rule else None,
+            "version": str(self.version) if self.version else None,
+            "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
+            "namespace": self.namespace,
+            "daemonset": self.driver.daemonset,
+            "pipes": list(self.rule.all_pipes) if self.rule else [],
+            "platform": self.platform,
+            "providers": [provider.as_dict() for provider in self.providers],
+            "topology_keys": list(self.driver.topology_keys),
+            "mirrors": list(self.driver.mirrors),
+            "in_tree": self.driver.in_tree,
+            "fstypes": list(self.driver.fstypes),
+            "drain_to": list(self.driver.drain_to),
+            "switch": self.change.as_dict() if self.change else None,
+            "credentials": [
+                {"needed_by": one.needed_by, "what": one.what, "required": one.required}
+                for one in self.driver.credentials
+            ],
+            "prerequisites": list(self.driver.prerequisites),
+            "deployable": self.deployable,
+            "refusal": self.refusal,
+            "summary": self.summary(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "nodes": list(self.nodes),
+            "settings": self.settings,
+        }
+
+
+def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
+    """Decide release, mode and namespace, say what is in the way, and collect what the templates need."""
+    controller = snapshot.controllers[0] if snapshot.controllers else None
+    namespace = home(driver, wanted, snapshot.controllers)
+    kubernetes = parse(snapshot.kubernetes)
+    everywhere, snapshot = snapshot.nodes, _aimed(driver, wanted, snapshot)
+    if impossible := tuple(options.findings(wanted)):
+        nodes = tuple(node.name for node in everywhere)
+        return Plan(driver, namespace, None, None, "", impossible, {}, nodes, ownership.platform(snapshot))
+    choice = choose(driver, wanted, controller, snapshot)
+    findings = [*_access(snapshot), *choice.findings, *_around(driver, wanted, snapshot, controller, choice, namespace)]
+    rendered: dict[str, Any] = {}
+    if choice.rule is not None and choice.version is not None:
+        rendered = settings(
+            driver, wanted, choice.rule, choice.version, namespace, kubernetes,
+            create_namespace=absent_or_ours(snapshot.namespaces.get(namespace)),
+            create_csi_driver=wanted.create_cluster_objects and absent_or_ours(snapshot.csi_driver),
+            create_feature_states=wanted.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
+        )  # fmt: skip
+        if ownership.platform(snapshot) == "gke" and namespace != "kube-system":
+            rendered["priority_class"] = ""
+            findings.append(surroundings.no_priority(driver, namespace))
+        findings += surroundings.storage_class_findings(rendered["storage_class"], snapshot.storage_class, driver)
+        findings += surroundings.parameter_findings(wanted, rendered["storage_class"], driver)
+    change = switch(driver, choice.rule, snapshot, namespace)
+    findings += switch_findings(driver, change, snapshot)
+    return Plan(
+        driver=driver,
+        namespace=namespace,
+        version=choice.version,
+        rule=choice.rule,
+        source=choice.source,
+        findings=tuple(findings),
+        settings=rendered,
+        nodes=tuple(node.name for node in everywhere),
+        platform=ownership.platform(snapshot),
+        providers=ownership.providers(driver, snapshot, namespace),
+        change=change,
+    )
+
+
+def home(driver: Driver, wanted: Wanted, controllers: Sequence[ControllerSeen]) -> str:
+    """The namespace: the one asked for, else where the controller is, else upstream's."""
+    if wanted.namespace:
+        return wanted.namespace
+    return controllers[0].namespace if controllers else driver.namespace
+
+
+def _aimed(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Snapshot:
+    """Without the nodes that the DaemonSet would pass by: what they cannot run is in nobody's way."""
+    nodes = tuple(
+        node
+        for node in snapshot.nodes
+        if wanted.node_selector.items() <= node.labels.items()
+        and not any(node.labels.get(label) in values for label, values in driver.avoid_nodes.items())
+    )
+    return replace(snapshot, nodes=nodes)
+
+
+def _access(snapshot: Snapshot) -> list[Finding]:
+    if not snapshot.missing_access:
+        return []
+    rules = "; ".join(snapshot.missing_access)
+    remedy = (
+        f"add to the ClusterRole of this account: {rules} (all that is needed: kubewin-csi, kubewin-csi-deploy and the "
+        "driver's own ClusterRole in roles/csi_driver/files/kubewin-rbac.yaml)"
+    )
+    return [Finding("CSI-D60", "blocker", "this account", "it is not allowed everything that is needed", remedy)]
+
+
+def _around(
+    driver: Driver,
+    wanted: Wanted,
+    snapshot: Snapshot,
+    controller: ControllerSeen | None,
+    choice: Choice,
+    namespace: str,
+) -> list[Finding]:
+    found = [*surroundings.namespace_findings(snapshot, namespace)]
+    found += surroundings.controller_findings(driver, wanted, snapshot, controller)
+    if choice.version is not None:
+        found += surroundings.object_findings(driver, wanted, snapshot, choice.version, namespace)
+    found += surroundings.openshift_findings(snapshot, namespace, wanted.service_account or driver.service_account)
+    found += surroundings.provider_findings(driver, wanted, snapshot, namespace)
+    if choice.rule is not None and choice.version is not None:
+        found += surroundings.node_findings(driver, wanted, choice.rule, choice.version, snapshot)
+        found += surroundings.port_findings(driver, choice.rule, snapshot)
+        found += ownership.findings(driver, wanted, choice.rule, snapshot)
+    return found

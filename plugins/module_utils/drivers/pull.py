@@ -1,0 +1,208 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pulling a changed plugin's images before its pods are replaced: pods that do nothing but have these images. Pure.
+
+Windows images are gigabytes, and a node is without its plugin while they come. The pods run ``cmd.exe /c exit 0``: images built
+on Nano Server or Server Core have it, and a HostProcess container finds the host's, whatever its image holds. Whether it
+runs does not matter: the kubelet pulls before it makes a container, so every later state, also an error, says that the
+image is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.hold import rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+
+COMPONENT = "app.kubernetes.io/component"
+PULL = "image-pull"
+
+# The kubelet's words for a container whose image is not there; every other state comes after the pull
+# (pkg/kubelet/images/types.go of Kubernetes).
+_NO_IMAGE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+# No further try of the kubelet mends these.
+_FOR_GOOD = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+_NOT_YET = frozenset({"", "ContainerCreating", "PodInitializing"})
+
+# Nodes that pull at a time: a registry and the line to it are shared.
+_AT_ONCE = 10
+# Seconds for which a node may fail before that is believed; its kubelet tries again meanwhile.
+_PATIENCE = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """How far one node is. state: done, failed (for good), troubled (the kubelet tries again) or waiting. why: of trouble."""
+
+    node: str
+    state: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far all nodes are. done, waiting, start: nodes that have their images, that do not, and whose turn it is now.
+
+    why: of nodes in trouble. failures: of those that are not believed to come to their images any more.
+    """
+
+    done: tuple[str, ...]
+    waiting: tuple[str, ...]
+    start: tuple[str, ...]
+    why: Mapping[str, str]
+    failures: Mapping[str, str]
+
+
+def images(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every image of a DaemonSet's template, each once."""
+    pod = daemon_set["spec"]["template"]["spec"]
+    parts = [*(pod.get("initContainers") or []), *(pod.get("containers") or [])]
+    return tuple(dict.fromkeys(str(part["image"]) for part in parts))
+
+
+def lacking(
+    plugin: Mapping[str, Any], live: Mapping[str, Any] | None, nodes: Iterable[Mapping[str, Any]], only: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The images to pull, by Node; empty where nothing runs yet, or what runs stays as it is.
+
+    plugin: the DaemonSet as wanted. live: as it is. nodes: the Windows Nodes. only: those of this run, in order; empty takes all.
+    """
+    if live is None or not absent_or_ours(live):
+        return {}
+    if set(images(plugin)) <= set(images(live)) and rolling(live) is None:
+        return {}
+    after = DaemonSetFacts.from_object(plugin)
+    there = {}
+    for node in nodes:
+        facts = NodeFacts.from_object(node)
+        if facts.ready and why_not(after, facts) is None:
+            there[facts.name] = missing(node, images(plugin))
+    return {name: there[name] for name in only or sorted(there) if there.get(name)}
+
+
+def look(
+    pods: Iterable[Mapping[str, Any]], wanted: Iterable[str], done: Sequence[str], trouble: Mapping[str, float]
+) -> Look:
+    """What comes next. done: nodes that had their images before. trouble: for how many seconds a node has had some."""
+    judged = {one.node: one for one in judge(pods)}
+    there = (*done, *(name for name, one in judged.items() if one.state == "done" and name not in done))
+    waiting = tuple(name for name in wanted if name not in there)
+    coming = [name for name in waiting if name not in judged]
+    under_way = sum(one.state != "done" for one in judged.values())
+    why = {name: one.why for name, one in judged.items() if one.state in ("troubled", "failed")}
+    return Look(
+        done=there,
+        waiting=waiting,
+        start=tuple(coming[: max(0, _AT_ONCE - under_way)]),
+        why=why,
+        failures={
+            name: text
+            for name, text in why.items()
+            if judged[name].state == "failed" or trouble.get(name, 0.0) >= _PATIENCE
+        },
+    )
+
+
+def missing(node: Mapping[str, Any], wanted: Sequence[str]) -> tuple[str, ...]:
+    """What a Node does not say it has. It names only its largest images, so one that is not named may be there."""
+    there = {name for image in (node.get("status") or {}).get("images") or [] for name in image.get("names") or []}
+    return tuple(image for image in wanted if image not in there)
+
+
+def selector(driver: str) -> str:
+    """Label selector of a driver's pods of this kind, also those that a killed run left."""
+    return f"{MANAGED_BY}={MANAGER},{PART_OF}={driver},{COMPONENT}={PULL}"
+
+
+def pod(daemon_set: Mapping[str, Any], driver: str, node: str, wanted: Sequence[str], seconds: int) -> dict[str, Any]:
+    """The pod that pulls images on a node: in the form of the plugin, without anything of the host.
+
+    It has none of the DaemonSet's labels, whose controller would adopt it. seconds: after which the kubelet ends it.
+    """
+    template = daemon_set["spec"]["template"]["spec"]
+    metadata = daemon_set["metadata"]
+    policies = {part["image"]: part.get("imagePullPolicy") for part in template["containers"]}
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": seconds,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "serviceAccountName": template.get("serviceAccountName", "default"),
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [
+            {
+                "name": f"image-{number}",
+                "image": image,
+                "command": ["cmd.exe"],
+                "args": ["/c", "exit", "0"],
+                **({"imagePullPolicy": policies[image]} if policies.get(image) else {}),
+            }
+            for number, image in enumerate(wanted, 1)
+        ],
+    }
+    spec.update({key: template[key] for key in ("os", "imagePullSecrets", "hostNetwork") if key in template})
+    if ((template.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess"):
+        options = {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\LOCAL SERVICE"}
+        spec["securityContext"] = {"windowsOptions": options}
+    suffix = hashlib.sha256(node.encode()).hexdigest()[:10]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{metadata['name']}-pull-{suffix}",
+            "namespace": metadata["namespace"],
+            "labels": {MANAGED_BY: MANAGER, PART_OF: driver, COMPONENT: PULL},
+        },
+        "spec": spec,
+    }
+
+
+def judge(pods: Iterable[Mapping[str, Any]]) -> tuple[Pull, ...]:
+    """How far the nodes of these pods are."""
+    return tuple(_judge(one) for one in pods)
+
+
+def _judge(one: Mapping[str, Any]) -> Pull:
+    node, status = str(one["spec"].get("nodeName", "")), one.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    states = [_container(container) for container in containers]
+    if containers and len(containers) == len(one["spec"]["containers"]) and all(state is None for state in states):
+        return Pull(node, "done")
+    if status.get("phase") == "Failed":
+        said = " ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
+        return Pull(node, "failed", said or "the kubelet refused the pod")
+    trouble = [state for state in states if state]
+    if any(word in _FOR_GOOD for state in trouble for word in state.split()):
+        return Pull(node, "failed", "; ".join(dict.fromkeys(trouble)))
+    return Pull(node, "troubled", "; ".join(dict.fromkeys(trouble))) if trouble else Pull(node, "waiting")
+
+
+def _container(status: Mapping[str, Any]) -> str | None:
+    """None when its image is there, empty while it is waited for, else what keeps it away."""
+    waiting = (status.get("state") or {}).get("waiting")
+    if waiting is None or status.get("imageID"):
+        return None if status.get("state") else ""
+    reason = str(waiting.get("reason", ""))
+    if reason in _NO_IMAGE:
+        return f"{status.get('image')}: {reason} {waiting.get('message', '')}".strip()
+    return "" if reason in _NOT_YET else None

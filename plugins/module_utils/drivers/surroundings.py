@@ -1,0 +1,432 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is around a deployment and must be as the driver needs it.
+
+Namespace, objects of the controller, other providers. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
+    ControllerSeen,
+    DaemonSetSeen,
+    Snapshot,
+    Wanted,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
+    HANDOVER,
+    MANAGED_BY,
+    MANAGER,
+    PROVEN_LABEL,
+    PROVEN_VALUE,
+    absent_or_ours,
+)
+
+# The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
+FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
+
+PSA_ENFORCE = "pod-security.kubernetes.io/enforce"
+LABEL_SYNC = "security.openshift.io/scc.podSecurityLabelSync"
+
+
+def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """The namespace must let privileged pods in: every mode needs hostPath volumes or HostProcess."""
+    found = snapshot.namespaces.get(namespace)
+    if found is None:
+        return
+    subject = f"Namespace {namespace}"
+    if (found.get("status") or {}).get("phase") == "Terminating":
+        yield Finding(
+            "CSI-D11", "blocker", subject, "it is being deleted", "wait until it is gone, or choose another namespace"
+        )
+    labels = found["metadata"].get("labels") or {}
+    level = labels.get(PSA_ENFORCE)
+    ours = labels.get(MANAGED_BY) == MANAGER
+    command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
+    if level is not None and level != "privileged" and not ours:
+        message = f"label {PSA_ENFORCE} is {level}, so pods with host paths are refused there; expected privileged"
+        yield Finding("CSI-D10", "blocker", subject, message, command)
+
+
+def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
+    """What OpenShift asks for beside the label: its SCC for the plugin's account, and a label that nobody sets back."""
+    if ownership.platform(snapshot) != "openshift":
+        return
+    command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
+    subject = f"ServiceAccount {namespace}/{account}"
+    if snapshot.privileged is False:
+        message = "it may not use the SCC privileged, so no plugin pod would be admitted"
+        yield Finding("CSI-D12", "blocker", subject, message, command)
+    elif snapshot.privileged is None:
+        message = "it needs the SCC privileged, and this account is not allowed to ask whether it has it"
+        yield Finding("CSI-D12", "warning", subject, message, command)
+    found = snapshot.namespaces.get(namespace)
+    # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
+    if found is None or absent_or_ours(found) or namespace.startswith("openshift-"):
+        return
+    labels = found["metadata"].get("labels") or {}
+    if labels.get(LABEL_SYNC) != "false":
+        message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may set {PSA_ENFORCE} back"
+        yield Finding(
+            "CSI-D13",
+            "warning",
+            f"Namespace {namespace}",
+            message,
+            f"kubectl label namespace {namespace} {LABEL_SYNC}=false --overwrite",
+        )
+
+
+def controller_findings(
+    driver: Driver, wanted: Wanted, snapshot: Snapshot, controller: ControllerSeen | None
+) -> Iterator[Finding]:
+    """The Linux controller belongs to the driver's own installation: it is looked at, never changed."""
+    names = " or ".join(driver.controller.deployments)
+    if controller is None:
+        looked = ", ".join(
+            dict.fromkeys(
+                [*filter(None, [wanted.controller_namespace, wanted.namespace]), *driver.controller.namespaces]
+            )
+        )
+        severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
+        message = f"no Deployment {names}, and none with its image, in {looked}: without it no volume is provisioned or attached"
+        yield Finding(
+            "CSI-D30",
+            severity,
+            f"{driver.title} controller",
+            message,
+            f"install the driver first: {driver.controller.pointer}",
+        )
+        return
+    subject = f"Deployment {controller.namespace}/{controller.name}"
+    if controller.available < 1:
+        message = f"{controller.available} of {controller.desired} replicas are available"
+        remedy = f"kubectl -n {controller.namespace} describe deployment {controller.name}"
+        if controller.desired == 0:
+            message = "it is scaled to 0 replicas"
+            remedy = f"kubectl -n {controller.namespace} scale deployment {controller.name} --replicas=1"
+        yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
+    if from_image(controller.image) is None and not snapshot.openshift:
+        message = f"its release cannot be read from image {controller.image}"
+        yield Finding(
+            "CSI-D32", "warning", subject, message, "compare it with the version below by hand, or set version"
+        )
+
+
+# What decides whether a volume is mounted on Windows. The rest differs between releases and distributions and decides nothing
+# there: fsGroupPolicy and SELinux are of Linux, tokens and republishing are renewals.
+_DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
+
+
+def object_findings(
+    driver: Driver, wanted: Wanted, snapshot: Snapshot, version: Version, namespace: str
+) -> Iterator[Finding]:
+    """CSIDriver and feature-state map: somebody else's, checked only, unless their creation was asked for."""
+    create = "or set create_cluster_objects to have it created"
+    if snapshot.csi_driver is None:
+        if not wanted.create_cluster_objects:
+            remedy = f"install the driver first: {driver.controller.pointer}, {create}"
+            yield Finding("CSI-D20", "blocker", f"CSIDriver {driver.name}", "it does not exist", remedy)
+    else:
+        spec = snapshot.csi_driver.get("spec") or {}
+        of_release = driver.csi_driver_of(version)
+        for key in _DECIDING:
+            expected = of_release.get(key)
+            # Absent means the API's default, which the server always fills in; only a different value is a finding.
+            if expected is None or key not in spec or spec[key] == expected:
+                continue
+            if isinstance(expected, list) and set(expected) <= set(spec[key] or ()):
+                continue
+            message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
+            # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
+            severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
+            remedy = "compare it with the driver's own manifest; this collection never changes it"
+            yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
+    for one in driver.advisories:
+        if one.concerns(version):
+            message = f"release {version} {one.what} ({one.name}, {one.source})"
+            remedy = f"upgrade controller and node plugin to {' or '.join(one.fixed)}, or later"
+            yield Finding("CSI-D24", "warning", f"{driver.title} {version}", message, remedy)
+    states = driver.feature_states
+    if states is None:
+        return
+    if namespace not in snapshot.feature_states:
+        # It was not read, so nothing is said of it; the report says what could not be read.
+        return
+    data = snapshot.feature_states[namespace]
+    subject = f"ConfigMap {namespace}/{states.name}"
+    if data is None:
+        if not wanted.create_cluster_objects:
+            remedy = (
+                f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
+                f"{create}"
+            )
+            yield Finding(
+                "CSI-D22", "blocker", subject, "it does not exist and the node plugin reads it at start", remedy
+            )
+        return
+    for key, fixed_in in states.required_before.items():
+        if version.release < parse(fixed_in).release and data.get(key) != "true":
+            message = (
+                f"{key} is {data.get(key, 'not set')}, and releases before {fixed_in} refuse to start on Windows "
+                "without it"
+            )
+            yield Finding(
+                "CSI-D23", "blocker", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later'
+            )
+
+
+def no_priority(driver: Driver, namespace: str) -> Finding:
+    """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
+    message = f"the pods have no priority class: GKE admits {driver.priority_class} outside kube-system only with a ResourceQuota"
+    remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
+    return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
+
+
+def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+    """Two node plugins of one driver on a node take each other's registration away."""
+    # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
+    ours = [
+        one
+        for one in snapshot.daemon_sets
+        if one.managed_by == MANAGER
+        and one.serves_on_windows(driver.name)
+        and (one.namespace == namespace or one.ready)
+    ]
+    theirs = ownership.providers(driver, snapshot, namespace)
+    for found in theirs:
+        owner = found.owner
+        who = ownership.described(owner)
+        if f"{found.namespace}/{found.name}" == wanted.replace and not owner.comes_back:
+            message = f"it provides {driver.name} on Windows nodes, is {who}, and will be replaced node by node"
+            yield Finding("CSI-D49", "warning", found.title, message, f"{owner.how}; keep a copy")
+            continue
+        same_name = (found.namespace, found.name) == (namespace, driver.daemonset)
+        if not found.serving and not same_name:
+            yield _claim(driver, found, snapshot)
+            continue
+        keep = "keep it and leave this driver out"
+        if owner.comes_back:
+            # Whoever brought it would bring it again.
+            keep += f"; to hand over, switch it off where it comes from first: {owner.how}"
+        else:
+            keep += (
+                f", or replace it node by node: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} "
+                f"-e kubewin_handover=to_kubewin -e kubewin_replace={found.namespace}/{found.name}"
+            )
+        if ours:
+            mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
+            message = (
+                f"it provides {driver.name} on Windows nodes while ours ({mine}) is installed, and is {who}; two node "
+                "plugins take each other's registration away"
+            )
+            remedy = (
+                "let it take over node by node: ansible-playbook kubewin.csi.handover -e "
+                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or tell its owner to leave: {owner.how}"
+            )
+            yield Finding("CSI-D43", "blocker", found.title, message, remedy)
+        elif same_name:
+            yield Finding("CSI-D41", "blocker", found.title, f"it has the name ours would have and is {who}", keep)
+        else:
+            message = f"it already provides {driver.name} on Windows nodes and is {who}"
+            yield Finding("CSI-D40", "blocker", found.title, message, keep)
+    for one in ours:
+        if one.going:
+            # A removal that was cut off: it would take away what is applied now.
+            message = "it is being deleted, and so would be what is applied to it now"
+            remedy = (
+                f"wait until it is gone, or finish its removal: ansible-playbook kubewin.csi.remove -e kubewin_drivers={driver.key}; "
+                "finalizers in its metadata say who holds it"
+            )
+            yield Finding("CSI-D14", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
+    yield from _unfinished(driver, wanted, snapshot, ours)
+
+
+def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
+    """Anyone who may create a DaemonSet can name a driver's folder; that alone keeps nobody from deploying the driver."""
+    seen = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
+    made = f", created {seen.made}" if seen.made else ""
+    message = (
+        f"it claims to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered the driver through "
+        f"it; it is {ownership.described(found.owner)}{made}"
+    )
+    remedy = (
+        f"if it is to provide the driver, repair it first, because two node plugins take each other's registration away; if not: "
+        f"kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit log names the account that created it"
+    )
+    return Finding("CSI-D39", "warning", found.title, message, remedy)
+
+
+def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]) -> Iterator[Finding]:
+    """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
+    remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
+    if snapshot.replacing and snapshot.replacing != wanted.replace:
+        message = f"a hand-over from {snapshot.replacing} to ours was begun and has not been finished"
+        remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
+        yield Finding("CSI-D47", "blocker", f"DaemonSet {snapshot.replacing}", message, remedy_here)
+    for one in ours:
+        if one.marks.annotations.get(HANDOVER) == "to_platform":
+            message = "a hand-over from ours to the platform's was begun and has not been finished"
+            yield Finding(
+                "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform"
+            )
+
+
+def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    """A HostProcess pod has its ports on the host itself: whoever holds one keeps the plugin from being scheduled."""
+    if rule.mode != "host_process":
+        return
+    for other in snapshot.daemon_sets:
+        taken = sorted(other.host_ports & frozenset(rule.ports.values()))
+        if taken and other.on_windows and not other.serves_on_windows(driver.name):
+            listed = ", ".join(str(port) for port in taken)
+            message = (
+                f"its pods take port {listed} of their nodes, which {driver.title} in mode {rule.mode} needs: on a node "
+                "that both go to the second one stays Pending"
+            )
+            remedy = "give it another port, or keep the two on different nodes with node_selector"
+            yield Finding("CSI-D44", "warning", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
+
+
+def node_findings(
+    driver: Driver, wanted: Wanted, rule: ModeRule, version: Version, snapshot: Snapshot
+) -> Iterator[Finding]:
+    """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
+    if not snapshot.nodes:
+        labels = {"kubernetes.io/os": "windows", **wanted.node_selector}
+        message = f"no Node has the label {' and '.join(f'{key}={value}' for key, value in labels.items())}"
+        yield Finding(
+            "CSI-D50",
+            "warning",
+            "Nodes",
+            message,
+            "the gate will fail for want of a node, unless allow_zero_nodes is set",
+        )
+        return
+    yield from _build_findings(driver, version, rule, snapshot)
+    yield from _runtime_findings(driver, version, rule, snapshot)
+    if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, wanted):
+        message = (
+            f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
+            "longer brings"
+        )
+        yield Finding("CSI-D52", "note", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
+    if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
+        without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
+        if without:
+            message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
+            remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
+            yield Finding("CSI-D53", "note", "Nodes", message, remedy)
+
+
+def _may_use_wmic(below: str, wanted: Wanted) -> bool:
+    """Whether csi-proxy may be older than a release; what a platform brings is unknown."""
+    given = wanted.csi_proxy_version
+    return not (wanted.csi_proxy_managed and given) or parse(given) < parse(below)
+
+
+def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    images = driver.builds(version, rule)
+    if images is None:
+        return
+    unknown = [node for node in snapshot.nodes if node.build and node.build not in images]
+    for build in dict.fromkeys(node.build for node in unknown):
+        names = ", ".join(node.name for node in unknown if node.build == build)
+        message = (
+            f"Windows build {build} has no image of {driver.title} {version}; images exist for {', '.join(images)}"
+        )
+        remedy = "keep those nodes out, or take a release that has one"
+        if image_for(build, images) == "maybe":
+            remedy = (
+                "a containerd that carries containerd/platforms 0.2.1 or later may run an older build's image; "
+                "otherwise keep those nodes out"
+            )
+        yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
+
+
+def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+    if rule.wmic_before is not None and version.release < parse(rule.wmic_before).release:
+        message = (
+            f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer Windows "
+            "no longer brings"
+        )
+        remedy = f"look for wmic.exe on the nodes first, or take {rule.wmic_before} or later"
+        yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
+    told = rule.maturity_of(version)
+    if told is not None and told.word != "GA":
+        message = f"mode {rule.mode}: upstream calls it {told.word} ({told.source})"
+        yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "nothing, if that suits")
+    for note in rule.notes:
+        yield Finding(
+            "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "nothing, if that suits"
+        )
+    if rule.min_containerd is None:
+        return
+    silent = [node.name for node in snapshot.nodes if not node.runtime]
+    if silent:
+        message = (
+            f"these nodes do not tell their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
+        )
+        yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "look at it there")
+    early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
+    if early and rule.mounts_directories:
+        message = (
+            "containerd 1.6 shows a HostProcess container its mounts below CONTAINER_SANDBOX_MOUNT_POINT only, and this "
+            "driver's form mounts directories"
+        )
+        yield Finding("CSI-D55", "warning", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
+
+
+def parameter_findings(wanted: Wanted, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+    """A StorageClass that could make no volume for Windows."""
+    if not wanted.storage_class.get("create", True):
+        return
+    subject = f"StorageClass {rendered['name']}"
+    parameters = rendered["parameters"]
+    missing = [key for key in driver.storage_class.required if not parameters.get(key)]
+    if missing:
+        message = f"it is left out: only you know its {', '.join(missing)}"
+        remedy = "set storage_class.parameters, or use volumes that name theirs themselves"
+        yield Finding("CSI-D46", "note", subject, message, remedy)
+    for key, value in parameters.items():
+        if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
+            usable = " or ".join(one or "empty" for one in driver.fstypes)
+            message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows; expected {usable}"
+            yield Finding(
+                "CSI-D45", "blocker", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}"
+            )
+
+
+def storage_class_findings(
+    wanted: Mapping[str, Any], live: Mapping[str, Any] | None, driver: Driver
+) -> Iterator[Finding]:
+    """A StorageClass cannot be changed in what matters; said here, with what helps, instead of by the server later."""
+    if live is None or not wanted["create"]:
+        return
+    expected = {
+        "provisioner": driver.name,
+        "parameters": wanted["parameters"],
+        "reclaimPolicy": wanted["reclaim_policy"],
+        "volumeBindingMode": wanted["binding_mode"],
+    }
+    for key, value in expected.items():
+        # The server leaves out an empty mapping.
+        if (live.get(key) or None) != (value or None):
+            subject = f"StorageClass {wanted['name']}"
+            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes lets nobody change that"
+            remedy = (
+                "choose another name with storage_class.name, or delete it first; volumes made by it stay as they are"
+            )
+            yield Finding("CSI-D42", "blocker", subject, message, remedy)
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,67 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node plugin that changes its mode: what that means, and when it must wait. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """From which mode to which. drain: only without volumes of the driver on a node. counters: where its hosts tell of them."""
+
+    left: str
+    mode: str
+    drain: bool
+    counters: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {"from": self.left, "to": self.mode, "drain": self.drain, "counters": self.counters}
+
+
+def switch(driver: Driver, rule: ModeRule | None, snapshot: Snapshot, namespace: str) -> Switch | None:
+    """The change of mode that a plan means for the DaemonSet of ours that runs, None when there is none."""
+    if rule is None:
+        return None
+    for seen in snapshot.daemon_sets:
+        ours = seen.managed_by == MANAGER and (seen.namespace, seen.name) == (namespace, driver.daemonset)
+        if ours and seen.mode and seen.mode != rule.mode:
+            drain = rule.mode in driver.drain_to
+            return Switch(seen.mode, rule.mode, drain, driver.counters if drain else "")
+    return None
+
+
+def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Iterator[Finding]:
+    """What has to be known, or done, before a mode changes."""
+    if change is None:
+        return
+    subject = f"{driver.title} node plugin"
+    if change.drain:
+        for node in sorted({node for node, dummy in snapshot.in_use}):
+            signs = [what for name, what in snapshot.in_use if name == node]
+            more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
+            message = (
+                f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in use, because the "
+                f"{change.mode} form knows nothing of what the other one mounted and counted: {', '.join(signs[:_SHOWN])}{more}"
+            )
+            remedy = f"move or scale down these workloads (kubectl drain {node}), wait until the volumes are unmounted, and run again"
+            yield Finding("CSI-D70", "blocker", f"Node {node}", message, remedy)
+    if change.left == "csi_proxy":
+        message = f"changes from {change.left} to {change.mode}, node by node; csi-proxy stays on the hosts"
+        remedy = "when nothing mounts its pipes any more, remove.yml with kubewin_remove_csi_proxy=true takes it away"
+    else:
+        message = f"changes from {change.left} to {change.mode}, node by node, and only where csi-proxy was proven"
+        remedy = "nothing; a node whose csi-proxy is not proven keeps the change from beginning"
+    yield Finding("CSI-D71", "note", subject, message, remedy)

@@ -1,0 +1,259 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looking at the two node plugins of a hand-over, and the single writes of one. Each write is bound to what was seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen, NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
+    REPLACED,
+    Scene,
+    Side,
+    Waiting,
+    keeping_off,
+    kept_off,
+    mode_of,
+    record,
+    record_name,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import meaningful
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
+
+_LOOK_AGAIN = 0.3
+
+# Managers of writes that are no part of what we apply, so that applying takes none of them back by accident.
+_MANAGER = f"{FIELD_MANAGER}.handover"
+
+Object = dict[str, Any]
+
+
+class Stage:
+    """One driver's hand-over in one cluster.
+
+    wanted: our DaemonSet as it would be applied, None where ours only leaves. say: is told what is waited for.
+    """
+
+    def __init__(
+        self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None, say: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._waits = Waits(say)
+        self._driver = driver
+        self._wanted = wanted
+        self._namespace = str(wanted["metadata"]["namespace"]) if wanted is not None else ""
+
+    def look(self) -> Scene:
+        """Everything that a hand-over is decided from."""
+        client, driver = self._client, self._driver
+        listed = client.list(kinds.DAEMON_SET).items
+        nodes = client.windows_nodes()
+        seen = Snapshot(
+            client.version(), tuple(NodeSeen.from_object(node) for node in nodes), (), (), {}, None, {}, None
+        )
+        running_on = platform(seen)
+        theirs: list[tuple[Provider, Side]] = []
+        mine = None
+        for item in listed:
+            found = DaemonSetSeen.from_object(item)
+            if not found.serves_on_windows(driver.name):
+                continue
+            whose = owner(driver, running_on, found)
+            if whose is None:
+                mine = item
+            else:
+                theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
+        ours = mine or self._wanted
+        record_of = self._begun()
+        waiting = Waiting.from_object(mine) if mine is not None else None
+        return Scene(
+            driver=driver,
+            nodes=tuple(sorted(node["metadata"]["name"] for node in nodes)),
+            ours=None if ours is None else self._side(ours, nodes),
+            theirs=tuple(theirs),
+            begun=record_of.get("replaced", ""),
+            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
+            waiting="" if waiting is None else waiting.node,
+            uses=in_use(client, driver) if driver.drain_to else (),
+        )
+
+    def _side(self, item: Mapping[str, Any], nodes: Sequence[Object]) -> Side:
+        facts = DaemonSetFacts.from_object(item)
+        known = [NodeFacts.from_object(node) for node in nodes]
+        reasons = {node.name: why_not(facts, node) for node in known}
+        pods = self.pods(item) if "uid" in item["metadata"] else []
+        names = {node.name for node in known}
+        return Side(
+            namespace=facts.namespace,
+            name=facts.name,
+            mode=mode_of(item),
+            away={name: why for name, why in reasons.items() if why is not None},
+            pods={
+                str(pod["spec"]["nodeName"]): pod["metadata"]["name"]
+                for pod in pods
+                if pod["spec"].get("nodeName") in names
+            },
+        )
+
+    def daemon_set(self, namespace: str, name: str) -> Object:
+        """A DaemonSet that must be there."""
+        found = self._client.get(kinds.DAEMON_SET, name, namespace)
+        if found is None:
+            raise ClusterError(f"DaemonSet {namespace}/{name} is gone; run again", "conflict")
+        return found
+
+    def ours(self) -> Object:
+        """Our DaemonSet that serves the driver."""
+        for item in self._client.list(kinds.DAEMON_SET).items:
+            found = DaemonSetSeen.from_object(item)
+            if found.managed_by == MANAGER and found.serves_on_windows(self._driver.name):
+                return item
+        raise ClusterError(f"our DaemonSet of {self._driver.title} is gone; run again", "conflict")
+
+    def pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
+        """The pods that a DaemonSet controls."""
+        metadata = daemon_set["metadata"]
+        return [
+            pod
+            for pod in self._listed(str(metadata["namespace"]), selector_of(daemon_set), node)
+            if any(one.get("uid") == metadata["uid"] for one in pod["metadata"].get("ownerReferences") or [])
+        ]
+
+    def _listed(self, namespace: str, selector: str, node: str = "") -> list[Object]:
+        field = f"spec.nodeName={node}" if node else None
+        return list(self._client.list(kinds.POD, namespace, label_selector=selector, field_selector=field).items)
+
+    # Ours to the platform's
+
+    def keep_off(self, nodes: Sequence[str], waiting: Waiting | None) -> None:
+        """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for."""
+        live = self.ours()
+        metadata = live["metadata"]
+        begun = HANDOVER in (metadata.get("annotations") or {})
+        if begun and set(kept_off(live)) == set(nodes) and Waiting.from_object(live) == waiting:
+            return
+        body = keeping_off(live, nodes, waiting)
+        self._client.patch(kinds.DAEMON_SET, metadata["name"], metadata["namespace"], body, _MANAGER)
+
+    # Somebody's to ours
+
+    def _begun(self) -> Mapping[str, str]:
+        return begun(self._client, self._driver, self._namespace)
+
+    def replaced(self) -> list[Object]:
+        """The pods of what ours replaces that still have their node: taken in and marked, or still nobody's."""
+        found = self._begun()
+        if not found:
+            return []
+        marked = self._listed(self._namespace, f"{REPLACED}={self._driver.key}")
+        names = {pod["metadata"]["name"] for pod in marked}
+        left = [
+            pod
+            for pod in self._listed(self._namespace, found["selector"])
+            if pod["metadata"]["name"] not in names and not pod["metadata"].get("ownerReferences")
+        ]
+        return [pod for pod in [*marked, *left] if pod["spec"].get("nodeName")]
+
+    def orphan(self, namespace: str, name: str, gone_by: float) -> None:
+        """Note what a DaemonSet was, then delete it and leave its pods. Safe to repeat at any point."""
+        live = self._client.get(kinds.DAEMON_SET, name, namespace)
+        if live is not None and DaemonSetSeen.from_object(live).managed_by == MANAGER:
+            return
+        if live is not None:
+            data = {
+                "replaced": f"{namespace}/{name}",
+                "state": "begun",
+                "selector": selector_of(live),
+                "uid": live["metadata"]["uid"],
+                "daemonset.json": json.dumps(
+                    {"apiVersion": "apps/v1", "kind": "DaemonSet", **meaningful(live)}, indent=1
+                ),
+            }
+            Applier(self._client).apply([record(self._driver, namespace, data)])
+            self._client.delete(
+                kinds.DAEMON_SET, name, namespace, live["metadata"]["uid"], dry_run=False, policy="Orphan"
+            )
+        uid = self._begun().get("uid")
+        self.until(
+            f"DaemonSet {namespace}/{name} is gone; its pods stay",
+            lambda: (
+                not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
+            ),
+            gone_by,
+            f"DaemonSet {namespace}/{name} is still there after its deletion",
+        )
+
+    def mark(self) -> None:
+        """Mark the pods that are nobody's now, so that ours takes them in and nobody forgets whose they were."""
+        wanted = (self._wanted or {})["spec"]["selector"]["matchLabels"]
+        for pod in self.replaced():
+            metadata = pod["metadata"]
+            labels = {REPLACED: self._driver.key, **wanted}
+            if labels.items() <= (metadata.get("labels") or {}).items():
+                continue
+            body = {"metadata": {"uid": metadata["uid"], "labels": labels}}
+            self._client.patch(kinds.POD, metadata["name"], metadata["namespace"], body, _MANAGER)
+
+    def finish_record(self) -> None:
+        """Keep the copy of what was replaced, and say that nothing is left to do."""
+        if found := self._begun():
+            Applier(self._client).apply([record(self._driver, self._namespace, {**found, "state": "finished"})])
+
+    # Both
+
+    def delete_pod(self, pod: Object) -> None:
+        """Delete the pod that was seen."""
+        metadata = pod["metadata"]
+        self._client.delete(kinds.POD, metadata["name"], metadata["namespace"], metadata["uid"], dry_run=False)
+
+    def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
+        """Wait for something, and tell it; ClusterError when it has not come by the deadline."""
+        began = time.monotonic()
+        while not come():
+            if time.monotonic() > deadline:
+                raise ClusterError(otherwise, "timeout")
+            self.awaits(what, began, deadline)
+            time.sleep(_LOOK_AGAIN)
+
+    def awaits(self, what: str, began: float, deadline: float) -> None:
+        """Tell what is waited for. began, deadline: as time.monotonic tells them."""
+        self._waits.tell(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
+
+    def is_gone(self, pod: Object) -> bool:
+        """Whether a pod that was seen is no longer there."""
+        metadata = pod["metadata"]
+        live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
+        return live is None or live["metadata"]["uid"] != metadata["uid"]
+
+
+def selector_of(daemon_set: Mapping[str, Any]) -> str:
+    """The label selector of a DaemonSet's pods."""
+    labels = daemon_set["spec"]["selector"].get("matchLabels") or {}
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
+    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
+    name = record_name(driver)
+    found = (
+        [client.get(kinds.CONFIG_MAP, name, namespace)]
+        if namespace
+        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
+    )
+    records = [(one or {}).get("data") or {} for one in found]
+    return next((one for one in records if one.get("state") == "begun"), {})

@@ -1,0 +1,308 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Handing a driver's Windows nodes over, from our node plugin to somebody else's or the other way: who is next. Pure.
+
+Two node plugins of one driver on a node share the directory of the plugin's socket and the name of the registration
+socket. The one that starts takes both paths from the other, and the one that ends removes them whoever's they are; the
+kubelet then forgets the driver. So on each node the old one leaves first, then the new one starts (or starts anew),
+registers, passes the gate, and only then the next node is touched.
+
+Ours to the platform's: our DaemonSet is kept off one more node each time, by a node affinity in it. Nothing of the
+platform is written, and until the end taking a node off that list brings ours back to it.
+
+Somebody's to ours: both DaemonSets usually have one name and one place, so theirs is deleted first and its pods stay,
+as nobody's. Ours takes them in as its own, under the update strategy OnDelete, so that a node keeps its plugin until
+its turn. What was deleted is kept in a ConfigMap, from which a run that was cut off goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, described
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF, Use
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER
+
+Direction = Literal["to_platform", "to_kubewin"]
+
+# On a pod that our DaemonSet took in and that is to go when its node's turn comes.
+REPLACED = "kubewin.io/replaced"
+
+# On our DaemonSet, beside HANDOVER: the node that it is about.
+_WAITING = "kubewin.io/handover-node"
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_BY_NAME = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two node plugins.
+
+    mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name.
+    """
+
+    namespace: str
+    name: str
+    mode: str
+    away: Mapping[str, str] = field(default_factory=dict)
+    pods: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"DaemonSet {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a hand-over is decided from.
+
+    ours: None where it is not installed; as it would be where it is still to come. theirs: the others that serve the
+    driver, each with whose it is. begun: what a hand-over to ours has begun to replace, "namespace/name". uses: volumes
+    of the driver on Windows nodes.
+    """
+
+    driver: Driver
+    nodes: tuple[str, ...]
+    ours: Side | None
+    theirs: tuple[tuple[Provider, Side], ...]
+    begun: str = ""
+    left: tuple[str, ...] = ()
+    waiting: str = ""
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """The nodes still to hand over, in their order, or why none is. other: the side that is not ours, where it is there."""
+
+    nodes: tuple[str, ...]
+    done: tuple[str, ...]
+    other: Side | None
+    refusal: str = ""
+    lines: tuple[str, ...] = ()
+
+
+def decide(direction: Direction, scene: Scene, replace: str = "") -> Handover:
+    """What is to be done, from what is there. replace: "namespace/name" of the other side."""
+    return _to_platform(scene, replace) if direction == "to_platform" else _to_kubewin(scene, replace)
+
+
+def _to_platform(scene: Scene, replace: str) -> Handover:
+    driver, ours = scene.driver, scene.ours
+    if scene.begun:
+        return _refused(
+            f"a hand-over from {scene.begun} to ours was begun and has not been finished: finish it first, with "
+            f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
+        )
+    named = [pair for pair in scene.theirs if replace in ("", f"{pair[0].namespace}/{pair[0].name}")]
+    if ours is None:
+        return Handover((), (), named[0][1] if named else None, lines=("ours is not installed",))
+    if not named:
+        wanted = f"{replace} does not provide" if replace else "nobody else provides"
+        return _refused(
+            f"{wanted} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or unmounted "
+            "there: switch it on where the platform brings it from, then run again",
+        )
+    if len(named) > 1:
+        listed = ", ".join(pair[0].title for pair in named)
+        return _refused(f"several provide {driver.name}: {listed}; name the one to take over with kubewin_replace")
+    provider, theirs = named[0]
+    nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
+    if scene.waiting in scene.nodes:
+        # A run was cut off there; its end is seen to before any other node is touched.
+        nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
+    gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
+    if gone:
+        return _refused(
+            f"{provider.title} puts no pod on {', '.join(gone)}: these nodes would be without a node plugin. Have it go "
+            "there too, or move what uses volumes away from them and keep them out of ours",
+        )
+    if told := _drain(scene, ours.mode, theirs.mode, nodes):
+        return _refused(told)
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
+    line = f"from ours ({ours.namespace}/{ours.name}) to {provider.title}, {described(provider.owner)}"
+    return Handover(nodes, done, theirs, lines=(line,))
+
+
+def _to_kubewin(scene: Scene, replace: str) -> Handover:
+    driver, ours = scene.driver, scene.ours
+    if not replace:
+        return _refused(
+            "nothing is replaced that was not named: say which DaemonSet with kubewin_replace=namespace/name"
+            + _candidates(scene),
+        )
+    if scene.begun and scene.begun != replace:
+        return _refused(
+            f"a hand-over from {scene.begun} was begun and has not been finished: finish it first, with "
+            f"kubewin_replace={scene.begun}",
+        )
+    named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
+    if named is None and not scene.begun:
+        if ours is not None and ours.pods:
+            return Handover((), tuple(ours.pods), None, lines=(f"{replace} is gone, ours is there",))
+        return _refused(f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_candidates(scene)}")
+    if named is not None and named[0].owner.comes_back:
+        owner = named[0].owner
+        return _refused(
+            f"{named[0].title} is {described(owner)} and would come back: tell its owner first, with {owner.how}",
+        )
+    others = [pair[0].title for pair in scene.theirs if pair is not named]
+    if others:
+        return _refused(f"{', '.join(others)} provides {driver.name} too: let one of them go first")
+    if ours is None:
+        raise ValueError("a hand-over to ours is decided with what ours would be")
+    namespace = replace.split("/", 1)[0]
+    if namespace != ours.namespace:
+        return _refused(
+            f"{replace} is in another namespace than ours would be ({ours.namespace}), where its pods cannot become "
+            f"ours: set the role's namespace to {namespace}",
+        )
+    nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
+    away = [f"{name} ({ours.away[name]})" for name in nodes if name in ours.away]
+    if away:
+        return _refused(
+            f"ours would put no pod on {', '.join(away)}, and these nodes would be without a node plugin. Where the label "
+            "kubewin.io/csi-proxy is missing, run enable_csi with the tag proxy for their hosts first",
+        )
+    if named is not None and (told := _drain(scene, named[1].mode, ours.mode, nodes)):
+        return _refused(told)
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
+    whose = f", {described(named[0].owner)}" if named is not None else " (begun before)"
+    line = f"from DaemonSet {replace}{whose}, to ours ({ours.namespace}/{ours.name})"
+    return Handover(nodes, done, None if named is None else named[1], lines=(line,))
+
+
+def _candidates(scene: Scene) -> str:
+    there = [f"{pair[0].namespace}/{pair[0].name} ({described(pair[0].owner)})" for pair in scene.theirs]
+    return f"; there is {', '.join(there)}" if there else f"; nobody provides {scene.driver.name} there"
+
+
+def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
+    """Why a change of mode needs nodes without volumes, empty where it does not."""
+    if before == after or after not in scene.driver.drain_to:
+        return ""
+    used = [f"{use.node}: {use.what}" for use in scene.uses if use.node in nodes]
+    if not used:
+        return ""
+    return (
+        f"{scene.driver.title} can change from {before} to {after} only on nodes without its volumes, and there are: "
+        f"{'; '.join(used)}. Move these workloads first"
+    )
+
+
+def _refused(why: str) -> Handover:
+    return Handover((), (), None, refusal=why)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A node that ours has left and where the other plugin is not proven yet.
+
+    stale: runs of its pod, as uid and number of restarts, that went on beside ours: their sockets are gone.
+    """
+
+    node: str
+    stale: frozenset[tuple[str, int]]
+
+    def text(self) -> str:
+        """For an annotation."""
+        return json.dumps({"node": self.node, "stale": sorted(self.stale)})
+
+    @classmethod
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> Waiting | None:
+        """What our DaemonSet's annotation says, None when nothing is."""
+        text = (daemon_set["metadata"].get("annotations") or {}).get(_WAITING)
+        if not text:
+            return None
+        found = json.loads(text)
+        return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+
+
+def mode_of(daemon_set: Mapping[str, Any]) -> str:
+    """How a node plugin reaches its host, by what its pods mount."""
+    paths = [
+        str((volume.get("hostPath") or {}).get("path", ""))
+        for volume in daemon_set["spec"]["template"]["spec"].get("volumes") or []
+    ]
+    return "csi_proxy" if any("pipe" in path and "csi-proxy" in path for path in paths) else "host_process"
+
+
+def kept_off(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
+    """The Nodes that our DaemonSet is kept off, by name."""
+    found = []
+    for term in _terms(daemon_set):
+        for entry in term.get("matchFields") or []:
+            if entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn":
+                found += [str(value) for value in entry.get("values") or []]
+    return tuple(dict.fromkeys(found))
+
+
+def keeping_off(daemon_set: Mapping[str, Any], nodes: Sequence[str], waiting: Waiting | None) -> dict[str, Any]:
+    """A merge patch that keeps our DaemonSet off exactly these Nodes, bound to the object as it was seen.
+
+    waiting: noted with it, in the same write. OnDelete: the change of the template must not restart the pods on all other
+    nodes.
+    """
+    terms = copy.deepcopy(_terms(daemon_set)) or [{}]
+    for term in terms:
+        fields = [
+            entry
+            for entry in term.get("matchFields") or []
+            if not (entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn")
+        ]
+        # The API takes one name an entry there.
+        fields += [{"key": _BY_NAME, "operator": "NotIn", "values": [name]} for name in nodes]
+        term.pop("matchFields", None)
+        if fields:
+            term["matchFields"] = fields
+    required = {"nodeSelectorTerms": [term for term in terms if term]}
+    affinity = {"nodeAffinity": {_REQUIRED: required if required["nodeSelectorTerms"] else None}}
+    return {
+        "metadata": {
+            "resourceVersion": daemon_set["metadata"]["resourceVersion"],
+            "annotations": {HANDOVER: "to_platform", _WAITING: None if waiting is None else waiting.text()},
+        },
+        "spec": {
+            "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
+            "template": {"spec": {"affinity": affinity}},
+        },
+    }
+
+
+def _terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
+    affinity = (daemon_set["spec"]["template"]["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    return list((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [])
+
+
+def on_delete(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Our DaemonSet as it is applied while pods that it took in still have their nodes."""
+    made: dict[str, Any] = copy.deepcopy(dict(definition))
+    made["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    return made
+
+
+def record_name(driver: Driver) -> str:
+    """Name of the ConfigMap that remembers what ours replaced."""
+    return f"kubewin-replaced-{driver.key.replace('_', '-')}"
+
+
+def record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """That ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": record_name(driver),
+            "namespace": namespace,
+            "labels": {MANAGED_BY: MANAGER, PART_OF: driver.name},
+        },
+        "data": dict(data),
+    }

@@ -1,0 +1,171 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an inventory is made from: Windows Nodes, what is registered there, and WMCO's list of instances. Pure.
+
+This is what an inventory cache keeps, so nothing secret is ever read into it: of a Node's annotations only those that
+were asked for, and of an instance's entry only the user's name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import platform_of
+
+SCHEMA = 1
+
+# Which WMCO prepared the Node, and which one it is to become.
+_ALWAYS_KEPT = (wmco.VERSION, wmco.DESIRED)
+
+_DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeListed:
+    """A Windows Node.
+
+    build: "20348", empty when it is not told. wmco: the Windows Machine Config Operator prepared it. annotations: those
+    that were asked for. addresses: (type, address) in the Node's order. drivers: registered in its CSINode, by the
+    catalog's key where it knows them.
+    """
+
+    name: str
+    build: str
+    wmco: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    addresses: tuple[tuple[str, str], ...]
+    ready: bool
+    unschedulable: bool
+    kubelet_version: str
+    os_image: str
+    drivers: tuple[str, ...]
+
+    @classmethod
+    def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> NodeListed:
+        """Read a core/v1 Node, keep these annotations of it; drivers as its CSINode names them."""
+        base = request.NodeSeen.from_object(node)
+        spec, status = node.get("spec") or {}, node.get("status") or {}
+        info, told = status.get("nodeInfo") or {}, node["metadata"].get("annotations") or {}
+        conditions = status.get("conditions") or []
+        return cls(
+            name=base.name,
+            build=base.build,
+            wmco=base.wmco,
+            labels=base.labels,
+            annotations={key: str(told[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in told},
+            addresses=tuple((str(one["type"]), str(one["address"])) for one in status.get("addresses") or []),
+            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
+            unschedulable=bool(spec.get("unschedulable")),
+            kubelet_version=str(info.get("kubeletVersion", "")),
+            os_image=str(info.get("osImage", "")),
+            drivers=tuple(sorted(_DRIVER_KEYS.get(name, name) for name in drivers)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An entry of the ConfigMap windows-instances.
+
+    name: its key, an IPv4 address or DNS name. user: empty when problem says why. resolved: what the name means in DNS,
+    looked up only where no Node has the name.
+    """
+
+    name: str
+    user: str
+    problem: str = ""
+    resolved: tuple[str, ...] = ()
+
+    @classmethod
+    def from_entry(cls, key: str, value: str) -> Instance:
+        """Read an entry as the operator does: username=<user>. A value that is none is not shown: it may be a secret."""
+        word, equals, user = value.strip().partition("=")
+        if word != "username" or not equals or not user:
+            return cls(
+                key,
+                "",
+                f"the value of {key} in the ConfigMap windows-instances is not username=<user>; the operator refuses the "
+                "whole map for it: correct it",
+            )
+        return cls(key, user)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cluster as far as an inventory needs it.
+
+    server: URL of the API server. read_at: RFC 3339. platform: a key of deploy.ownership.PLATFORMS, empty for any other.
+    """
+
+    server: str
+    read_at: str
+    platform: str
+    nodes: tuple[NodeListed, ...]
+    instances: tuple[Instance, ...]
+
+    @classmethod
+    def from_objects(
+        cls, server: str, read_at: str, kubernetes: str, nodes: Iterable[Mapping[str, Any]],
+        csi_nodes: Iterable[Mapping[str, Any]], instances: Mapping[str, Any] | None, annotations: Iterable[str],
+    ) -> Seen:  # fmt: skip
+        """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent or not asked for)."""
+        registered = {
+            one["metadata"]["name"]: [str(entry["name"]) for entry in (one.get("spec") or {}).get("drivers") or []]
+            for one in csi_nodes
+        }
+        listed, kept = list(nodes), tuple(annotations)
+        platform = platform_of(kubernetes, (request.NodeSeen.from_object(node) for node in listed))
+        return cls(
+            server=server,
+            read_at=read_at,
+            platform="openshift" if instances is not None else platform,
+            nodes=tuple(
+                NodeListed.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
+            ),
+            instances=tuple(
+                Instance.from_entry(key, str(value))
+                for key, value in sorted(((instances or {}).get("data") or {}).items())
+            ),
+        )
+
+    def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Seen:
+        """The same with what these instances' names mean in DNS."""
+        return dataclasses.replace(
+            self,
+            instances=tuple(
+                dataclasses.replace(one, resolved=addresses.get(one.name, one.resolved)) for one in self.instances
+            ),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a cache: JSON's types alone."""
+        return {"schema": SCHEMA, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Seen:
+        """What as_dict made; KeyError, TypeError or ValueError for anything else."""
+        if given["schema"] != SCHEMA:
+            raise ValueError(f"schema {given['schema']!r}, expected {SCHEMA}")
+        return cls(
+            server=given["server"],
+            read_at=given["read_at"],
+            platform=given["platform"],
+            nodes=tuple(
+                NodeListed(
+                    **{
+                        **one,
+                        "addresses": tuple((kind, value) for kind, value in one["addresses"]),
+                        "drivers": tuple(one["drivers"]),
+                    }
+                )
+                for one in given["nodes"]
+            ),
+            instances=tuple(Instance(**{**one, "resolved": tuple(one["resolved"])}) for one in given["instances"]),
+        )

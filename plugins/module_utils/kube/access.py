@@ -1,0 +1,39 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to do, as RBAC rules. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing the account must be allowed.
+
+    group, resource: as in RBAC, "pods/log" for a subresource. namespace: where, None is cluster-wide. name: the one
+    object that it is about, empty for all of them. instead: allowing all of these does as well, when there are any.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None = None
+    name: str = ""
+    instead: tuple[Need, ...] = ()
+
+    def rule(self) -> str:
+        """As a rule to add to a role."""
+        names = f', resourceNames: ["{self.name}"]' if self.name else ""
+        return f'{{apiGroups: ["{self.group}"], resources: ["{self.resource}"]{names}, verbs: ["{self.verb}"]}}'
+
+
+def missing(wanted: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[str, ...]:
+    """The rules this account lacks, each once."""
+
+    def is_met(need: Need) -> bool:
+        return allowed(need) or (bool(need.instead) and all(allowed(other) for other in need.instead))
+
+    return tuple(dict.fromkeys(need.rule() for need in wanted if not is_met(need)))

@@ -1,0 +1,134 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Applying objects: look at all of them first, then write only those that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Answer
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+
+
+class Objects(Protocol):
+    """What is needed of a Client."""
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """One object, None when it does not exist."""
+
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        """Server-side apply of one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The changes, in the order of the definitions, and what the server warned of."""
+
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was, or would be, written."""
+        return any(item.action != "none" for item in self.changes)
+
+
+class Applier:
+    """Server-side apply of a list of objects with one look before the first write.
+
+    only_existing: an object that does not exist is an error instead of being created (labels on Nodes). force: take
+    fields over from other managers.
+    """
+
+    def __init__(self, client: Objects, *, only_existing: bool = False, force: bool = False) -> None:
+        self._client = client
+        self._only_existing = only_existing
+        self._force = force
+        self._warnings: list[str] = []
+        self._namespaces: dict[str, bool] = {}
+        self._seen: dict[str, str] = {}
+
+    def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
+        """What applying would change. Refusals of any object are raised here, before anything is written."""
+        coming = {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
+        changes = tuple(self._look(item, coming) for item in definitions)
+        return Outcome(changes=changes, warnings=self._once(self._warnings))
+
+    def apply(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
+        """Plan, then write what differs, in order.
+
+        Objects of a namespace made by the same call are validated after it exists.
+        """
+        planned = self.plan(definitions)
+        done: list[Change] = []
+        for definition, item in zip(definitions, planned.changes, strict=True):
+            if item.action == "none":
+                done.append(item)
+                continue
+            answer = self._client.apply(self._pinned(definition), dry_run=False, force=self._force)
+            self._warnings.extend(answer.warnings)
+            live = None if item.action == "create" else item.before
+            done.append(change(definition, live, answer.body))
+        return Outcome(changes=tuple(done), warnings=self._once(self._warnings))
+
+    def _look(self, definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> Change:
+        kind = kinds.kind_of(definition)
+        name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
+        if kind.namespaced and namespace is None:
+            raise ClusterError(f"{kind.kind} {name} names no namespace", "invalid")
+        live = self._client.get(kind, name, namespace)
+        if live is None and self._only_existing:
+            raise ClusterError(
+                f"{kind.kind} {name} does not exist and must not be created by this task; check its name",
+                "not_found",
+                404,
+            )
+        if live is None and namespace is not None and not self._namespace_exists(namespace):
+            if (kinds.NAMESPACE.kind, namespace) not in coming:
+                raise ClusterError(
+                    f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
+                    "not part of "
+                    f"what is applied",
+                    "not_found",
+                    404,
+                )
+            return change(definition, None, None)
+        if live is not None:
+            self._seen[kind.path(namespace, name)] = str(live["metadata"]["uid"])
+        try:
+            answer = self._client.apply(self._pinned(definition), dry_run=True, force=self._force)
+        except ClusterError as error:
+            if error.status == 404 and live is None and self._binds(definition, coming):
+                return change(definition, None, None)
+            raise
+        self._warnings.extend(answer.warnings)
+        return change(definition, live, answer.body)
+
+    @staticmethod
+    def _binds(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
+        """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
+        role = definition.get("roleRef") or {}
+        return (str(role.get("kind")), str(role.get("name"))) in coming
+
+    def _pinned(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With only_existing, bound to the object that was seen, so that a deleted one is not brought back."""
+        if not self._only_existing:
+            return definition
+        metadata = definition["metadata"]
+        uid = self._seen[kinds.kind_of(definition).path(metadata.get("namespace"), metadata["name"])]
+        return {**definition, "metadata": {**metadata, "uid": uid}}
+
+    def _namespace_exists(self, namespace: str) -> bool:
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
+        return self._namespaces[namespace]
+
+    @staticmethod
+    def _once(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(texts))

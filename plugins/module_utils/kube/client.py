@@ -1,0 +1,549 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests to Kubernetes: the only place of the cluster side that talks.
+
+Authentication and TLS come from kubernetes.core, so that its options, K8S_AUTH_* and in-cluster use work here too; the
+requests go through the dynamic client's raw layer, which has had one shape since client 24.
+"""
+
+from __future__ import annotations
+
+import copy
+import email.utils
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Protocol
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds, streams
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
+    MODIFIED,
+    UNTYPED,
+    ClusterError,
+    Gone,
+    Unreachable,
+    describe,
+    failure,
+    status_message,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import (
+    body_of,
+    brief,
+    is_connection,
+    retry_after,
+    status_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed, Output
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless, harmless_json, line, restored
+
+FIELD_MANAGER = "kubewin.csi"
+
+# Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
+PAGE = 500
+
+# Seconds of silence after which a request is given up and made again.
+_SILENCE = 30.0
+
+# Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
+_APPLY = "application/apply-patch+yaml; charset=utf-8"
+# JSON is encoded by all of them.
+_JSON_PATCH = "application/json-patch+json"
+_MERGE = "application/merge-patch+json"
+
+_TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+
+# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
+# it is believed to be starting. Credentials it may refuse then too, while it does not know yet whom an OIDC provider or a
+# webhook vouches for; that passes sooner, and wrong ones are refused for /readyz as well, so they tell nothing of it.
+_STARTUP_DOUBT = {403: 15.0, 401: 5.0}
+
+# Seconds for which a server that said it is ready is believed to be, so that an account with a small role, which is forbidden
+# many things in a row, does not pay for the doubt each time.
+_READY_FOR = 2.0
+_NEVER = float("-inf")
+
+# Seconds after which an API server's own watches have what it stored itself, with much to spare.
+_HEARSAY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list's items, without their kind and apiVersion, and the resourceVersion to watch from."""
+
+    items: tuple[dict[str, Any], ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An object as the server returned it, and what it warned of."""
+
+    body: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Server:
+    """State of the API server. ahead: its clock minus ours. was_ready: when it last reported ready, on our clock."""
+
+    ahead: timedelta = timedelta()
+    was_ready: float = _NEVER
+
+
+class Dynamic(Protocol):
+    """What is used of kubernetes.dynamic.DynamicClient."""
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        """One request; with serialize=False the urllib3 response, unread."""
+
+
+class Client:
+    """Reads and writes with patience: what is safe to repeat is repeated until retry_for seconds have passed.
+
+    Every request made here is safe to repeat: reads, watches, reviews, dry runs, server-side applies, creations of an object
+    under its name, and deletions bound to a uid.
+    """
+
+    def __init__(
+        self,
+        dynamic: Dynamic,
+        *,
+        retry_for: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._dynamic = dynamic
+        self.retry_for = retry_for
+        self._clock = clock
+        self._sleep = sleep
+        self._server = _Server()
+        self._check: Callable[[], None] = lambda: None
+        self._write_silence: float | None = None
+
+    def guarded(self, check: Callable[[], None], silence: float, retry_for: float | None = None) -> Client:
+        """The same server for a run that may lose the right to write.
+
+        check: raises when it may write no more; called right before each try of a write, so that none is sent late. silence:
+        seconds after which a write without an answer is given up and tried again.
+        """
+        made = copy.copy(self)
+        made._check, made._write_silence = check, silence
+        made.retry_for = self.retry_for if retry_for is None else min(self.retry_for, retry_for)
+        return made
+
+    def now(self) -> datetime:
+        """The API server's clock, as its answers showed it; ages of its objects must not be counted with ours."""
+        return datetime.now(timezone.utc) + self._server.ahead
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
+        """One object, None when it does not exist."""
+        try:
+            return self._json("get", kind, namespace, name, "GET", kind.path(namespace, name)).body
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+    ) -> Listing:
+        """All objects of a kind, in pages. A page that expired starts the list again, at most three times."""
+        for attempt in range(3):
+            try:
+                return self._list_once(kind, namespace, label_selector, field_selector)
+            except Gone:
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable: the loop returns or raises")
+
+    def _list_once(
+        self, kind: Kind, namespace: str | None, label_selector: str | None, field_selector: str | None
+    ) -> Listing:
+        items: list[dict[str, Any]] = []
+        version = ""
+        for page in self.pages(
+            kind, json.loads, namespace, label_selector=label_selector, field_selector=field_selector
+        ):
+            items.extend(page.get("items") or [])
+            version = str((page.get("metadata") or {}).get("resourceVersion", ""))
+        return Listing(items=tuple(items), resource_version=version)
+
+    def windows_nodes(self) -> tuple[dict[str, Any], ...]:
+        """All Nodes of Windows."""
+        return self.list(kinds.NODE, label_selector=kinds.WINDOWS).items
+
+    def pages(
+        self, kind: Kind, decode: Callable[[bytes], Any], namespace: str | None = None, *,
+        label_selector: str | None = None, field_selector: str | None = None, at: str = "",
+    ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
+        """A list page by page, each as decode makes it of the server's bytes (ValueError: that is no page).
+
+        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises Gone when the
+        server no longer has it; the pages that came before are then part of nothing.
+        """
+        query: dict[str, Any] = {"resource_version": at, "query_params": [("resourceVersionMatch", "Exact")]}
+        query = query if at else {}
+        version = at
+        while True:
+            page = self._json(
+                "list", kind, namespace, None, "GET", kind.path(namespace), decode=decode,
+                label_selector=label_selector, field_selector=field_selector, limit=PAGE,
+                # A page may take long; half the patience leaves time for a second try.
+                _request_timeout=max(_SILENCE, self.retry_for / 2), **query,
+            ).body  # fmt: skip
+            metadata = page.get("metadata") or {}
+            shown = str(metadata.get("resourceVersion") or "")
+            if version and shown and shown != version:
+                raise Gone(
+                    f"list {describe(kind, namespace, None)}: a page shows resourceVersion {shown} where {version} was "
+                    "expected, so the pages do not belong together",
+                    "gone", 410,
+                )  # fmt: skip
+            version = version or shown
+            yield page
+            if not metadata.get("continue"):
+                return
+            # The token says which state; naming it twice is an error.
+            query = {"_continue": metadata["continue"]}
+
+    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
+        """Server-side apply with our field manager.
+
+        A dry run goes through admission and validation and stores nothing.
+        """
+        kind = kinds.kind_of(definition)
+        metadata = definition["metadata"]
+        namespace = metadata.get("namespace")
+        # Strict: a field the server does not know is an error, not silently dropped.
+        query: dict[str, Any] = {
+            "query_params": [("fieldValidation", "Strict")],
+            "field_manager": FIELD_MANAGER,
+            "force_conflicts": "true" if force else "false",
+        }
+        if dry_run:
+            query["dry_run"] = "All"
+        elif kind in (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING):
+            # An apply makes what is missing, so this tells of the role: it was written a moment ago, and the authorizer,
+            # which looks whether we hold what it grants, has not heard of it yet.
+            query["unheard"] = 404
+        return self._json(
+            "patch", kind, namespace, metadata["name"], "PATCH", kind.path(namespace, metadata["name"]),
+            body=json.dumps(restored(dict(definition))), content_type=_APPLY, **query,
+        )  # fmt: skip
+
+    def create(self, definition: Mapping[str, Any]) -> None:
+        """Create an object; one of that name that is there already is no error, so that this is safe to repeat."""
+        kind = kinds.kind_of(definition)
+        metadata = definition["metadata"]
+        path, body = kind.path(metadata.get("namespace")), dict(definition)
+        try:
+            self._json("create", kind, metadata.get("namespace"), metadata["name"], "POST", path, body=body)
+        except ClusterError as error:
+            if error.status != 409:
+                raise
+
+    def delete(
+        self, kind: Kind, name: str, namespace: str | None, uid: str, *, dry_run: bool, policy: str = "Foreground",
+        version: str = "",
+    ) -> None:  # fmt: skip
+        """Delete the object that was seen; one that is gone already is no error. policy: what becomes of its dependents.
+
+        Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
+        The same for one that was changed, when its resourceVersion is given.
+        """
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
+            "propagationPolicy": policy,
+            **({"dryRun": ["All"]} if dry_run else {}),
+        }
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
+        try:
+            self._json("delete", kind, namespace, name, "DELETE", kind.path(namespace, name), body=body, **query)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
+
+    def allowed(self, verb: str, group: str, resource: str, namespace: str | None = None, name: str = "") -> bool:
+        """Whether this account may do that, in words of RBAC: resource "pods/log", no namespace for all of them.
+
+        A SelfSubjectAccessReview, which stores nothing.
+        """
+        plural, dummy, subresource = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "name": name}
+        if namespace:
+            attributes["namespace"] = namespace
+        return self._reviewed(kinds.ACCESS_REVIEW, {"resourceAttributes": attributes})
+
+    def allowed_for(self, user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
+        """The same about a ServiceAccount of that namespace; ClusterError with status 403 where this account may not ask that."""
+        attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        return self._reviewed(kinds.SUBJECT_REVIEW, {"user": user, "groups": groups, "resourceAttributes": attributes})
+
+    def _reviewed(self, kind: Kind, spec: dict[str, Any]) -> bool:
+        review = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+        answer = self._json("create", kind, None, None, "POST", kind.path(), body=review)
+        return bool((answer.body.get("status") or {}).get("allowed"))
+
+    def patch(
+        self, kind: Kind, name: str, namespace: str | None, body: Mapping[str, Any], manager: str
+    ) -> dict[str, Any]:
+        """A merge patch. Safe to repeat only with metadata.resourceVersion or uid in it: ClusterError conflict."""
+        path = kind.path(namespace, name)
+        return self._json(
+            "patch", kind, namespace, name, "PATCH", path,
+            body=dict(body), content_type=_MERGE, field_manager=manager,
+        ).body  # fmt: skip
+
+    def json_patch(
+        self, kind: Kind, name: str, namespace: str | None, operations: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """A JSON patch. Safe to repeat only when it tests what it changes: ClusterError invalid when a test fails."""
+        path = kind.path(namespace, name)
+        return self._json(
+            "patch", kind, namespace, name, "PATCH", path,
+            body=[dict(one) for one in operations], content_type=_JSON_PATCH, field_manager=FIELD_MANAGER,
+        ).body  # fmt: skip
+
+    def create_new(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:
+        """Create an object that must not exist yet: ClusterError conflict when it does, also from a try before."""
+        metadata = definition["metadata"]
+        namespace = metadata.get("namespace")
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
+        return self._json(
+            "create", kind, namespace, metadata["name"], "POST", kind.path(namespace),
+            body=dict(definition), field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")], **query,
+        ).body  # fmt: skip
+
+    def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool) -> str:
+        """Evict the pod that was seen; answers with why that is refused now, empty when it is told to go.
+
+        It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
+        pods are about to go by themselves. One that is gone already, or was made anew, is no error.
+        """
+        options = {"preconditions": {"uid": uid}, **({"dryRun": ["All"]} if dry_run else {})}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        path = f"{kinds.POD.path(namespace, name)}/eviction"
+        try:
+            self._patiently("evict", kinds.POD, namespace, name, "POST", path, body=body, refused=_by_budget)
+        except ClusterError as error:
+            if error.status in (404, 409):
+                return ""
+            if error.reason not in ("disruption_budget", "admission_refused", "invalid"):
+                raise
+            return str(error)
+        return ""
+
+    def version(self) -> str:
+        """The server's gitVersion, for example v1.36.3."""
+        return str(self._json("get", kinds.NODE, None, "version", "GET", "/version").body.get("gitVersion", ""))
+
+    def log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
+        """The last lines of a container's log.
+
+        Empty when there is none to be had: a log only explains, it decides nothing.
+        """
+        query = [("container", container), ("tailLines", str(tail)), ("previous", "true" if previous else "false")]
+        try:
+            response = self._once(
+                "GET", kinds.POD.path(namespace, pod) + "/log", query_params=query, _request_timeout=5
+            )
+            return harmless(bytes(response.data).decode("utf-8", "replace"))
+        except Exception as error:
+            if status_of(error) is None and not is_connection(error):
+                raise
+            return ""
+
+    def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
+        """Run a command in a container and wait for its end, at most timeout seconds.
+
+        Raises Cut when the connection ends before the command's exit code is known: it may have run, or still run. It is
+        not repeated here, since only the caller knows what is safe to repeat.
+        """
+        return streams.execute(
+            self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout
+        )
+
+    def output(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Output:
+        """Run a command in a container and read its output as it comes, however long it is."""
+        return Output(self._dynamic, kinds.POD.path(namespace, pod), namespace, pod, container, command, timeout)
+
+    def watch(
+        self, kind: Kind, resource_version: str, seconds: float, namespace: str | None = None, *,
+        label_selector: str | None = None, field_selector: str | None = None,
+    ) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
+        """Changes after resource_version as (type, object) until the server ends the stream.
+
+        Raises Gone when the start is no longer kept, and Unreachable when the stream breaks; both mean: list again.
+        """
+        try:
+            response = self._once(
+                "GET", kind.path(namespace),
+                label_selector=label_selector, field_selector=field_selector, resource_version=resource_version,
+                watch="true", timeout_seconds=max(1, int(seconds)), allow_watch_bookmarks="true",
+                _request_timeout=(5, seconds + 10),
+            )  # fmt: skip
+            rest = b""
+            for chunk in response.stream(amt=65536, decode_content=True):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for told in lines:
+                    if not told.strip():
+                        continue
+                    event = json.loads(harmless_json(told))
+                    body = event.get("object") or {}
+                    if event.get("type") == "ERROR":
+                        raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
+                    yield str(event.get("type")), body
+        except ClusterError:
+            raise
+        except Exception as error:
+            status = status_of(error)
+            if status is not None:
+                raise failure("watch", kind, namespace, None, status, body_of(error)) from error
+            if not is_connection(error):
+                raise
+            raise Unreachable(
+                f"the watch of {describe(kind, namespace, None)} broke: {brief(error)}", "unreachable"
+            ) from error
+
+    def _json(
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str, *,
+        decode: Callable[[bytes], Any] = json.loads, **params: Any
+    ) -> Answer:  # fmt: skip
+        data, headers = self._patiently(verb, kind, namespace, name, method, path, **params)
+        self._note_clock(headers)
+        try:
+            body = decode(harmless_json(data))
+        except ValueError as error:
+            raise ClusterError(
+                f"{verb} {describe(kind, namespace, name)}: the answer is not what an API server sends ({error}). "
+                "Check host and proxy.",
+                "api_error",
+            ) from error
+        if not isinstance(body, dict):
+            raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the answer is no object", "api_error")
+        return Answer(body=body, warnings=_warnings(headers))
+
+    def _patiently(
+        self, verb: str, kind: Kind, namespace: str | None, name: str | None, method: str, path: str,
+        unheard: int = 0, refused: Callable[[str], str] | None = None, **params: Any
+    ) -> tuple[bytes, Any]:  # fmt: skip
+        """The whole body, and the headers.
+
+        unheard: a status that passes by itself within a few seconds. refused: why a 429 or 500 is for the caller to repeat.
+        """
+        started = self._clock()
+        pause = 0.2
+        while True:
+            asked = self._clock()
+            try:
+                response = self._once(method, path, **params)
+                # Here, because a connection can also break in the middle of the body.
+                return response.data, response.headers
+            except ClusterError:
+                # Of the check before a write.
+                raise
+            except Exception as error:
+                status = status_of(error)
+                now = self._clock()
+                left = started + self.retry_for - now
+                if status not in (401, 403):
+                    self._server.was_ready = _NEVER
+                if status is None:
+                    if not is_connection(error):
+                        raise
+                    if left <= 0:
+                        raise Unreachable(
+                            f"no answer from the API server for {self.retry_for:.0f} s ({verb} "
+                            f"{describe(kind, namespace, name)}): "
+                            f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right. One "
+                            "that is only slow gets more time with api_timeout.",
+                            "unreachable",
+                        ) from error
+                elif status in (401, 403):
+                    if asked - self._server.was_ready < _READY_FOR or now - started > _STARTUP_DOUBT[status]:
+                        raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+                    # What it forbade before it was ready it may allow now, also when it became so this very moment.
+                    if self._is_ready():
+                        continue
+                elif now - started < _HEARSAY and (
+                    status == unheard or (_names_no_version(params) and MODIFIED in body_of(error))
+                ):
+                    pass
+                elif refused is not None and status in (429, 500) and (why := refused(body_of(error))):
+                    raise ClusterError(why, "disruption_budget", status) from error
+                elif status not in _TRY_AGAIN or left <= 0 or UNTYPED in body_of(error):
+                    raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+                wait = retry_after(error)
+                if wait is not None and wait > left:
+                    raise failure(verb, kind, namespace, name, status or 0, body_of(error)) from error
+                self._sleep(min(wait if wait is not None else pause, max(left, 0.05)))
+                pause = min(pause * 2, 3.0)
+
+    def _note_clock(self, headers: Any) -> None:
+        date = headers.get("Date") if hasattr(headers, "get") else None
+        try:
+            told = email.utils.parsedate_to_datetime(date) if date else None
+        except (TypeError, ValueError):
+            told = None
+        if told is not None and told.tzinfo is not None:
+            difference = told - datetime.now(timezone.utc)
+            # The header has whole seconds: less than that is no difference.
+            self._server.ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
+
+    def _is_ready(self) -> bool:
+        """Whether the API server says that it has finished starting; everybody may ask that, once its rules are loaded."""
+        try:
+            self._once("GET", "/readyz", _request_timeout=5)
+        except Exception as error:
+            if status_of(error) is None and not is_connection(error):
+                raise
+            return False
+        self._server.was_ready = self._clock()
+        return True
+
+    def _once(self, method: str, path: str, **params: Any) -> Any:
+        body = restored(params.pop("body", None))
+        writes = method != "GET"
+        if writes:
+            self._check()
+        params.setdefault("_request_timeout", (self._write_silence if writes else None) or _SILENCE)
+        # A list of its own: the dynamic client appends to the one it is given.
+        params["query_params"] = list(params.get("query_params", []))
+        return self._dynamic.request(method, path, body=body, serialize=False, **params)
+
+
+def _by_budget(body: str) -> str:
+    """Why an eviction was refused, empty when it was not a PodDisruptionBudget that did (pkg/registry/core/pod/storage/eviction.go)."""
+    message, status = status_message(body)
+    for cause in (status.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "DisruptionBudget":
+            return str(cause.get("message") or message)
+    return message if "more than one PodDisruptionBudget" in message else ""
+
+
+def _names_no_version(params: Mapping[str, Any]) -> bool:
+    """Whether a request is an apply that is bound to no version of its object."""
+    return params.get("content_type") == _APPLY and "resourceVersion" not in json.loads(params["body"])["metadata"]
+
+
+def _warnings(headers: Any) -> tuple[str, ...]:
+    """Texts of Warning headers (RFC 7234: 299 - "text")."""
+    listed = headers.getlist("Warning") if hasattr(headers, "getlist") else []
+    return tuple(line(str(entry).split('"', 1)[-1].rstrip('"')) for entry in listed)

@@ -1,0 +1,172 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From module parameters to a Client: authentication is kubernetes.core's."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
+    ClusterError,
+    Unreachable,
+    status_message,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
+
+try:
+    import yaml
+
+    HAS_YAML = True
+except ImportError:
+    # kubernetes.core's module class says so in its words.
+    HAS_YAML = False
+
+# What the names of secrets hold: keys of a user and of its auth-provider, variables and flags of an exec plugin. The texts of all
+# other keys stay readable, since a region or a release that were hidden would be hidden in the names of nodes too.
+_SECRET = re.compile(r"token$|secret|pass|credential|assertion|private|key-data$|(?<!client-)key$", re.IGNORECASE)
+
+CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
+
+
+def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
+    """An AnsibleModule with the cluster options added.
+
+    It fails with kubernetes.core's words when the client is missing. Ansible hides every text of a kubeconfig in the result, the
+    "v1" of its apiVersion and its path too: what is rendered from the result and applied would be damaged. Only secrets are hidden.
+    """
+    made = AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
+    given = made.params["kubeconfig"]
+    hidden: set[str] = made._module.no_log_values
+    hidden.difference_update(_texts(given))
+    hidden.update(_secrets(given))
+    return made
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in it."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _texts(one)
+    elif value is not None and not isinstance(value, bool) and str(value):
+        yield str(value)
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    """The texts in a kubeconfig that are secrets (client-go, tools/clientcmd/api/v1/types.go)."""
+    if isinstance(value, Mapping):
+        # An entry of an exec plugin's environment.
+        if set(value) == {"name", "value"} and _SECRET.search(str(value["name"])):
+            yield from _texts(value["value"])
+        for name, one in value.items():
+            yield from _texts(one) if _SECRET.search(str(name)) else _secrets(one)
+        if isinstance(value.get("args"), (list, tuple)):
+            yield from _of_flags([str(one) for one in value["args"]])
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _secrets(one)
+
+
+def _of_flags(words: Sequence[str]) -> Iterator[str]:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag, equals, text = word.partition("=")
+        if flag.startswith("-") and _SECRET.search(flag) and (text or following):
+            yield text if equals else following
+
+
+def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
+    """A Client for the module's options. An API server that restarts just now is waited for.
+
+    Raises ClusterError: reason unreachable, unauthorized, or configuration (kubeconfig, context or certificates are
+    wrong).
+    """
+    patience = float(for_module.params["api_timeout"]) if retry_for is None else retry_for
+    return patiently(lambda: get_api_client(for_module), patience, _named(for_module))
+
+
+def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Client:
+    """A Client of what kubernetes.core's get_api_client makes; errors as of connect, which may say what was `named`."""
+    started = time.monotonic()
+    while True:
+        try:
+            dynamic = make().client
+            _no_hidden_retries(dynamic)
+            return Client(dynamic, retry_for=patience)
+        except CoreException as error:
+            raise ClusterError(
+                f"no access to Kubernetes is configured{named}: {str(error).rstrip('.')}. "
+                "Set kubeconfig and context (kubewin_kubeconfig, kubewin_context in the playbooks), K8S_AUTH_KUBECONFIG and "
+                "K8S_AUTH_CONTEXT, or host and api_key.",
+                "configuration",
+            ) from error
+        except Exception as error:
+            status = status_of(error)
+            left = started + patience - time.monotonic()
+            if status is None and not is_connection(error):
+                raise ClusterError(
+                    f"cannot make a client for Kubernetes{named}: {type(error).__name__}: {error}", "configuration"
+                ) from error
+            if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
+                raise ClusterError(f"cannot make a client for Kubernetes{named}: {error}", "configuration") from error
+            if status is not None and status < 500 and status != 429:
+                message = status_message(body_of(error))[0]
+                raise ClusterError(
+                    f"the API server does not accept these credentials ({status} {message}). "
+                    f"Check token or certificate, its expiry and the context of the kubeconfig.",
+                    "unauthorized",
+                    status,
+                ) from error
+            if left <= 0:
+                raise Unreachable(
+                    f"no answer from the API server for {patience:.0f} s: {brief(error)}. "
+                    f"Check that it runs and that host, proxy and CA certificate are right.",
+                    "unreachable",
+                ) from error
+            time.sleep(min(0.5, left))
+
+
+def _named(for_module: AnsibleK8SModule) -> str:
+    """The kubeconfig that was given, with what is the usual cause: a mistyped path, or a context that is not in it."""
+    given = for_module.params.get("kubeconfig")
+    if not given:
+        return ""
+    if not isinstance(given, str):
+        return f" by the kubeconfig given as a dictionary{_contexts(given)}"
+    try:
+        text = Path(given).expanduser().read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return f" by kubeconfig {given}, which does not exist"
+    except (OSError, UnicodeDecodeError) as error:
+        return f" by kubeconfig {given}, which cannot be read ({getattr(error, 'strerror', None) or 'it is no text'})"
+    try:
+        return f" by kubeconfig {given}{_contexts(yaml.safe_load(text))}"
+    except yaml.YAMLError:
+        return f" by kubeconfig {given}, which is no YAML"
+
+
+def _contexts(config: Any) -> str:
+    listed = (config.get("contexts") if isinstance(config, Mapping) else None) or []
+    found = [str(one["name"]) for one in listed if isinstance(one, Mapping) and "name" in one]
+    return f", which has {'the contexts ' + ', '.join(found) if found else 'no context'}"
+
+
+def _no_hidden_retries(dynamic: Any) -> None:
+    """Keep urllib3 from sleeping through Retry-After itself.
+
+    It knows nothing of our timeouts and would wait for hours.
+    """
+    pools = dynamic.client.rest_client.pool_manager
+    pools.connection_pool_kw["retries"] = False
+    # Discovery has opened a pool already; pools made from now on take the setting.
+    pools.clear()

@@ -1,0 +1,161 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong between us and the Kubernetes API, in words that help.
+
+Every error carries a stable reason word for playbooks; the text says what was asked, what the server answered and
+what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json, line
+
+
+class ClusterError(Exception):
+    """A request that failed for good. reason: one stable word; status: the HTTP status, 0 without an answer."""
+
+    def __init__(self, message: str, reason: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.status = status
+
+
+class Gone(ClusterError):
+    """A list's page or a watch's start is no longer kept by the server (410): start again."""
+
+
+class Unreachable(ClusterError):
+    """No answer from the API server within the time given."""
+
+
+class Cut(ClusterError):
+    """The connection ended before a command's exit code was known."""
+
+
+def describe(kind: Kind, namespace: str | None, name: str | None) -> str:
+    """Words for a request's object: DaemonSet ns/name, all nodes, pods in ns."""
+    if name:
+        return f"{kind.kind} {namespace}/{name}" if kind.namespaced and namespace else f"{kind.kind} {name}"
+    return f"{kind.plural} in {namespace}" if kind.namespaced and namespace else f"all {kind.plural}"
+
+
+def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
+    """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
+    try:
+        status = json.loads(harmless_json(body.encode("utf-8", "replace")))
+    except ValueError:
+        return line(body)[:500], {}
+    if not isinstance(status, dict):
+        return line(body)[:500], {}
+    return line(str(status.get("message", ""))), status
+
+
+# What admission says when it refuses; a plain lack of permission always says who cannot do what.
+_ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
+
+# Somebody else was quicker. An apply names no version of the object, so that it can be made once more as it is.
+MODIFIED = "the object has been modified"
+
+# An apply of what no such object can hold is answered with 500, and never with anything else.
+UNTYPED = "failed to create typed patch object"
+
+_CANNOT = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+)
+
+
+def rule(verb: str, group: str, resource: str) -> str:
+    """The rule of a role that allows something, as YAML."""
+    return f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+
+
+def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, message: str) -> ClusterError:
+    """403: names verb and resource, and the rule that is missing."""
+    match = _CANNOT.search(message)
+    resource, group, user = kind.plural, kind.group, "this account"
+    if match is not None:
+        verb, resource, group, user = match["verb"], match["resource"], match["group"], match["user"]
+    if match is None and "attempting to grant RBAC permissions" in message:
+        return ClusterError(
+            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets nobody grant permissions he "
+            "does not hold. "
+            f"Server: {message}. Give the account those permissions, or the verb 'escalate' on {kind.plural} and "
+            "'bind' on the roles.",
+            "forbidden",
+            403,
+        )
+    if match is None and any(words in message for words in _ADMISSION) and 'User "' not in message:
+        # Admission answers 403 too; a missing rule is not what would help.
+        return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
+    where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"
+    return ClusterError(
+        f"not allowed: {user} cannot {verb} {resource} ({where}; wanted for {describe(kind, namespace, name)}). "
+        f"Add this rule to a role of that account: {rule(verb, group, resource)}. The least-privilege role shipped in "
+        f"roles/csi_driver/files/kubewin-rbac.yaml holds all that is needed.",
+        "forbidden",
+        403,
+    )
+
+
+_OTHER_MANAGER = re.compile(r'conflict with "(?P<manager>[^"]+)"')
+
+
+def conflict(
+    verb: str, kind: Kind, namespace: str | None, name: str | None, message: str, status: Mapping[str, Any]
+) -> ClusterError:
+    """409: a server-side apply conflict names the other managers and their fields."""
+    owners: dict[str, list[str]] = {}
+    for cause in (status.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "FieldManagerConflict":
+            found = _OTHER_MANAGER.search(str(cause.get("message", "")))
+            owners.setdefault(found["manager"] if found else "another manager", []).append(str(cause.get("field", "?")))
+    what = describe(kind, namespace, name)
+    if not owners:
+        return ClusterError(
+            f"{verb} of {what} conflicts with a change made meanwhile: {message}. Run again.", "conflict", 409
+        )
+    text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
+    return ClusterError(
+        f"{what} is also managed by somebody else, nothing was changed: {text}. Expected those fields to be ours or "
+        "unset. "
+        f"Remove them from that manager's manifest, or let this collection take them over with force_conflicts.",
+        "conflict",
+        409,
+    )
+
+
+def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code: int, body: str) -> ClusterError:
+    """The error for an HTTP status that is not worth another try."""
+    message, status = status_message(body)
+    what = describe(kind, namespace, name)
+    if code == 403:
+        return forbidden(verb, kind, namespace, name, message)
+    if code == 409:
+        return conflict(verb, kind, namespace, name, message, status)
+    if code == 410:
+        return Gone(f"{verb} {what}: {message} Run again.", "gone", 410)
+    if code == 401:
+        return ClusterError(
+            f"the API server does not accept these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). "
+            f"Check token or certificate, its expiry and the context of the kubeconfig.",
+            "unauthorized",
+            401,
+        )
+    if code in (400, 422) or UNTYPED in message:
+        return ClusterError(f"the API server refused {what} as invalid ({verb}: {code}): {message}", "invalid", code)
+    if code == 429:
+        return ClusterError(
+            f"the API server asked to slow down for longer than was waited ({verb} {what}: 429 {message}). Run again "
+            "later, "
+            f"or raise api_timeout.",
+            "too_many_requests",
+            429,
+        )
+    return ClusterError(f"{verb} {what} failed: {code} {message}", "api_error", code)

@@ -1,0 +1,302 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run at a time: a short Lease (coordination.k8s.io/v1) that its holder renews as long as it works.
+
+While a module works, a thread renews. Between the modules of one run, while its tasks work, a process beside it does (``keep``),
+which ends with the run. A run that died leaves a lease that ends by itself. A run that lost its lease detects that before its
+next change, also when it slept: a machine that was suspended, a process that was stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+
+# Seconds without a renewal after which the next run may follow.
+SECONDS = 60
+# Renewed after this part of it, so that a change begins with the larger part left.
+_RENEWALS = 4
+# Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
+_SILENCE = SECONDS / 6
+# A lease that is to last longer than this has a time that is yet to come: a clock was set back.
+_JUMPED = 2 * SECONDS
+# Seconds between two looks at another run's lease, and at whether our own run lives.
+_LOOK = 1.0
+# Tries to give it back.
+_ENDS = 5
+# Linux's monotonic clock stands still while the machine sleeps; elsewhere there is one, which does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which lease it is. what: it is of, for messages."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Another run that holds it. left: seconds until it ends unless it is renewed."""
+
+    holder: str
+    renewed: datetime
+    ago: float
+    left: float
+
+    def __str__(self) -> str:
+        if self.left > _JUMPED:
+            return f"{self.holder} renewed its lease at {self.renewed:%Y-%m-%d %H:%M:%SZ}, which is in the future"
+        return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
+
+
+class Lease:
+    """Taken, and renewed by a thread until it is left or ended.
+
+    holder: a name as of holder.py. say: a line for whoever waits. clock: runs also while this machine sleeps.
+    """
+
+    def __init__(
+        self, client: Client, about: About, holder: str, say: Callable[[str], None] = lambda _line: None, *,
+        clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        # Each try to renew it says when it was made, so none is repeated for long.
+        self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
+        self._patience = client.retry_for
+        self._about, self._holder, self._say = about, holder, say
+        self._clock, self._sleep = clock, sleep
+        self._version = ""
+        self._alive = 0.0
+        self._told = client.now()
+        self._renewing = threading.Lock()
+        self._stop = threading.Event()
+        self._lost = ""
+        self._thread = threading.Thread(target=self._keep_on, daemon=True)
+
+    def take(self) -> None:
+        """Take it, or go on with it. ClusterError locked when another run renews it."""
+        for _again in range(5):
+            live = self.wait()
+            if live is None:
+                # Another run may be quicker; the next look shows who holds it.
+                self._client.create(self._definition())
+                continue
+            self._version = live["metadata"]["resourceVersion"]
+            try:
+                self._write()
+            except ClusterError as error:
+                if error.status not in (404, 409):
+                    raise
+                continue
+            self._thread.start()
+            return
+        raise ClusterError(f"another run began {self._about.what} at the same moment; let that one end", "locked", 409)
+
+    def wait(self) -> dict[str, Any] | None:
+        """Answer with the lease when no other run holds it, with None when there is none.
+
+        A run that may be dead is waited for until its lease ends, which is within SECONDS. ClusterError locked when it lives.
+        """
+        first: _Other | None = None
+        while True:
+            live = self._look()
+            other = self._other(live or {})
+            if other is None:
+                return live
+            lives = first is not None and (first.holder, first.renewed) != (other.holder, other.renewed)
+            if lives or other.left > _JUMPED:
+                raise self._locked(other)
+            if first is None:
+                first = other
+                self._say(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s to see whether it lives")
+            self._sleep(_LOOK)
+
+    def others(self) -> str:
+        """Which other run holds it now, empty when none does."""
+        other = self._other(self._look() or {})
+        return str(self._locked(other)) if other is not None else ""
+
+    def _other(self, live: Mapping[str, Any]) -> _Other | None:
+        """Another run's lease that has not ended."""
+        spec = live.get("spec") or {}
+        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
+        if not holder or holder == self._holder or renewed is None or is_dead(holder):
+            return None
+        ago = (self._client.now() - renewed).total_seconds()
+        left = int(spec.get("leaseDurationSeconds") or 0) - ago
+        return _Other(holder, renewed, ago, left) if left > 0 else None
+
+    def _locked(self, other: _Other) -> ClusterError:
+        about = self._about
+        if other.left > _JUMPED:
+            remedy = (
+                "its clock, or the API server's, jumped. When you know that this run is dead: "
+                f"kubectl -n {about.namespace} delete lease {about.name}"
+            )
+        else:
+            remedy = f"let it end, then run again. A run that is dead loses its lease within {SECONDS} s"
+        return ClusterError(f"another run is at {about.what}: {other}; {remedy}", "locked", 409)
+
+    def check(self) -> None:
+        """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
+
+        The thread may have slept as we did, so it is renewed here when that is due.
+        """
+        if is_dead(self._holder):
+            raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
+        if self._due():
+            self._keep()
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+
+    def _due(self) -> bool:
+        """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
+        slept, passed = self._clock() - self._alive, self._client.now() - self._told
+        return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
+
+    def keep(self, ended: Callable[[], bool]) -> None:
+        """Renew what the run holds until it ended, or the lease is another run's or gone. For a process beside the run."""
+        due = 0.0
+        while not ended():
+            if self._clock() >= due:
+                due = self._clock() + SECONDS / _RENEWALS
+                try:
+                    self._renew()
+                except ClusterError as error:
+                    if error.reason == "taken_over":
+                        return
+                    # An API server that does not answer gives the lease to no other run either.
+                    due = self._clock() + _LOOK
+            self._sleep(_LOOK)
+
+    def held(self) -> None:
+        """Renew it in the middle of the run. ClusterError taken_over when it is ours no more."""
+        self._renew()
+
+    def leave(self) -> None:
+        """End of this process, not of the run, which renews it from here on."""
+        self.stop()
+        if self._lost:
+            raise ClusterError(self._lost, "taken_over")
+        self._renew()
+
+    def end(self) -> None:
+        """End of the run: the next one need not wait. An error here is not raised, since why the run ends matters more."""
+        self.stop()
+        with contextlib.suppress(ClusterError):
+            for _again in range(_ENDS):
+                live = None if self._lost else self._look()
+                if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
+                    return
+                about, metadata = self._about, live["metadata"]
+                try:
+                    self._client.delete(
+                        kinds.LEASE, about.name, about.namespace, metadata["uid"],
+                        dry_run=False, policy="Background", version=metadata["resourceVersion"],
+                    )  # fmt: skip
+                    return
+                except ClusterError as error:
+                    # The process beside the run renewed it at this moment.
+                    if error.status != 409:
+                        raise
+
+    def stop(self) -> None:
+        """Renew it no more. It is left as it is."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _look(self) -> dict[str, Any] | None:
+        return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
+
+    def _spec(self) -> dict[str, Any]:
+        return {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": SECONDS,
+            "renewTime": _stamp(self._client.now()),
+        }
+
+    def _definition(self) -> dict[str, Any]:
+        about = self._about
+        metadata = {"name": about.name, "namespace": about.namespace, "labels": dict(about.labels)}
+        spec = self._spec()
+        return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
+
+    def _write(self) -> None:
+        alive, told = self._clock(), self._client.now()
+        body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec()}
+        made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
+        self._version, self._alive, self._told = made["metadata"]["resourceVersion"], alive, told
+
+    def _renew(self) -> None:
+        """Go on with what is ours. Gone is lost: another run may have taken it, and ended; so it is never made again."""
+        about = self._about
+        with self._renewing:
+            for _again in range(5):
+                if self._version:
+                    try:
+                        self._write()
+                        return
+                    except ClusterError as error:
+                        if error.status not in (404, 409):
+                            raise
+                live = self._look()
+                holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
+                if live is None or holder != self._holder:
+                    raise ClusterError(
+                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'gone'}, expected was "
+                        f"{self._holder}: another run is at {about.what}, or was. Let that one end, then run again",
+                        "taken_over",
+                    )
+                # After an answer that was lost the version may be newer for a write of our own; or somebody gave it a label.
+                self._version = live["metadata"]["resourceVersion"]
+        raise ClusterError(
+            f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409
+        )
+
+    def _keep(self) -> None:
+        began = self._clock()
+        while True:
+            try:
+                self._renew()
+            except ClusterError as error:
+                if (
+                    isinstance(error, Unreachable)
+                    and self._clock() - began < self._patience
+                    and not self._stop.is_set()
+                ):
+                    continue
+                self._lost = (
+                    f"the lease of {self._about.what} could not be renewed, so another run may hold it: {error}"
+                )
+            return
+
+    def _keep_on(self) -> None:
+        while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
+            self._keep()
+        if self._lost:
+            self._say(self._lost)
+
+
+def bound(client: Client, check: Callable[[], None]) -> Client:
+    """A client of a run that holds a lease: every write is checked right before it is sent, also when it is tried again."""
+    return client.guarded(check, _SILENCE)
+
+
+def _stamp(when: datetime) -> str:
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,32 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether this account may do what is about to be done, asked of the API server before the first change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, missing
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+
+
+def lacking(client: Client, wanted: Iterable[Need]) -> tuple[str, ...]:
+    """The rules that this account lacks."""
+
+    def allowed(need: Need) -> bool:
+        return client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+
+    return missing(wanted, allowed)
+
+
+def require(client: Client, wanted: Iterable[Need], what: str, role: str) -> None:
+    """ClusterError with every rule that is missing. what: is to be done, "an upgrade". role: the ClusterRole that has all of them."""
+    if rules := lacking(client, wanted):
+        raise ClusterError(
+            f"this account may not do everything that {what} needs; nothing was changed. Add these rules to a role of the "
+            f"account, or bind {role} of roles/csi_driver/files/kubewin-rbac.yaml to it: {'; '.join(rules)}",
+            "forbidden",
+            403,
+        )

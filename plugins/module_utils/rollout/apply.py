@@ -1,0 +1,146 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writing a DaemonSet whose pods are replaced one by one, and deleting those pods. Talks, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import hold
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.hold import Rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import permitted, still_away
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
+    PodFacts,
+    hash_of,
+    kept_template,
+    own_revisions,
+    revision_of,
+)
+
+# Somebody else may write the DaemonSet between two requests, its controller above all.
+_ATTEMPTS = 8
+
+
+class Roller:
+    """One DaemonSet while it changes. definition: as it is to be in the end."""
+
+    def __init__(self, client: Client, definition: Mapping[str, Any], *, force: bool) -> None:
+        self._client = client
+        self._definition = definition
+        self._run = hold.run_of(definition)
+        self._force = force
+        self.name = str(definition["metadata"]["name"])
+        self.namespace = str(definition["metadata"]["namespace"])
+
+    def live(self) -> dict[str, Any] | None:
+        """The DaemonSet as it is."""
+        return self._client.get(kinds.DAEMON_SET, self.name, self.namespace)
+
+    def state(self) -> Rolling | None:
+        """Where the change stands, None when there is none."""
+        live = self.live()
+        return None if live is None else hold.rolling(live)
+
+    def held(self, live: Mapping[str, Any]) -> dict[str, Any]:
+        """The definition as it is applied to begin, or to go on."""
+        revisions = self._revisions(live)
+        return hold.held(self._definition, hold.begun(live, revision_of(live, revisions), self._run))
+
+    def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
+        """Delete these pods and no others: one that was made anew under the same name meanwhile stays.
+
+        Runs over other nodes make the same change at the same time. Each announces its pods in the DaemonSet first, as it was when
+        the pods were counted, so that all of them together leave no more nodes without a plugin than may be.
+        """
+        for attempt in range(_ATTEMPTS):
+            live = self.live()
+            state = None if live is None else hold.rolling(live)
+            if live is None or state is None or state.run != self._run:
+                return ()
+            now = [PodFacts.from_object(pod) for pod in self._listed(kinds.POD, live)]
+            chosen = permitted(pods, now, state.taken, expected, allowed)
+            if not chosen:
+                return ()
+            ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
+            taken = {**still_away(ready, state.taken, expected), **{pod.node: pod.uid for pod in chosen}}
+            if self._announced(live, replace(state, taken=taken), last=attempt == _ATTEMPTS - 1):
+                self._delete(chosen)
+                return chosen
+        return ()
+
+    def _announced(self, live: Mapping[str, Any], state: Rolling, *, last: bool) -> bool:
+        found = self._former(live, state) if state.goes_back else None
+        body = self._definition if found is None else hold.former(self._definition, state, found)
+        held = hold.held(body, state)
+        held["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        try:
+            self._client.apply(held, dry_run=False, force=self._force or found is not None)
+        except ClusterError as error:
+            if error.status == 409 and not last:
+                return False
+            raise
+        return True
+
+    def _delete(self, pods: Sequence[PodFacts]) -> None:
+        for pod in pods:
+            try:
+                self._client.delete(kinds.POD, pod.name, self.namespace, pod.uid, dry_run=False, policy="Background")
+            except ClusterError as error:
+                if error.status != 409:
+                    raise
+
+    def taken_over(self) -> str:
+        """Who else is at this change now; empty when nobody is."""
+        state = self.state()
+        if state is not None and state.run == self._run:
+            return ""
+        return (
+            f"another run changes DaemonSet {self.namespace}/{self.name} to something else; this one leaves it to that. Give both the same "
+            "variables, or run one after the other"
+        )
+
+    def back(self, node: str, because: str) -> str:
+        """Bring the former template back, with its pods still in place; what keeps from it, or nothing."""
+        live = self.live()
+        state = None if live is None else hold.rolling(live)
+        found = None if live is None or state is None else self._former(live, state)
+        if state is None or found is None:
+            return "the template from before is not kept in the cluster any more, so it cannot be brought back"
+        failed = replace(state, failed=node, because=because)
+        self._apply(hold.held(hold.former(self._definition, state, found), failed))
+        return ""
+
+    def finish(self) -> bool:
+        """Give the DaemonSet its strategy back, with the template that all of its pods have; whether that was a write."""
+        live = self.live()
+        state = None if live is None else hold.rolling(live)
+        if live is None or state is None or not state.goes_back:
+            return self._apply(self._definition)
+        found = self._former(live, state)
+        return False if found is None else self._apply(hold.former(self._definition, state, found))
+
+    def _apply(self, definition: Mapping[str, Any]) -> bool:
+        # A former template holds fields that others wrote into it then; it comes back whole.
+        force = self._force or definition["spec"]["template"] is not self._definition["spec"]["template"]
+        return Applier(self._client, force=force).apply([definition]).changed
+
+    def _former(self, live: Mapping[str, Any], state: Rolling) -> dict[str, Any] | None:
+        kept = (one for one in self._revisions(live) if hash_of(one) == state.former)
+        return next((kept_template(one) for one in own_revisions(live, kept)), None)
+
+    def _revisions(self, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        return self._listed(kinds.CONTROLLER_REVISION, live)
+
+    def _listed(self, kind: Kind, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Objects with the labels that the DaemonSet selects its pods by."""
+        labels = live["spec"]["selector"].get("matchLabels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        return self._client.list(kind, self.namespace, label_selector=selector).items

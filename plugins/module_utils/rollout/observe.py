@@ -1,0 +1,216 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A view of a rollout that watches keep current. Talks, and decides nothing."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
+    DaemonSetFacts,
+    EventFacts,
+    HostFacts,
+    NodeFacts,
+    Picture,
+    PodFacts,
+    Registration,
+    revision_of,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
+
+# Logs explain; a few are enough for people, and reading them all would cost more than the gate itself.
+_LOGS = 10
+
+_LISTED_AGAIN = "LISTED_AGAIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which rollout: the driver's CSI name, the DaemonSet, and the containers whose logs explain it.
+
+    app_label: label app of its pods, for when the DaemonSet itself is gone. selector: of its pods where it is not that
+    label, as for a DaemonSet that is not ours.
+    """
+
+    driver: str
+    namespace: str
+    daemon_set: str
+    app_label: str
+    container: str
+    registrar: str = "node-driver-registrar"
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One kind that is listed, then watched."""
+
+    kind: Kind
+    namespace: str | None
+    label_selector: str | None = None
+    field_selector: str | None = None
+
+
+def find_namespace(client: Client, driver: str, daemon_set: str, default: str) -> str:
+    """The namespace of our DaemonSet, where the user named none."""
+    seen = [DaemonSetSeen.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
+    ours = [one for one in seen if one.name == daemon_set and one.managed_by == MANAGER]
+    others = [one for one in seen if one.name == daemon_set and one.serves_on_windows(driver)]
+    return (ours or others)[0].namespace if ours or others else default
+
+
+class View:
+    """The objects of one rollout: load once, then take in changes. A watch that breaks starts again from a new list."""
+
+    def __init__(self, client: Client, target: Target, hosts: Iterable[HostFacts]) -> None:
+        self._client = client
+        self._target = target
+        self._hosts = {host.node: host for host in hosts}
+        self._objects: dict[Kind, dict[str, dict[str, Any]]] = {}
+        self._versions: dict[Kind, str] = {}
+        self._changes: queue.Queue[tuple[Kind, str, Any]] = queue.Queue()
+        self._providers: tuple[DaemonSetFacts, ...] = ()
+        self._events: tuple[EventFacts, ...] = ()
+        self._logs: dict[str, str] = {}
+
+    def load(self) -> None:
+        """Read everything once."""
+        listed = self._client.list(kinds.DAEMON_SET).items
+        mine = (self._target.namespace, self._target.daemon_set)
+        self._providers = tuple(
+            DaemonSetFacts.from_object(item)
+            for item in listed
+            if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
+            and DaemonSetSeen.from_object(item).serves_on_windows(self._target.driver)
+        )
+        for source in self._sources():
+            self._objects[source.kind], self._versions[source.kind] = self._list(source)
+
+    def watch(self, seconds: float) -> None:
+        """Keep watching for that long, in the background; the threads end with it, or with the process."""
+        ends = time.monotonic() + seconds
+        for source in self._sources():
+            arguments = (source, self._versions[source.kind], ends)
+            threading.Thread(target=self._follow, args=arguments, daemon=True).start()
+
+    def wait(self, seconds: float) -> None:
+        """Take in changes, at the latest after that time. An error of a watch is raised here."""
+        try:
+            self._take(*self._changes.get(timeout=max(0.0, seconds)))
+            while True:
+                self._take(*self._changes.get_nowait())
+        except queue.Empty:
+            return
+
+    def explain(self) -> None:
+        """Read what explains trouble: warnings in the namespace, and logs of pods that do not work."""
+        namespace = self._target.namespace
+        listed = self._client.list(kinds.EVENT, namespace, field_selector="type=Warning").items
+        self._events = tuple(EventFacts.from_object(event) for event in listed)
+        picture = self.picture()
+        troubled = [pod for pod in picture.pods if not pod.ready or pod.node not in picture.registrations]
+        for pod in troubled[:_LOGS]:
+            container = self._target.registrar if pod.ready else self._target.container
+            restarted = any(one.restarts for one in pod.containers if one.name == container)
+            log = self._client.log(namespace, pod.name, container, previous=True) if restarted else ""
+            self._logs[pod.name] = log or self._client.log(namespace, pod.name, container)
+
+    def picture(self, instead: dict[str, Any] | None = None) -> Picture:
+        """The current state, for the judge. instead: another form of the DaemonSet, to see what it would be like."""
+        daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
+        nodes = [NodeFacts.from_object(node) for node in self._objects[kinds.NODE].values()]
+        found = {
+            name: Registration.from_object(item, self._target.driver)
+            for name, item in self._objects[kinds.CSI_NODE].items()
+        }
+        return Picture(
+            now=self._client.now(),
+            controller_now=datetime.now(timezone.utc),
+            driver=self._target.driver,
+            daemon_set=None
+            if daemon_set is None
+            else DaemonSetFacts.from_object(daemon_set, self._revision(daemon_set)),
+            nodes=nodes,
+            registrations={name: one for name, one in found.items() if one is not None},
+            pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
+            hosts=self._hosts,
+            events=self._events,
+            other_providers={node.name: self._others_on(node) for node in nodes} if self._providers else {},
+            logs=self._logs,
+        )
+
+    def _revision(self, daemon_set: dict[str, Any]) -> str:
+        return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
+
+    def _others_on(self, node: NodeFacts) -> list[str]:
+        # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
+        return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
+
+    def _sources(self) -> Sequence[_Source]:
+        target = self._target
+        selector = target.selector or f"app={target.app_label}"
+        return (
+            _Source(kinds.DAEMON_SET, target.namespace, field_selector=f"metadata.name={target.daemon_set}"),
+            _Source(kinds.NODE, None, label_selector=kinds.WINDOWS),
+            _Source(kinds.CSI_NODE, None),
+            _Source(kinds.POD, target.namespace, label_selector=selector),
+            _Source(kinds.CONTROLLER_REVISION, target.namespace, label_selector=selector),
+        )
+
+    def _list(self, source: _Source) -> tuple[dict[str, dict[str, Any]], str]:
+        listed = self._client.list(
+            source.kind,
+            source.namespace,
+            label_selector=source.label_selector,
+            field_selector=source.field_selector,
+        )
+        return {str(item["metadata"]["name"]): item for item in listed.items}, listed.resource_version
+
+    def _follow(self, source: _Source, version: str, ends: float) -> None:
+        """Watch one kind until the time is over. Runs in a thread of its own and hands everything over by the queue."""
+        refused = False
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                for kind_of_change, item in self._client.watch(
+                    source.kind, version, left, source.namespace,
+                    label_selector=source.label_selector, field_selector=source.field_selector,
+                ):  # fmt: skip
+                    version = str(item["metadata"].get("resourceVersion", version))
+                    refused = False
+                    if kind_of_change != "BOOKMARK":
+                        self._changes.put((source.kind, kind_of_change, item))
+            except ClusterError as error:
+                # A server that just started refuses for a moment; the list below waits for it, the second refusal counts.
+                if not isinstance(error, (Gone, Unreachable)) and (refused or error.status not in (401, 403)):
+                    self._changes.put((source.kind, "ERROR", error))
+                    return
+                refused = error.status in (401, 403)
+                try:
+                    items, version = self._list(source)
+                except ClusterError as lost:
+                    self._changes.put((source.kind, "ERROR", lost))
+                    return
+                self._changes.put((source.kind, _LISTED_AGAIN, items))
+
+    def _take(self, kind: Kind, change: str, item: Any) -> None:
+        if change == "ERROR":
+            raise item
+        if change == _LISTED_AGAIN:
+            self._objects[kind] = item
+        elif change == "DELETED":
+            self._objects[kind].pop(item["metadata"]["name"], None)
+        else:
+            self._objects[kind][item["metadata"]["name"]] = item

@@ -1,0 +1,202 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an upgrade is decided from: the few facts of each object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import has_volume
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
+
+# Of our own: a cordon's reason, and the taint that keeps workloads off a node that WMCO opens by itself.
+CORDONED = "kubewin.io/cordoned"
+TAINT = "kubewin.io/upgrade"
+
+_CSI = "kubernetes.io/csi/"
+
+# Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
+OPERATOR = "windows-machine-config-operator.v"
+
+
+@dataclass(frozen=True, slots=True)
+class PodNow:
+    """A pod on a node.
+
+    owner: kind and name of its controller, empty without one. mirror: its node's own, not the API's. deleting_since: when its
+    grace period ended or ends, None when it was not told to go.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    owner: tuple[str, str]
+    mirror: bool
+    finished: bool
+    deleting_since: datetime | None
+    volumes: bool
+    ready: bool
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"pod {self.namespace}/{self.name}"
+
+    @classmethod
+    def from_object(cls, pod: Mapping[str, Any]) -> PodNow:
+        """Read a core/v1 Pod."""
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        owners = [one for one in metadata.get("ownerReferences") or [] if one.get("controller")]
+        owner = (str(owners[0]["kind"]), str(owners[0]["name"])) if owners else ("", "")
+        conditions = status.get("conditions") or []
+        return cls(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            owner=owner,
+            mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
+            # A kubelet reports the last phase of a deleted pod before it unmounts the pod's volumes.
+            finished=status.get("phase") in ("Succeeded", "Failed") and not metadata.get("deletionTimestamp"),
+            # The API dates the end of the grace period.
+            deleting_since=moment(metadata.get("deletionTimestamp")),
+            volumes=has_volume(pod),
+            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
+        )
+
+    def workload(self, labels: Mapping[str, str]) -> tuple[str, str] | None:
+        """Kind and name of the Deployment or StatefulSet that it is of, None for anything else."""
+        kind, name = self.owner
+        if kind == "StatefulSet":
+            return kind, name
+        suffix = "-" + labels.get("pod-template-hash", "")
+        if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
+            return "Deployment", name[: -len(suffix)]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNow:
+    """A Windows Node. attached: names of volumes, as its status tells them. pods: None where they were not looked at.
+
+    tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
+    allowed, upgrading, blocked: its labels.
+    """
+
+    name: str
+    ready: bool
+    not_ready_because: str
+    cordoned: bool
+    cordoned_for: str
+    tainted: bool
+    kubelet: str
+    tainted_for: str = ""
+    version: str = ""
+    desired: str = ""
+    allowed: bool = False
+    upgrading: bool = False
+    blocked: bool = False
+    attached: tuple[str, ...] = ()
+    pods: tuple[PodNow, ...] | None = None
+    workloads: tuple[Workload, ...] = ()
+
+    @classmethod
+    def from_object(
+        cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] | None = None, workloads: tuple[Workload, ...] = ()
+    ) -> NodeNow:
+        """Read a core/v1 Node."""
+        facts = NodeFacts.from_object(node)
+        metadata, status = node["metadata"], node.get("status") or {}
+        notes, labels = metadata.get("annotations") or {}, facts.labels
+        return cls(
+            name=facts.name,
+            ready=facts.ready,
+            not_ready_because=facts.not_ready_because,
+            cordoned=facts.cordoned,
+            cordoned_for=str(notes.get(CORDONED, "")),
+            tainted=any(taint.key == TAINT for taint in facts.taints),
+            tainted_for=next((taint.value for taint in facts.taints if taint.key == TAINT), ""),
+            kubelet=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
+            version=str(notes.get(wmco.VERSION, "")),
+            desired=str(notes.get(wmco.DESIRED, "")),
+            allowed=labels.get(wmco.ALLOW) == "true",
+            upgrading=labels.get(wmco.UPGRADING) == "true",
+            blocked=labels.get(wmco.BLOCKED) == "true",
+            attached=tuple(str(one["name"]) for one in status.get("volumesAttached") or []),
+            pods=pods,
+            workloads=workloads,
+        )
+
+    @property
+    def in_tree(self) -> tuple[str, ...]:
+        """Volumes that are attached by the in-tree code."""
+        return tuple(name for name in self.attached if not name.startswith(_CSI))
+
+    @property
+    def carries_volumes(self) -> bool:
+        """Whether a workload has a volume there."""
+        return bool(self.attached) or any(pod.volumes and not pod.finished for pod in self.pods or ())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadNow:
+    """How many pods it wants and has Ready, and why one of them is not."""
+
+    wanted: int
+    ready: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNow:
+    """An InstallPlan of OLM. releases: of WMCO that it would install. phase: what OLM says of it."""
+
+    name: str
+    releases: tuple[str, ...]
+    approved: bool
+    phase: str
+
+    @classmethod
+    def from_object(cls, plan: Mapping[str, Any]) -> PlanNow:
+        """Read an operators.coreos.com/v1alpha1 InstallPlan."""
+        spec, status = plan.get("spec") or {}, plan.get("status") or {}
+        named = [str(name) for name in spec.get("clusterServiceVersionNames") or []]
+        releases = tuple(name[len(OPERATOR) :] for name in named if name.startswith(OPERATOR))
+        return cls(plan["metadata"]["name"], releases, spec.get("approved") is True, str(status.get("phase", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNow:
+    """What the cluster says of itself.
+
+    openshift: the release whose update is complete. is_openshift: None where that was not looked at. failing: what ClusterVersion
+    says. wmco: the operator that runs. plans: what OLM may install, looked at while the operator is not the wanted one.
+    """
+
+    openshift: str = ""
+    failing: str = ""
+    wmco: str = ""
+    plans: tuple[PlanNow, ...] = ()
+    is_openshift: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Everything that a step is decided from.
+
+    now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the
+    server refused, by pod uid, in its words; again: those that are due for another try. cluster: None where it was not looked at.
+    """
+
+    now: datetime
+    nodes: Mapping[str, NodeNow]
+    workloads: Mapping[Workload, WorkloadNow] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    again: frozenset[str] = frozenset()
+    cluster: ClusterNow | None = None

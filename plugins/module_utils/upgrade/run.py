@@ -1,0 +1,260 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One call of a run that upgrades nodes: check its options, look, take the lease, and go on with the journal."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
+    Refused,
+    Wishes,
+    begin,
+    returned,
+    same,
+    take_up,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
+    Decision,
+    Done,
+    Hand,
+    Rest,
+    Rules,
+    left_closed,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import plan_of, told, unfinished
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, stamp
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.needs import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import NAMES, Pages
+
+
+class Upgrade:
+    """One call. stop: set when nobody waits for it any more."""
+
+    def __init__(self, client: Client, params: dict[str, Any], stop: threading.Event) -> None:
+        self._params, self._stop = params, stop
+        self.wishes, self.rules = wishes(params), rules(params)
+        folder = Path(params["output_dir"]) if params["output_dir"] else None
+        self.say = teller(params["progress_file"])
+        self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.say)
+        self._leased = False
+        self._client = client = bound(client, self._check)
+        self.pages = Pages(client, params["namespace"], params["name"], folder)
+        self.watcher = Watcher(client, params["operator_namespace"], self._check)
+        self.worker = Worker(client, self.watcher, self.say)
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise ClusterError("the run was terminated; run again, the journal records where to resume", "interrupted")
+        if self._leased:
+            self.lease.check()
+
+    def refuse(self) -> None:
+        """What would go wrong half way."""
+        params = self._params
+
+        wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
+        require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
+        if why := unusable(self._client, params["namespace"], "the journal is"):
+            raise Refused(why)
+        self.wishes = replace(self.wishes, cluster=cluster_uid(self._client))
+
+    def findings(self, seen: Seen) -> list[Finding]:
+        """What is in the way of WMCO's hook, or worth knowing."""
+        if self.wishes.hook != "wmco":
+            return []
+        chosen = [node for name, node in seen.nodes.items() if not self.wishes.nodes or name in self.wishes.nodes]
+        found = list(wmco.notes(chosen, self.watcher.wmco(), self.wishes.target))
+        for name in self.watcher.kept_off(self._params["drivers"], self.wishes.name):
+            found.append(wmco.plugin_kept_off(name))
+        return found
+
+    def start(self, found: Journal | None, seen: Seen) -> Journal:
+        """The journal that this run goes on with; in the same run as it is."""
+        if self._params["term"]:
+            if found is None or found.term != self._params["term"]:
+                raise Refused(f"another run changed the journal of upgrade {self.wishes.name}; run again")
+            return found
+        if found is not None:
+            return take_up(found, self.wishes, seen, self._params["confirmed"])
+        self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
+        return begin(self.wishes, seen, self.watcher.picture().pack())
+
+    def _is_over(self, found: Journal | None) -> bool:
+        """Whether nothing is to be done for this upgrade any more."""
+        if found is None or found.state != "finished":
+            return False
+        same(found, self.wishes)
+        if left_closed(found, self.watcher.nodes()):
+            return False
+        if found.ended and not self._params["term"]:
+            self.pages.warnings.append(
+                f"upgrade {found.name} finished at {found.ended}, so nothing was done. "
+                "To upgrade nodes again, set another name (kubewin_upgrade_name)"
+            )
+        return True
+
+    def plan(self) -> dict[str, Any]:
+        """What would be done."""
+        seen = self.watcher.everything(self.wishes.target)
+        found = self.pages.read()
+        journal = found if found is not None and self._is_over(found) else self.start(found, seen)
+        lines = plan_of(journal)
+        waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
+        if waiting and self.wishes.hook != "wmco":
+            for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in seen.nodes):
+                empty = drain(
+                    seen.nodes[entry.node].pods or (), {}, seen.now, delete_unowned=self._params["delete_unowned"]
+                )
+                lines += [f"{entry.node}: {why}" for why in empty.never]
+                lines += self.worker.rehearse(entry.node, empty.left)
+        findings = [one.as_dict() for one in self.findings(seen)]
+        told = {"plan": lines, "locked": self.lease.others(), "findings": findings, "stored": _version(found)}
+        return {**self._told(journal, "planned"), **told}
+
+    def hold(self) -> dict[str, Any]:
+        """Take the lease for the run; answers with the version of the journal, which from here on no other run changes."""
+        self.lease.take()
+        try:
+            return {"outcome": "held", "stored": _version(self.pages.read())}
+        finally:
+            self.lease.leave()
+
+    def go_on(self) -> tuple[dict[str, Any], Journal]:
+        """Take up or begin, and go on."""
+        found = self.pages.read()
+        if found is not None and self._is_over(found) and not self._params["term"]:
+            if self._params["ended"] and not found.ended:
+                found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
+            if found.ended:
+                self.lease.end()
+            return self._finished(found), found
+        self.lease.take()
+        self._leased = True
+        handed = False
+        try:
+            # Read again: only now nobody else writes it.
+            found = self.pages.read()
+            findings: list[Finding] = []
+            if self._params["term"]:
+                journal = self.start(found, Seen(self._client.now(), {}))
+                if self._params["finished"]:
+                    results = {str(node): str(why or "") for node, why in self._params["results"].items()}
+                    journal = self.pages.keep(returned(journal, self._params["finished"], results, self._client.now()))
+            else:
+                seen = self.watcher.everything(self.wishes.target)
+                findings = self.findings(seen)
+                blockers = [one.line() for one in findings if one.severity == "blocker"]
+                if blockers:
+                    raise Refused("\n".join(blockers))
+                journal = self.pages.keep(self.start(found, seen))
+            decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
+            handed = isinstance(decision, Hand)
+            return self._ended(decision, findings), decision.journal
+        finally:
+            if handed:
+                self.lease.leave()
+            else:
+                self.lease.end()
+
+    def _ended(self, decision: Decision, findings: list[Finding]) -> dict[str, Any]:
+        if isinstance(decision, Done):
+            return self._finished(decision.journal)
+        outcome = "handed" if isinstance(decision, Hand) else "resting" if isinstance(decision, Rest) else "stopped"
+        following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Hand) else None
+        return {**self._told(decision.journal, outcome, following), "findings": [one.as_dict() for one in findings]}
+
+    def _finished(self, journal: Journal) -> dict[str, Any]:
+        before = picture.unpack(journal.before)
+        after = self.watcher.picture(before.volumes)
+        return {
+            **self._told(journal, "finished"),
+            "report": picture.lines(before, after),
+            "findings": [one.as_dict() for one in picture.compare(before, after)],
+        }
+
+    def _told(self, journal: Journal, outcome: str, following: dict[str, Any] | None = None) -> dict[str, Any]:
+        left = [entry for entry in journal.nodes if entry.step != "done"]
+        batches = len(left) if journal.hook == "wmco" else len({entry.batch for entry in left})
+        return {
+            "outcome": outcome,
+            "next": following or {"kind": "", "nodes": []},
+            # A batch is handed out for its tasks, the gate and the proof in one turn; one more for what joins meanwhile.
+            "turns": batches + 1 if left else 0,
+            "term": journal.term,
+            "journal": [asdict(entry) for entry in journal.nodes],
+            "text": told(journal).splitlines(),
+            "claims": list(picture.unpack(journal.before).volumes),
+            "ended": journal.ended,
+            "place": self.pages.place,
+            "stored": _version(journal),
+        }
+
+
+def _version(journal: Journal | None) -> str:
+    return f"{journal.term}.{journal.sequence}" if journal is not None else ""
+
+
+def wishes(params: dict[str, Any]) -> Wishes:
+    """The options, checked as far as they can be without a cluster."""
+    if NAMES.match(params["name"]) is None:
+        raise Refused(f"name is {params['name']!r}; lower-case letters, digits, - and . are expected, at most 62.")
+    for name in params["drivers"]:
+        if name not in DRIVERS:
+            raise Refused(unknown(name))
+    for name, least in (("node_timeout", 1), ("patience", 0)):
+        if params[name] < least:
+            raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
+    given = params["target"] or {}
+    target = {key: str(given[key]) for key in ("kubelet", "openshift", "wmco") if given.get(key)}
+    for what, release in target.items():
+        try:
+            parse(release)
+        except ValueError as error:
+            raise Refused(f"target {what}: {error}.") from error
+    return Wishes(
+        name=params["name"],
+        hook=params["hook"],
+        target=Target(**target),
+        nodes=tuple(dict.fromkeys(params["nodes"])),
+        canary=params["canary"],
+        batches=tuple(params["batches"]),
+        unproven_canary=params["unproven_canary"],
+        pause=tuple(params["pause"]),
+    )
+
+
+def rules(params: dict[str, Any]) -> Rules:
+    """How to go."""
+    try:
+        windows = tuple(read_hours(text, params["time_zone"]) for text in params["windows"])
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    return Rules(
+        budget=float(params["node_timeout"]),
+        patience=float(params["patience"]),
+        pause=tuple(params["pause"]),
+        windows=windows,
+        stop_on=frozenset(params["stop_on"]),
+        delete_unowned=params["delete_unowned"],
+    )

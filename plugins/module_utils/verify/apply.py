@@ -1,0 +1,417 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proving volumes on Windows nodes: makes the objects, runs the commands, and takes everything away again.
+
+What is to be done, what a failure means and who is dead was decided by module_utils/proof; here it is carried out.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
+from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain, objects
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner, Left
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import Room
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, Step, Verdict, compared, settle
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, so_far
+
+# The first look comes soon, since much is quick; then once a second.
+_FIRST_LOOK, _LOOK = 0.1, 1.0
+# One command's time; a longer one is taken for lost and sent again.
+_COMMAND = 30.0
+
+
+class Stopped(Exception):
+    """The run ends: it was interrupted, or its time is over."""
+
+
+class Trouble(Exception):
+    """A step failed. remedy: what helps; events: what the cluster told meanwhile."""
+
+    def __init__(self, message: str, remedy: str = "", events: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+        self.events = tuple(events)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds for a step and for all proofs together; nodes at once."""
+
+    step: float
+    whole: float
+    parallel: int
+
+
+@dataclass(slots=True)
+class _Journal:
+    """What is known of one proof so far."""
+
+    target: Target
+    steps: list[Step] = field(default_factory=list)
+    read_on: list[str] = field(default_factory=list)
+    volume: str = ""
+    not_on: tuple[str, str, str] | None = None
+    note: str = ""
+
+    def proof(self, verdict: Verdict, error: str = "", remedy: str = "", events: Sequence[str] = ()) -> Proof:
+        target = self.target
+        return Proof(
+            driver=target.driver,
+            node=target.node,
+            storage_class=target.storage_class,
+            verdict=verdict,
+            steps=tuple(self.steps),
+            volume=self.volume,
+            read_on=tuple(self.read_on),
+            not_on=self.not_on,
+            note=self.note,
+            error=error,
+            remedy=remedy,
+            events=tuple(events),
+        )
+
+
+class Prover:
+    """One run. token: a new random word for each file; say: a line for whoever waits."""
+
+    def __init__(
+        self, client: Client, room: Room, wishes: Wishes, limits: Limits, token: Callable[[], str],
+        say: Callable[[str], None], holder: str,
+    ) -> None:  # fmt: skip
+        self._client, self._room, self._wishes, self._limits = client, room, wishes, limits
+        self._token, self._say = token, say
+        about = About(room.namespace, room.lease_name, room.labels(), f"the proof in namespace {room.namespace}")
+        self._lease = Lease(client, about, holder, say)
+        self._stop = threading.Event()
+        self._began = time.monotonic()
+        # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
+        self._mounted: set[tuple[str, str]] = set()
+        self._cleaner = Cleaner(client, room, say)
+
+    @property
+    def left(self) -> tuple[Left, ...]:
+        """What could not be taken away, or must not be."""
+        return self._cleaner.left
+
+    def run(self, targets: Sequence[Target]) -> list[Proof]:
+        """Prove every target; clean has to follow, whatever comes of this."""
+        try:
+            if self._room.own:
+                self._client.apply(self._room.space(), dry_run=False)
+            # Without it another run takes this one for dead, and its things away.
+            self._lease.take()
+            self._rehearse(targets[0])
+            return self._all(targets)
+        finally:
+            # Interrupted or not: nobody writes any more from here on.
+            self._stop.set()
+            self._lease.stop()
+
+    def clean(self) -> None:
+        """Take everything away that was made."""
+        self._cleaner.all()
+
+    def _all(self, targets: Sequence[Target]) -> list[Proof]:
+        by_node: dict[str, list[Target]] = {}
+        for target in targets:
+            by_node.setdefault(target.node, []).append(target)
+        pool = ThreadPoolExecutor(max_workers=self._limits.parallel)
+        try:
+            futures = [pool.submit(self._node, one) for one in by_node.values()]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return settle([proof for future in futures for proof in future.result()])
+        finally:
+            self._stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _node(self, targets: Sequence[Target]) -> list[Proof]:
+        return [self._prove(target) for target in targets]
+
+    def _rehearse(self, target: Target) -> None:
+        """Let the server check a claim and a pod without making them: quotas, pod security, policies."""
+        node = self._look(target.node)
+        self._client.apply(self._room.claim(target), dry_run=True)
+        self._client.apply(self._pod(target, 1, node), dry_run=True)
+
+    # One proof
+
+    def _prove(self, target: Target) -> Proof:
+        journal = _Journal(target)
+        if self._over():
+            return journal.proof("not_run")
+        text = objects.content(target, self._token(), self._client.now())
+        begun = False
+        try:
+            with self._step(journal, "claim", target.node):
+                begun = True
+                self._client.apply(self._room.claim(target), dry_run=False)
+            pod = self._start(journal, 1, target.node, "start")
+            self._write(journal, pod, text)
+            self._delete(pod, "restart", journal)
+            pod = self._start(journal, 2, target.node, "restart")
+            self._read(journal, pod, target.node, text)
+            self._move(journal, pod, text)
+        except Stopped as error:
+            done = journal.proof("not_run", str(error))
+        except (ClusterError, Trouble) as error:
+            self._say(f"{target.driver} on {target.node}: failed: {error}")
+            remedy = error.remedy if isinstance(error, Trouble) else ""
+            events = error.events if isinstance(error, Trouble) else ()
+            done = journal.proof("failed", str(error), remedy, events)
+        else:
+            done = journal.proof("proven")
+            where = " and ".join(journal.read_on)
+            self._say(f"{target.driver} on {target.node}: proven in {done.seconds:g} s, read back on {where}")
+        if begun and not self._stop.is_set():
+            self._cleaner.target(target)
+        return done
+
+    def _move(self, journal: _Journal, pod: str, text: str) -> None:
+        target = journal.target
+        if not target.elsewhere:
+            journal.note = target.stays
+            return
+        volume = self._client.get(kinds.PERSISTENT_VOLUME, journal.volume) or {}
+        nodes = {name: self._look(name) for name in target.elsewhere}
+        possible = [
+            name for name in target.elsewhere if reachable(nodes[name], volume) and not self._closed(nodes[name])
+        ]
+        if not possible:
+            journal.note = f"volume {journal.volume} cannot go to {', '.join(target.elsewhere)} (its topology)"
+            return
+        # Where this driver has mounted something in this run first; a node in trouble is left to its own proof.
+        node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
+        self._delete(pod, "move", journal)
+        if target.attaches:
+            self._detached(journal, volume)
+        try:
+            pod = self._start(journal, 3, node, "move")
+        except Trouble as error:
+            journal.not_on = (node, str(error), error.remedy)
+            return
+        self._read(journal, pod, node, text)
+
+    @contextmanager
+    def _step(self, journal: _Journal, name: str, node: str, told: Sequence[str] = ()) -> Iterator[list[str]]:
+        began, said = time.monotonic(), list(told)
+
+        def note(ok: bool, text: str) -> None:
+            journal.steps.append(Step(name, node, round(time.monotonic() - began, 1), ok, text))
+
+        try:
+            yield said
+        except (ClusterError, Trouble, Stopped) as error:
+            note(False, str(error))
+            raise
+        note(True, "; ".join(said))
+
+    # Pods
+
+    def _look(self, name: str) -> ProofNode:
+        node = self._client.get(kinds.NODE, name)
+        if node is None:
+            raise Trouble(f"Node {name} is gone")
+        return ProofNode.from_objects(node, self._client.get(kinds.CSI_NODE, name))
+
+    def _closed(self, node: ProofNode) -> str:
+        # Registration may come and go with the plugin: a mount tells more of it than a look could.
+        return closed(node, self._wishes.image, self._wishes.tolerations)
+
+    def _pod(self, target: Target, number: int, node: ProofNode) -> dict[str, Any]:
+        image = self._wishes.image or node.image()
+        return self._room.pod(target, number, node.name, image, node.tolerations(self._wishes.tolerations))
+
+    def _start(self, journal: _Journal, number: int, name: str, step: str) -> str:
+        """Make a pod on a node and wait until it runs; answers its name."""
+        target = journal.target
+        with self._step(journal, step, name) as told:
+            node = self._look(name)
+            if why := self._closed(node):
+                raise Trouble(f"Node {name}: {why}")
+            definition = self._pod(target, number, node)
+            pod = definition["metadata"]["name"]
+            self._say(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
+            made = self._client.apply(definition, dry_run=False).body
+            self._until(
+                kinds.POD, pod, lambda live: self._runs(live, made, name),
+                lambda live: self._trouble(live, made, target, name), f"{target.driver} on {target.node}: pod on {name}",
+            )  # fmt: skip
+            claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), self._room.namespace) or {}
+            journal.volume = str((claim.get("spec") or {}).get("volumeName") or journal.volume)
+            self._cleaner.note(journal.volume, self._room.name(target))
+            told.append(f"volume {journal.volume}")
+            self._mounted.add((target.driver, name))
+        return str(pod)
+
+    def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:
+        if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
+            raise Trouble(
+                f"pod {made['metadata']['name']} on {node} was deleted by somebody else; was the node drained?"
+            )
+        status = live.get("status") or {}
+        if status.get("phase") in ("Failed", "Succeeded"):
+            why = status.get("message") or status.get("reason") or "its command ended"
+            raise Trouble(f"pod {made['metadata']['name']} on {node} is {status['phase']}: {why}")
+        containers = status.get("containerStatuses") or []
+        return status.get("phase") == "Running" and bool(containers) and all(one.get("ready") for one in containers)
+
+    def _trouble(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], target: Target, node: str) -> Trouble:
+        namespace, pod = self._room.namespace, str(made["metadata"]["name"])
+        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), namespace)
+        found = [
+            event
+            for thing in (live, claim)
+            if thing is not None
+            for event in self._client.list(
+                kinds.EVENT, namespace, field_selector=f"involvedObject.uid={thing['metadata']['uid']}"
+            ).items
+        ]
+        told = explain.telling(found)
+        why = explain.waiting_for(live, told)
+        events = [f"{reason}: {message}" for reason, message in told]
+        return Trouble(why, explain.remedy(why, node, f"-n {namespace} {pod}"), events)
+
+    def _delete(self, pod: str, step: str, journal: _Journal) -> None:
+        target, namespace = journal.target, self._room.namespace
+        live = self._client.get(kinds.POD, pod, namespace)
+        if live is None:
+            return
+        node = str((live.get("spec") or {}).get("nodeName", ""))
+        uid = str(live["metadata"]["uid"])
+        with self._step(journal, f"{step}: delete", node):
+            self._client.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
+            self._until(
+                kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
+                lambda now: Trouble(
+                    f"pod {pod} on {node} does not end",
+                    f"its volume may not be unmounted there: kubectl describe node {node}, and the node plugin's log",
+                ),
+                f"{target.driver} on {target.node}: end of pod {pod} on {node}",
+            )  # fmt: skip
+
+    def _detached(self, journal: _Journal, volume: Mapping[str, Any]) -> None:
+        """Wait until the volume has left its node: a pod elsewhere would only wait for that, less patiently."""
+        target = journal.target
+        handle = str(((volume.get("spec") or {}).get("csi") or {}).get("volumeHandle", ""))
+        name = objects.attachment(target.provisioner, handle, target.node)
+        with self._step(journal, "move: detach", target.node):
+            self._until(
+                kinds.VOLUME_ATTACHMENT, name, lambda now: now is None,
+                lambda now: Trouble(
+                    f"volume {journal.volume} is not detached from {target.node}",
+                    f"kubectl describe volumeattachment {name}, and the log of the driver's attacher",
+                ),
+                f"{target.driver} on {target.node}: detach of {journal.volume}",
+            )  # fmt: skip
+
+    # Files
+
+    def _write(self, journal: _Journal, pod: str, text: str) -> None:
+        with self._step(journal, "write", journal.target.node) as told:
+            done = self._execute(pod, objects.write(text), told)
+            if done.code != 0:
+                said = (done.stderr or done.stdout).strip()
+                raise Trouble(
+                    f"writing {objects.FILE} ended with exit code {done.code}: {said or 'without a word'}",
+                    "the volume is mounted but cannot be written: look at its space, and at rights on a share",
+                )
+            self._same(pod, text, told)
+            told.append(text)
+
+    def _read(self, journal: _Journal, pod: str, node: str, text: str) -> None:
+        with self._step(journal, "read", node) as told:
+            self._same(pod, text, told)
+            told.append(text)
+            journal.read_on.append(node)
+
+    def _same(self, pod: str, text: str, told: list[str]) -> None:
+        done = self._execute(pod, objects.read(), told)
+        if done.code != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise Trouble(
+                f"reading {objects.FILE} ended with exit code {done.code}: {said or 'without a word'}; "
+                f'"{text}" had been written',
+                "the volume came back without its data: use it for nothing before that is understood",
+            )
+        if wrong := compared(text, done.stdout):
+            raise Trouble(wrong, "the volume came back with other data: use it for nothing before that is understood")
+
+    def _execute(self, pod: str, command: Sequence[str], told: list[str]) -> Executed:
+        """Run a command that may be run twice; a connection that is cut is no answer, and it is run again."""
+        ends = self._deadline()
+        cuts = 0
+        while True:
+            self._check()
+            try:
+                left = min(_COMMAND, max(1.0, ends - time.monotonic()))
+                done = self._client.execute(self._room.namespace, pod, objects.CONTAINER, command, left)
+            except ClusterError as error:
+                busy = error.status == 429 or error.status >= 500
+                if not isinstance(error, Cut) and not busy:
+                    raise
+                if time.monotonic() >= ends:
+                    raise Trouble(
+                        f"no command could be run in pod {pod}: {error}",
+                        "the API server cannot reach that node's kubelet (port 10250), or something between cuts the "
+                        "connection; that says nothing of the volume",
+                    ) from error
+                cuts += 1
+                self._stop.wait(min(0.2 * cuts, 2.0))
+                continue
+            if cuts:
+                told.append(f"run again after {cuts} lost connection{'s' if cuts > 1 else ''}")
+            return done
+
+    # Time
+
+    def _over(self) -> bool:
+        return self._stop.is_set() or time.monotonic() - self._began > self._limits.whole
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise Stopped("the run was ended")
+        if self._over():
+            raise Stopped(f"the time for the whole run ({self._limits.whole:.0f} s) is over")
+
+    def _deadline(self) -> float:
+        return min(time.monotonic() + self._limits.step, self._began + self._limits.whole)
+
+    def _until(
+        self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],
+        trouble: Callable[[dict[str, Any] | None], Trouble], what: str,
+    ) -> None:  # fmt: skip
+        """Look until it is so; past the step's time, what is in the way is raised."""
+        namespace = self._room.namespace if kind.namespaced else None
+        began, ends, pause = time.monotonic(), self._deadline(), _FIRST_LOOK
+        again = pauses()
+        due = began + next(again)
+        while True:
+            live = self._client.get(kind, name, namespace)
+            if done(live):
+                return
+            now = time.monotonic()
+            if now >= ends:
+                found = trouble(live)
+                raise Trouble(f"{found} (waited {now - began:.0f} s)", found.remedy, found.events)
+            self._check()
+            if now >= due:
+                due = now + next(again)
+                self._say(f"{what}, {so_far(now - began, ends - began)}: {trouble(live)}")
+            self._stop.wait(min(pause, max(0.0, ends - now)))
+            pause = min(pause * 1.3, _LOOK)

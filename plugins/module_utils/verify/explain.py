@@ -1,0 +1,96 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a pod of a proof does not run, in the cluster's own words, and what helps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+
+# What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
+_TELLING = (
+    "ProvisioningFailed", "FailedAttachVolume", "FailedMount", "FailedMapVolume", "Failed", "FailedCreatePodSandBox",
+    "FailedScheduling",
+)  # fmt: skip
+
+_UNKNOWN_DRIVER = (
+    "the kubelet of {node} does not know the driver: run enable_csi.yml, whose gate says what its plugin pod lacks"
+)
+_REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("csi-proxy", "cannot find the file"),
+        "csi-proxy does not serve that pipe on {node}: run enable_csi.yml for its host, or start the service there "
+        "(sc.exe start csi-proxy) and delete the plugin pod of that node",
+    ),
+    (("list of registered csi drivers",), _UNKNOWN_DRIVER),
+    (("does not contain driver",), _UNKNOWN_DRIVER),
+    (("actively refused",), "the driver's plugin pod on {node} does not run: look at it and its log"),
+    (
+        ("multi-attach",),
+        "the volume is still attached elsewhere: kubectl get volumeattachments; the driver's controller detaches",
+    ),
+    (
+        ("host operating system",),
+        "the image's build of Windows is not that of {node}: give one that fits with image",
+    ),
+    (("pull",), "{node} cannot pull the image: give one with image that it can reach"),
+    (
+        ("failedscheduling",),
+        "the scheduler does not put the pod on {node}: compare the volume's zone, limits of volumes and resources there",
+    ),
+    (
+        ("provisioningfailed",),
+        "the driver's controller does not make the volume: correct the StorageClass, or read the log of its provisioner",
+    ),
+    (
+        ("failedattachvolume",),
+        "the driver's controller does not attach the volume to {node}: read the log of its attacher",
+    ),
+)
+
+
+def telling(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """(reason, message) of the newest warning of each telling reason, those that say most first."""
+    newest: dict[str, Mapping[str, Any]] = {}
+    for event in events:
+        reason = str(event.get("reason"))
+        if event.get("type") == "Warning" and reason in _TELLING:
+            known = newest.get(reason)
+            if known is None or _when(known) <= _when(event):
+                newest[reason] = event
+    return tuple((reason, str(newest[reason].get("message", ""))) for reason in _TELLING if reason in newest)
+
+
+def _when(event: Mapping[str, Any]) -> str:
+    told = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
+    found = moment(told or (event.get("metadata") or {}).get("creationTimestamp"))
+    return found.isoformat() if found else ""
+
+
+def waiting_for(pod: Mapping[str, Any] | None, told: Sequence[tuple[str, str]]) -> str:
+    """What a pod that does not run waits for."""
+    if told:
+        return "; ".join(f"{reason}: {message}" for reason, message in told)
+    if pod is None:
+        return "there is no pod"
+    status = pod.get("status") or {}
+    for container in status.get("containerStatuses") or []:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("message"):
+            return f"{waiting.get('reason')}: {waiting['message']}"
+    for condition in status.get("conditions") or []:
+        if condition.get("status") == "False" and condition.get("message"):
+            return f"{condition.get('reason')}: {condition['message']}"
+    return f"it is {status.get('phase', 'Pending')}, and nothing says why"
+
+
+def remedy(why: str, node: str, pod: str) -> str:
+    """What helps."""
+    text = why.lower()
+    for words, found in _REMEDIES:
+        if all(word in text for word in words):
+            return found.format(node=node)
+    return f"kubectl describe pod {pod} while it runs (a higher step_timeout leaves time), and the node plugin's log on {node}"

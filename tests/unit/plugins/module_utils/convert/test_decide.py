@@ -1,0 +1,128 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a person is told to do about a claim never costs data, and is enough to go on with or to end. The model tries the rest."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import (
+    CreateVolume,
+    DeleteClaim,
+    Done,
+    Mark,
+    Save,
+    Stop,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
+from unit.plugins.module_utils.convert.test_record import IN_PLACE, RECLAIM, record
+
+TARGET = VolumeSeen(
+    "pv-1", "u9", "1", "new", "Retain", "Available", terminating=False, finalizers=(), claim_uid="", by=""
+)
+
+
+def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ClaimSeen:
+    return ClaimSeen(uid, "1", "Bound", volume, terminating=False, lock=lock, term=1 if lock else 0, held=False)
+
+
+def looks(found: Record) -> Iterator[tuple[Record, Seen, ClaimSeen]]:
+    """Every step in both directions, with every claim that may stand there."""
+    for step, back, volume, lock, uid in itertools.product(
+        found.steps,
+        (False, True),
+        ("", found.old.name, found.new.name, "pv-of-somebody"),
+        ("", found.lock, "another.k9"),
+        (found.claim_uid, "another-uid"),
+    ):
+        claim = theirs(volume, lock, uid)
+        at = replace(found.undone("asked") if back else found, step=step)
+        for volumes in ((), (replace(TARGET, name=at.target.name, whose=at.target_side),)):
+            yield at, Seen(volumes, claim, ()), claim
+
+
+@pytest.mark.parametrize("wishes", [IN_PLACE, RECLAIM])
+def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(wishes: Wishes) -> None:
+    found = record(wishes)
+    told = 0
+    for at, seen, claim in looks(found):
+        move = next_move(at, seen)
+        known = claim.volume in ("", found.old.name, found.new.name)
+        assert known or not isinstance(move, DeleteClaim), (at.step, claim)
+        if isinstance(move, Stop) and "delete pvc" in move.remedy:
+            told += 1
+            assert known, (at.step, claim)
+            assert "and only then: kubectl -n shop delete pvc data-db-0" in move.remedy
+            assert not claim.volume or f"Retain (kubectl get pv {claim.volume})" in move.remedy
+    assert told
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_conversion_can_be_undone_until_the_user_says_that_it_is_final(policy: str) -> None:
+    found = replace(record(), policy=policy).at("finish")
+    claim = ClaimSeen(found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, term=1, held=False)
+    volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
+    looked = Seen((volume,), claim, (), final=False)
+    move = next_move(found, looked)
+    assert isinstance(move, Done), move
+    assert move.until
+    # Undone from there, and final when the user says so.
+    assert next_move(found.undone("asked"), looked) != move
+    assert not isinstance(next_move(found, replace(looked, final=True)), Done)
+
+
+def stopped(at: Record, claim: ClaimSeen | None) -> Stop:
+    move = next_move(at, Seen((TARGET,), claim, ()))
+    assert isinstance(move, Stop), move
+    return move
+
+
+def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() -> None:
+    stop = stopped(record().at("finish"), theirs("pv-of-production"))
+    assert stop.reason == "claim_changed"
+    assert "made by somebody else meanwhile (uid another-uid), and has another volume, pv-of-production" in stop.found
+    assert "which leaves both alone" in stop.remedy
+    assert f"move its record away: ConfigMap kubewin-rebind-{record().run} in each record namespace" in stop.remedy
+
+
+def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
+    """Nor is one gone on with that somebody gave our lock."""
+    for lock in ("another.k9", record().lock):
+        stop = stopped(record(RECLAIM).at("delete_claim"), theirs("pv-of-production", lock))
+        assert "annotate" not in stop.remedy
+        assert "This run goes on when no claim has that name." in stop.remedy
+
+
+def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_locked() -> None:
+    at = record().at("finish")
+    lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/rebind={at.lock}/1"
+    gone = stopped(at, None)
+    assert gone.reason == "claim_gone"
+    assert f"lock it: {lock}." in gone.remedy
+    assert "kept by PersistentVolume pv-1 (Retain)" in gone.remedy
+    assert f"kubewin-rebind-{at.run}.json" in gone.remedy
+    bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
+    assert lock in stopped(at, theirs("pv-1")).remedy
+    assert isinstance(next_move(at, Seen((bound,), theirs("pv-1", at.lock), ())), Mark)
+    # It is the one that a volume is made for from now on.
+    made = next_move(at.at("create_volume"), Seen((), theirs("pv-1", at.lock), ()))
+    assert made == CreateVolume("new", "another-uid")
+
+
+def test_a_run_that_has_begun_nothing_is_only_ended_when_its_claim_is_gone() -> None:
+    assert stopped(record(), None).remedy == "Undo, which ends this run; it has begun nothing."
+
+
+def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
+    back = record().at("restore").undone("asked")
+    claim = theirs("pv-1", back.lock, back.claim_uid)
+    for step in ("restore", "finish"):
+        assert next_move(back.at(step), Seen((), claim, ())) == Save(back)
+    assert next_move(back.at("create_volume"), Seen((), claim, ())) == CreateVolume("old", back.claim_uid)

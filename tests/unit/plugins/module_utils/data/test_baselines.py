@@ -1,0 +1,98 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Baselines in the cluster, and copies on this machine's disk."""
+
+from __future__ import annotations
+
+import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import Baselines, Unusable
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Manifest, NotNoted
+from unit.plugins.module_utils.kube.fakes import ObjectStore, client_of
+
+KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (Entry("a.txt", "file", 3),), ())
+CLAIM = "shop/data"
+
+
+def test_a_baseline_is_found_by_another_machine_whose_folder_is_empty(tmp_path: Path) -> None:
+    store = ObjectStore()
+    here = Baselines(client_of(store), "kubewin", "nine", str(tmp_path / "here"))
+    assert here.read(CLAIM) is None
+    assert here.write(CLAIM, KEPT, ()) == KEPT
+    assert Baselines(client_of(store), "kubewin", "nine", str(tmp_path / "there")).read(CLAIM) == KEPT
+    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == KEPT
+    assert Baselines(client_of(store), "kubewin", "ten", None).read(CLAIM) is None
+    # A copy for people, for its owner alone.
+    copy = tmp_path / "here" / "shop_data.jsonl"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert here.where(CLAIM).endswith(f" and file {copy}")
+    # Somebody deletes the ConfigMap: the copy does.
+    store.things.clear()
+    assert here.read(CLAIM) == KEPT
+
+
+def test_what_could_not_be_noted_says_why() -> None:
+    store = ObjectStore()
+    failed = NotNoted("it is used by web-0, which does not run", "2026-11-21T10:00:00Z")
+    Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, failed, ())
+    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == failed
+
+
+def test_more_files_than_can_be_kept_become_digests_of_folders() -> None:
+    chance, store = random.Random(1), ObjectStore()
+    entries = tuple(
+        Entry(f"{number % 7}/{chance.randbytes(8).hex()}", "file", 1, sha256=chance.randbytes(32).hex())
+        for number in range(80_000)
+    )
+    many = Manifest("shop", "data", "pv-1", "content", "2026-11-21T10:00:00Z", entries, ())
+    kept = Baselines(client_of(store), "kubewin", "nine", None).write(CLAIM, many, ())
+    assert isinstance(kept, Manifest)
+    assert not kept.entries
+    assert [one.path for one in kept.folders] == [str(number) for number in range(7)]
+    assert Baselines(client_of(store), "kubewin", "nine", None).read(CLAIM) == kept
+
+
+def test_a_set_is_removed_and_others_stay() -> None:
+    store = ObjectStore()
+    nine, ten = (Baselines(client_of(store), "kubewin", name, None) for name in ("nine", "ten"))
+    for one in (nine, ten):
+        one.write(CLAIM, KEPT, ())
+    nine.write("shop/other", KEPT, ())
+    assert len(nine.noted()) == 2
+    assert nine.forget(["shop/other"]) != nine.noted()
+    assert nine.read("shop/other") is None
+    assert nine.read(CLAIM) == KEPT
+    assert (nine.noted(["shop/other"]), len(nine.noted([CLAIM]))) == ([], 1)
+    assert len(nine.forget()) == 1
+    assert nine.read(CLAIM) is None
+    assert ten.read(CLAIM) == KEPT
+    assert nine.forget() == []
+
+
+def test_a_baseline_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    files = Baselines(None, "", "nine", str(tmp_path))
+    with room_for(10), pytest.raises(Unusable, match=r"shop_data.jsonl cannot be written: .*File too large") as refused:
+        files.write(CLAIM, KEPT, ())
+    assert refused.value.reason == "refused"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "shop_data.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(Unusable, match=r"the baseline of shop/data cannot be read: file .*renew=true") as unreadable:
+        files.read(CLAIM)
+    assert unreadable.value.reason == "baseline_unreadable"
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process can become larger."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

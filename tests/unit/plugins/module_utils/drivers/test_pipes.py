@@ -1,0 +1,122 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who still needs csi-proxy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import (
+    mounting,
+    pipes_of,
+    refusal,
+    without_pipes,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
+
+SMB, GCE = DRIVERS["smb"], DRIVERS["gce_pd"]
+PIPE = r"\\.\pipe\csi-proxy-smb-v1"
+
+
+def spec(*paths: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", "hostPath": {"path": path}} for path in paths], "containers": []}
+
+
+def daemon_set(*paths: str, ours: str = "", uid: str = "d1") -> dict[str, Any]:
+    """A DaemonSet in kube-system; ours: of this driver, put there by this collection."""
+    managed = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": ours}
+    metadata = {"namespace": "kube-system", "name": "plugin", "uid": uid, "labels": managed if ours else {}}
+    return {"metadata": metadata, "spec": {"template": {"spec": spec(*paths)}}}
+
+
+def pod(*paths: str, owner: str = "d1", phase: str = "Running", **metadata: Any) -> dict[str, Any]:
+    owners = [{"uid": owner}]
+    return {
+        "metadata": {"namespace": "kube-system", "name": "plugin-x", "ownerReferences": owners, **metadata},
+        "spec": {**spec(*paths), "nodeName": "win-1"},
+        "status": {"phase": phase},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (PIPE, ("csi-proxy-smb-v1",)),
+        (r"\\.\\pipe\\csi-proxy-smb-v1", ("csi-proxy-smb-v1",)),
+        ("//./pipe/CSI-PROXY-disk-v1beta2", ("CSI-PROXY-disk-v1beta2",)),
+        (r"\\.\pipe\docker_engine", ()),
+        (r"C:\csi-proxy-smb-v1", ()),
+        ("", ()),
+    ],
+)
+def test_a_pipe_is_known_however_it_is_written(path: str, expected: tuple[str, ...]) -> None:
+    assert pipes_of(spec(path)) == expected
+
+
+def test_whoever_mounts_a_pipe_is_named_whoever_made_it() -> None:
+    assert mounting([daemon_set(PIPE)], [pod(PIPE, owner="another")], ()) == (
+        "DaemonSet kube-system/plugin mounts csi-proxy-smb-v1",
+        "pod kube-system/plugin-x on win-1 mounts csi-proxy-smb-v1",
+    )
+
+
+def test_what_goes_anyway_does_not_count_and_neither_do_its_pods() -> None:
+    assert mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], {SMB.name}) == ()
+    assert len(mounting([daemon_set(PIPE, ours=SMB.name)], [pod(PIPE)], ())) == 2
+    # One of that driver which somebody else put there does not go.
+    assert len(mounting([daemon_set(PIPE)], [pod(PIPE)], {SMB.name})) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "counts"),
+    [
+        pytest.param(pod(PIPE, phase="Succeeded"), False, id="finished"),
+        pytest.param(pod(PIPE, phase="Failed", deletionTimestamp="x"), True, id="failed, its end not confirmed"),
+        pytest.param(pod(PIPE, phase="Pending"), True, id="that starts"),
+        pytest.param(pod(r"C:\data"), False, id="without a pipe"),
+    ],
+)
+def test_a_pod(one: dict[str, Any], counts: bool) -> None:
+    assert bool(mounting([], [one], ())) is counts
+
+
+def test_volumes_hang_on_csi_proxy_unless_the_driver_is_seen_to_do_without() -> None:
+    host_process = {
+        "metadata": {"namespace": "d", "name": "csi-smb-node-win", "uid": "u"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/os": "windows"},
+                    "containers": [
+                        {
+                            "name": "smb",
+                            "image": "smb",
+                            "args": [rf"--x=C:\var\lib\kubelet\plugins\{SMB.name}\csi.sock"],
+                        }
+                    ],
+                }
+            }
+        },
+    }
+    assert not without_pipes(SMB, [host_process])
+    host_process["status"] = {"numberReady": 1}
+    assert without_pipes(SMB, [host_process])
+    assert not without_pipes(SMB, [])
+    host_process["spec"]["template"]["spec"].update(spec(PIPE))  # type: ignore[index]  # a test's own nested dictionary
+    assert not without_pipes(SMB, [host_process])
+    assert not without_pipes(GCE, [])
+
+
+def test_the_refusal_names_everything_up_to_a_length_and_says_what_to_do() -> None:
+    assert refusal((), ()) == ""
+    users = tuple(f"DaemonSet d/plugin-{number} mounts csi-proxy-smb-v1" for number in range(30))
+    said = refusal(users, [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
+    assert "plugin-19" in said
+    assert "plugin-20" not in said
+    assert "and 11 more" in said
+    assert "host_process" in said
+    one = refusal((), [(SMB, [Use("win-1", "pod shop/db-0 (claim data)")])])
+    assert f"win-1: {SMB.title} ({SMB.name}): pod shop/db-0 (claim data), mounted through csi-proxy" in one

@@ -1,0 +1,285 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a plan decides and refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen, NodeSeen, Wanted
+from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
+
+
+def blockers(made: Plan) -> set[str]:
+    return {finding.id for finding in made.findings if finding.severity == "blocker"}
+
+
+def namespace(**labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": HOME, "labels": labels}}
+
+
+def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
+    made = plan(VSPHERE, Wanted(), snapshot(controllers=(controller("v3.3.1"),)))
+    assert made.deployable
+    assert str(made.version) == "3.3.1"
+    assert made.rule is not None
+    assert made.rule.mode == "csi_proxy"
+    assert made.refusal == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "running", "kubernetes", "expected", "says"),
+    [
+        pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
+        pytest.param(Wanted(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
+        pytest.param(Wanted(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
+        pytest.param(Wanted(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
+        pytest.param(Wanted(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
+        pytest.param(
+            Wanted(version="3.7.3", mode="csi_proxy"), "v3.7.3", "v1.36.3", {"CSI-D02"}, "up to 3.4", id="no proxy mode"
+        ),
+        pytest.param(
+            Wanted(version="3.4.0", mode="host_process"), "v3.4.0", "v1.36.3", {"CSI-D02"}, "3.5.0", id="no HostProcess"
+        ),
+        pytest.param(
+            Wanted(version="3.4.0"),
+            "v3.7.3",
+            "v1.36.3",
+            {"CSI-D33"},
+            "leave version unset to deploy 3.7.3",
+            id="skew with the controller",
+        ),
+        pytest.param(
+            Wanted(version="3.4.0"),
+            "v3.3.1",
+            "v1.36.3",
+            {"CSI-D33"},
+            "leave version unset",
+            id="skew that can be avoided",
+        ),
+        pytest.param(
+            Wanted(version="3.4.0", allow_version_skew=True), "v3.7.3", "v1.36.3", set(), "", id="skew that is meant"
+        ),
+        pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
+        pytest.param(Wanted(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "3.4.0 is an example", id="no number"),
+        pytest.param(
+            Wanted(version="3.4"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'3.4' names no single release", id="half a number"
+        ),
+        pytest.param(Wanted(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"),
+        pytest.param(Wanted(), "sha256", "v1.36.3", set(), "", id="a digest tells no release: the catalog's default"),
+    ],
+)
+def test_release_and_mode(wanted: Wanted, running: str, kubernetes: str, expected: set[str], says: str) -> None:
+    image = f"quay.io/x/driver@sha256:{'0' * 64}" if running == "sha256" else running
+    made = plan(VSPHERE, wanted, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
+    assert blockers(made) == expected
+    assert made.deployable is (not expected)
+    assert says in made.refusal
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "expected", "says"),
+    [
+        pytest.param({"controllers": ()}, "CSI-D30", "vsphere-csi-controller", id="no controller"),
+        pytest.param({"controllers": (controller(available=0),)}, "CSI-D31", "0 of 1", id="controller not running"),
+        pytest.param({"csi_driver": None}, "CSI-D20", "csi.vsphere.vmware.com", id="no CSIDriver"),
+        pytest.param(
+            {"csi_driver": {"spec": {"attachRequired": False}}},
+            "CSI-D21",
+            "attachRequired is false",
+            id="CSIDriver wrong",
+        ),
+        pytest.param({"feature_states": {HOME: None}}, "CSI-D22", "internal-feature-states", id="no feature states"),
+        pytest.param(
+            {"namespaces": {HOME: namespace(**{"pod-security.kubernetes.io/enforce": "baseline"})}},
+            "CSI-D10",
+            "kubectl label namespace vmware-system-csi pod-security.kubernetes.io/enforce=privileged",
+            id="namespace that refuses privileged pods",
+        ),
+        pytest.param(
+            {"namespaces": {HOME: {**namespace(), "status": {"phase": "Terminating"}}}},
+            "CSI-D11",
+            "deleted",
+            id="going",
+        ),
+        pytest.param({"missing_access": ("{rule}",)}, "CSI-D60", "{rule}", id="missing permission"),
+    ],
+)
+def test_what_is_around_must_fit(spoilt: dict[str, Any], expected: str, says: str) -> None:
+    made = plan(VSPHERE, Wanted(), snapshot(**spoilt))
+    assert blockers(made) == {expected}
+    assert says in made.refusal
+
+
+def test_old_releases_need_their_windows_switch() -> None:
+    world = snapshot(controllers=(controller("v3.1.2"),))
+    assert blockers(plan(VSPHERE, Wanted(), world)) == {"CSI-D23"}
+    switched = snapshot(controllers=(controller("v3.1.2"),), feature_states={HOME: {"csi-windows-support": "true"}})
+    assert plan(VSPHERE, Wanted(), switched).deployable
+
+
+def test_a_namespace_without_a_level_is_left_to_the_cluster() -> None:
+    assert plan(VSPHERE, Wanted(), snapshot(namespaces={HOME: namespace()})).deployable
+
+
+def test_what_we_made_ourselves_is_applied_again() -> None:
+    ours = namespace(**OURS, **{"pod-security.kubernetes.io/enforce": "baseline"})
+    made = plan(VSPHERE, Wanted(), snapshot(namespaces={HOME: ours}))
+    assert made.deployable
+    assert made.settings["create_namespace"]
+
+
+def test_somebody_else_s_namespace_is_never_applied() -> None:
+    assert not plan(VSPHERE, Wanted(), snapshot()).settings["create_namespace"]
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param(seen("vsphere-csi-node-windows"), {"CSI-D41"}, id="upstream's own under our name"),
+        pytest.param(seen("other", "elsewhere"), {"CSI-D40"}, id="another provider"),
+        pytest.param(seen("vsphere-csi-node-windows", labels=OURS), set(), id="ours"),
+        pytest.param(
+            seen("vsphere-csi-node", path="/var/lib/kubelet/plugins/csi.vsphere.vmware.com/"), set(), id="Linux's"
+        ),
+        pytest.param(seen("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"),
+    ],
+)
+def test_second_providers(there: DaemonSetSeen, expected: set[str]) -> None:
+    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=(there,)))
+    assert blockers(made) == expected
+    assert all(there.name in finding.object for finding in made.findings if finding.severity == "blocker")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("csi.storage.k8s.io/fstype", "ext4", {"CSI-D45"}),
+        ("csi.storage.k8s.io/fstype", "ntfs", set()),
+        ("fsType", "xfs", {"CSI-D45"}),
+        ("type", "io2", set()),
+    ],
+)
+def test_a_file_system_that_windows_cannot_mount_is_refused(key: str, value: str, expected: set[str]) -> None:
+    made = plan(DRIVERS["aws_ebs"], Wanted(storage_class={"parameters": {key: value}}), snapshot())
+    assert blockers(made) & {"CSI-D45"} == expected
+
+
+def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
+    made = plan(DRIVERS["smb"], Wanted(), snapshot(controllers=()))
+    assert not made.settings["storage_class"]["create"]
+    assert "CSI-D46" in {one.id for one in made.findings}
+    given = plan(DRIVERS["smb"], Wanted(storage_class={"parameters": {"source": "//nas/share"}}), snapshot())
+    assert given.settings["storage_class"]["create"]
+    assert "CSI-D46" not in {one.id for one in given.findings}
+
+
+def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told() -> None:
+    seen = DaemonSetSeen.from_object(
+        {
+            "metadata": {"name": "hp", "namespace": "x"},
+            "status": {"numberReady": 1},
+            "spec": {
+                "selector": {},
+                "template": {
+                    "spec": {
+                        "nodeSelector": {"kubernetes.io/os": "windows"},
+                        "containers": [
+                            {
+                                "name": "c",
+                                "env": [
+                                    {
+                                        "name": "CSI_ENDPOINT",
+                                        "value": r"unix://C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\csi.sock",
+                                    }
+                                ],
+                            }
+                        ],
+                    }
+                },
+            },
+        }
+    )
+    assert blockers(plan(VSPHERE, Wanted(), snapshot(daemon_sets=(seen,)))) == {"CSI-D40"}
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param({}, set(), id="as we would make it"),
+        pytest.param({"allowVolumeExpansion": False}, set(), id="what can be changed is no obstacle"),
+        pytest.param({"parameters": {}}, {"CSI-D42"}, id="other parameters"),
+        pytest.param({"provisioner": "other"}, {"CSI-D42"}, id="another driver's"),
+        pytest.param({"reclaimPolicy": "Retain"}, {"CSI-D42"}, id="other reclaim policy"),
+        pytest.param({"volumeBindingMode": "Immediate"}, {"CSI-D42"}, id="other binding mode"),
+    ],
+)
+def test_a_storage_class_that_cannot_become_ours(live: dict[str, Any], expected: set[str]) -> None:
+    same = {
+        "provisioner": VSPHERE.name,
+        "parameters": {"csi.storage.k8s.io/fstype": "ntfs"},
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    world = snapshot(storage_class={**same, **live})
+    assert blockers(plan(VSPHERE, Wanted(), world)) == expected
+    assert plan(VSPHERE, Wanted(storage_class={"create": False}), world).deployable
+
+
+def test_creating_the_objects_is_asked_for_and_said() -> None:
+    world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
+    made = plan(VSPHERE, Wanted(create_cluster_objects=True), world)
+    assert made.deployable
+    assert {finding.id for finding in made.findings if finding.severity == "warning"} == {"CSI-D30"}
+    assert any("will be created" in line for line in made.summary())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "finding"),
+    [
+        pytest.param((), "CSI-D50", id="no Windows node"),
+        pytest.param((node(build="26100"),), "CSI-D51", id="no image for this Windows"),
+        pytest.param((node(**{"kubewin.io/csi-proxy": "no"}),), "CSI-D53", id="csi-proxy not proven yet"),
+    ],
+)
+def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], finding: str) -> None:
+    made = plan(VSPHERE, Wanted(), snapshot(nodes=nodes))
+    assert made.deployable
+    assert finding in {one.id for one in made.findings}
+
+
+def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
+    old = NodeSeen("win-old", "20348", {"pool": "old"}, runtime="containerd://1.5.18")
+    new = NodeSeen("win-new", "20348", {"pool": "new"}, runtime="containerd://1.7.27")
+    smb = DRIVERS["smb"]
+    chosen = {
+        pool: plan(smb, Wanted(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
+        for pool in ("old", "new")
+    }
+    assert "CSI-D05" in blockers(chosen["old"])
+    assert "CSI-D05" not in blockers(chosen["new"])
+    assert chosen["new"].nodes == ("win-old", "win-new")
+    virtual = NodeSeen("win-virtual", "14393", {"type": "virtual-kubelet"})
+    made = plan(DRIVERS["azure_disk"], Wanted(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
+    assert not [one for one in made.findings if "win-virtual" in one.object]
+    nowhere = plan(smb, Wanted(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
+    assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
+
+
+def test_the_namespace_is_the_controllers() -> None:
+    home = "openshift-cluster-csi-drivers"
+    world = snapshot(
+        controllers=(controller(namespace=home),),
+        feature_states={home: {}},
+        namespaces={home: {"metadata": {"name": home}}},
+    )
+    assert plan(VSPHERE, Wanted(), world).namespace == home
+
+
+def test_unknown_releases_of_a_known_mode_are_derived_and_said() -> None:
+    made = plan(VSPHERE, Wanted(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
+    assert made.settings["images"]["driver"].endswith("driver:v3.3.9")
+    assert made.settings["images"]["registrar"].endswith(":v2.10.0")
+    assert "CSI-D04" in {one.id for one in made.findings}

@@ -1,0 +1,116 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What stands around a deployment: names, OpenShift's own rules, other node plugins, hand-overs that were cut off, ports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, seen, snapshot
+
+OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
+
+
+def found(number: str, wanted: Wanted | None = None, **spoilt: Any) -> list[Finding]:
+    """The findings of one id."""
+    made = plan(VSPHERE, wanted or Wanted(), snapshot(**spoilt))
+    return [finding for finding in made.findings if finding.id == number]
+
+
+@pytest.mark.parametrize(("privileged", "expected"), [(True, []), (False, ["blocker"]), (None, ["warning"])])
+def test_the_scc_is_asked_for_on_openshift_alone(privileged: bool | None, expected: list[str]) -> None:
+    said = found("CSI-D12", openshift="4.20.3", privileged=privileged)
+    assert [one.severity for one in said] == expected
+    assert all(
+        one.remedy == f"oc adm policy add-scc-to-user privileged -z {VSPHERE.service_account} -n {HOME}" for one in said
+    )
+    assert found("CSI-D12", privileged=privileged) == []
+
+
+def space(name: str = HOME, **labels: str) -> dict[str, Any]:
+    return {name: {"metadata": {"name": name, "labels": labels}}}
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "expected"),
+    [
+        pytest.param(space(), 1, id="not set"),
+        pytest.param(space(**{"security.openshift.io/scc.podSecurityLabelSync": "true"}), 1, id="on"),
+        pytest.param(space(**{"security.openshift.io/scc.podSecurityLabelSync": "false"}), 0, id="off"),
+        pytest.param(space(**OURS), 0, id="ours is applied with it"),
+        pytest.param({}, 0, id="still to be made"),
+    ],
+)
+def test_openshift_may_set_the_level_of_a_namespace_back(namespaces: dict[str, Any], expected: int) -> None:
+    assert len(found("CSI-D13", openshift="4.20.3", namespaces=namespaces)) == expected
+
+
+def test_openshifts_own_namespaces_are_left_alone_by_its_label_sync() -> None:
+    name = "openshift-cluster-csi-drivers"
+    told = found("CSI-D13", openshift="4.20.3", controllers=(controller(namespace=name),), namespaces=space(name))
+    assert told == []
+
+
+def test_theirs_beside_ours_is_handed_over_to_or_sent_away() -> None:
+    there = (seen(VSPHERE.daemonset, labels=OURS), seen("theirs", "elsewhere", **OPERATOR))
+    (said,) = found("CSI-D43", daemon_sets=there)
+    assert said.severity == "blocker"
+    assert f"while ours ({HOME}/{VSPHERE.daemonset}) is installed" in said.message
+    assert "-e kubewin_handover=to_platform" in said.remedy
+    assert "oc patch clustercsidriver" in said.remedy
+
+
+def test_what_is_named_is_replaced_unless_it_would_come_back() -> None:
+    wanted = Wanted(replace=f"{HOME}/{VSPHERE.daemonset}")
+    (said,) = found("CSI-D49", wanted, daemon_sets=(seen(VSPHERE.daemonset),))
+    assert said.severity == "warning"
+    assert found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset),)) == []
+    (kept,) = found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset, **OPERATOR),))
+    assert "switch it off where it comes from first: oc patch" in kept.remedy
+
+
+def test_the_remedy_for_what_somebody_installed_is_the_hand_over_to_ours() -> None:
+    (said,) = found("CSI-D40", daemon_sets=(seen("theirs"),))
+    assert f"-e kubewin_handover=to_kubewin -e kubewin_replace={HOME}/theirs" in said.remedy
+
+
+def test_a_hand_over_that_was_cut_off_comes_first() -> None:
+    (said,) = found("CSI-D47", replacing="a/b")
+    assert (said.severity, said.object) == ("blocker", "DaemonSet a/b")
+    assert "-e kubewin_handover=to_kubewin -e kubewin_replace=a/b" in said.remedy
+    assert found("CSI-D47", Wanted(replace="a/b"), replacing="a/b") == []
+
+    leaving = seen(VSPHERE.daemonset, labels=OURS, annotations={"kubewin.io/handover": "to_platform"})
+    (said,) = found("CSI-D47", daemon_sets=(leaving,))
+    assert said.remedy.endswith("-e kubewin_handover=to_platform")
+
+
+@pytest.mark.parametrize(
+    ("release", "there", "expected"),
+    [
+        pytest.param(
+            "3.7.3", seen("exporter", "x", "C:\\var\\log", port=9808), ["DaemonSet x/exporter"], id="on Windows"
+        ),
+        pytest.param("3.7.3", seen("exporter", "x", "/var/log", port=9808), [], id="on Linux"),
+        pytest.param("3.7.3", seen("exporter", "x", "C:\\var\\log", port=9809), [], id="another port"),
+        pytest.param("3.7.3", seen(VSPHERE.daemonset, labels=OURS, port=9808), [], id="ours itself"),
+        pytest.param("3.4.0", seen("exporter", "x", "C:\\var\\log", port=9808), [], id="in a network of its own"),
+    ],
+)
+def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expected: list[str]) -> None:
+    spoilt: dict[str, Any] = {"controllers": (controller(f"v{release}"),), "daemon_sets": (there,)}
+    assert [one.object for one in found("CSI-D44", **spoilt)] == expected
+
+
+def test_a_plugin_of_ours_that_is_being_deleted_is_waited_for_and_not_applied_to() -> None:
+    there, leaving = (
+        seen(VSPHERE.daemonset, labels=OURS),
+        seen(VSPHERE.daemonset, labels=OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
+    )
+    assert found("CSI-D14", daemon_sets=(there,)) == []
+    (told,) = found("CSI-D14", daemon_sets=(leaving,))
+    assert told.severity == "blocker"
+    assert "kubewin.csi.remove -e kubewin_drivers=vsphere" in told.remedy

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node plugin that would change its mode: what the plan says, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, findings, switch
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from unit.plugins.module_utils.drivers.worlds import snapshot
+
+SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
+
+
+def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> Snapshot:
+    seen = DaemonSetSeen(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
+    return snapshot(daemon_sets=(seen,), **spoilt)
+
+
+def change(driver: Driver, seen: Snapshot, mode: str) -> Switch | None:
+    return switch(driver, next(rule for rule in driver.modes if rule.mode == mode), seen, driver.namespace)
+
+
+def found(driver: Driver, left: str, mode: str, *in_use: tuple[str, str]) -> list[Finding]:
+    seen = running(driver, left, in_use=in_use)
+    return list(findings(driver, change(driver, seen, mode), seen))
+
+
+def test_the_same_mode_a_first_installation_and_somebody_elses_plugin_are_no_change() -> None:
+    assert change(DISK, running(DISK, "csi_proxy"), "csi_proxy") is None
+    assert change(DISK, snapshot(), "csi_proxy") is None
+    assert change(DISK, running(DISK, "csi_proxy", managed_by="Helm"), "host_process") is None
+    assert change(DISK, running(DISK, ""), "host_process") is None
+    assert switch(DISK, None, running(DISK, "csi_proxy"), DISK.namespace) is None
+
+
+def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:
+    (told,) = found(DISK, "csi_proxy", "host_process", ("win-1", "pod shop/db-0 (claim data)"))
+    assert (told.id, told.severity) == ("CSI-D71", "note")
+    assert "csi-proxy stays" in told.message
+    (told,) = found(DISK, "host_process", "csi_proxy")
+    assert "only where csi-proxy was proven" in told.message
+
+
+def test_smb_does_not_go_back_to_csi_proxy_on_a_node_that_uses_a_share() -> None:
+    uses = [("win-2", f"pod shop/db-{number}") for number in range(12)]
+    blocker, note = found(SMB, "host_process", "csi_proxy", *uses)
+    assert (blocker.id, blocker.severity, blocker.object) == ("CSI-D70", "blocker", "Node win-2")
+    assert "and 2 more" in blocker.message
+    assert "kubectl drain win-2" in blocker.remedy
+    assert note.id == "CSI-D71"
+    assert [one.id for one in found(SMB, "csi_proxy", "host_process", *uses)] == ["CSI-D71"]
+
+
+def test_only_a_change_that_would_lose_volumes_asks_the_hosts_for_them() -> None:
+    back = change(SMB, running(SMB, "host_process"), "csi_proxy")
+    assert back is not None
+    assert back.as_dict() == {"from": "host_process", "to": "csi_proxy", "drain": True, "counters": SMB.counters}
+    there = change(SMB, running(SMB, "csi_proxy"), "host_process")
+    assert there is not None
+    assert (there.drain, there.counters) == (False, "")

@@ -1,0 +1,384 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run at a time, and who may follow one that is dead."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import holder, kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of, holder_of_run, is_dead
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
+from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kubewin/leases/kubewin-upgrade"
+NODE = "/api/v1/nodes/win-1"
+CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
+ELSEWHERE = "another-machine/0123-1/77-5"
+
+
+def ended() -> str:
+    """Who held something on this machine and has ended."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    name = holder_of(process.pid)
+    assert not is_dead(name)
+    process.communicate(b"\n")
+    assert is_dead(name)
+    return name
+
+
+def elsewhere(store: ObjectStore) -> Lease:
+    """The lease of a run on another machine, where nobody can look whether it lives."""
+    return upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
+
+
+class Waiting:
+    """Our run, whose waits only move the API server's clock. meanwhile: what happens in each of them."""
+
+    def __init__(self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.store, self.waited, self.said, self._meanwhile = store, 0.0, list[str](), meanwhile
+        store.now = datetime.now(timezone.utc)
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(client_of(store), about, holder_of(os.getpid()), self.said.append, sleep=self._sleep)
+        # The first answer tells the clock.
+        self.lease.others()
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.store.now is not None
+        self.store.now += timedelta(seconds=seconds)
+        self.waited += seconds
+        self._meanwhile()
+
+
+def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
+    store = ObjectStore()
+    first = elsewhere(store)
+    first.take()
+    second = Waiting(store, first.held)
+    assert f"another run is at an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
+    with pytest.raises(
+        ClusterError, match=r"renewed its lease .*A run that is dead loses its lease within 60 s"
+    ) as refused:
+        second.lease.take()
+    assert refused.value.reason == "locked"
+    assert second.waited < 20
+    # The same run goes on with it, and gives it back.
+    first.end()
+    assert LEASE not in store.things
+    assert second.lease.others() == ""
+    second.lease.take()
+    second.lease.check()
+    second.lease.end()
+
+
+def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
+    store = ObjectStore()
+    dead = elsewhere(store)
+    dead.take()
+    dead.leave()
+    mine = Waiting(store)
+    mine.lease.take()
+    assert 0 < mine.waited <= 63
+    assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
+    (told,) = mine.said
+    assert re.search(r"waiting up to \d+ s to see whether it lives", told)
+    mine.lease.end()
+
+
+def test_a_run_that_has_ended_on_this_machine_is_followed_at_once() -> None:
+    store = ObjectStore()
+    dead = upgrade_lease(client_of(store), "kubewin", ended())
+    dead.take()
+    dead.leave()
+    mine = Waiting(store)
+    mine.lease.take()
+    assert mine.waited == 0
+    mine.lease.end()
+
+
+def test_a_lease_from_the_future_is_not_waited_for() -> None:
+    store = ObjectStore()
+    elsewhere(store).take()
+    store.things[LEASE]["spec"]["renewTime"] = "2126-01-01T00:00:00.000000Z"
+    mine = Waiting(store)
+    with pytest.raises(
+        ClusterError,
+        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*is dead: kubectl -n kubewin delete lease kubewin-upgrade",
+    ):
+        mine.lease.take()
+    assert mine.waited == 0
+    store.things[LEASE]["spec"]["renewTime"] = "2026-01-01T00:00:00.000000Z"
+    assert mine.lease.others() == ""
+
+
+class Beside:
+    """The process beside a run. dies: after so many looks."""
+
+    def __init__(self, dies: int, meanwhile: Callable[[int], None] = lambda _look: None) -> None:
+        self.store, self.uptime, self.looks, self._dies, self._meanwhile = ObjectStore(), 0.0, 0, dies, meanwhile
+        self.store.now = datetime.now(timezone.utc)
+        run = upgrade_lease(client_of(self.store), "kubewin", ELSEWHERE)
+        run.take()
+        run.leave()
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(client_of(self.store), about, ELSEWHERE, clock=lambda: self.uptime, sleep=self._sleep)
+        self.lease.keep(self._ended)
+
+    def _ended(self) -> bool:
+        self.looks += 1
+        self._meanwhile(self.looks)
+        return self.looks > self._dies
+
+    def _sleep(self, seconds: float) -> None:
+        assert self.store.now is not None
+        self.store.now += timedelta(seconds=seconds)
+        self.uptime += seconds
+
+
+def test_the_process_beside_a_run_renews_its_lease_until_the_run_ends() -> None:
+    beside = Beside(300)
+    renewed = moment(beside.store.things[LEASE]["spec"]["renewTime"])
+    assert beside.store.now is not None
+    assert renewed is not None
+    # As long as the run lived it was renewed. The clock that is written is that of the answer before.
+    assert timedelta() <= beside.store.now - renewed <= timedelta(seconds=32)
+    assert beside.looks == 301
+
+
+@pytest.mark.parametrize("what", ["gone", "taken"])
+def test_the_process_beside_a_run_leaves_a_lease_alone_that_is_not_its_runs(what: str) -> None:
+    stores: list[ObjectStore] = []
+
+    class Kept(Beside):
+        def _ended(self) -> bool:
+            if self.looks == 20:
+                stores.append(self.store)
+                if what == "gone":
+                    del self.store.things[LEASE]
+                else:
+                    metadata = {**self.store.things[LEASE]["metadata"], "resourceVersion": "later"}
+                    spec = {**self.store.things[LEASE]["spec"], "holderIdentity": "another/1-1/1-1"}
+                    self.store.things[LEASE] = {**self.store.things[LEASE], "metadata": metadata, "spec": spec}
+            return super()._ended()
+
+    kept = Kept(1000)
+    assert kept.looks < 50
+    assert (LEASE in stores[0].things) == (what == "taken")
+    if what == "taken":
+        assert stores[0].things[LEASE]["spec"]["holderIdentity"] == "another/1-1/1-1"
+
+
+def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> None:
+    """Whoever took it may have ended, and with it the upgrade."""
+    store = ObjectStore()
+    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    del store.things[LEASE]
+    with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is gone, expected was .*run again") as gone:
+        mine.leave()
+    assert gone.value.reason == "taken_over"
+    assert LEASE not in store.things
+    upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
+    with pytest.raises(ClusterError, match=f"is held by {ELSEWHERE}, expected was"):
+        mine.leave()
+    mine.end()
+    assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
+
+
+def test_a_lease_that_somebody_gave_a_label_stays_ours() -> None:
+    store = ObjectStore()
+    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    store.things[LEASE]["metadata"]["resourceVersion"] = "labelled"
+    mine.leave()
+    assert store.things[LEASE]["metadata"]["resourceVersion"] != "labelled"
+
+
+def test_the_end_of_a_run_leaves_alone_what_another_one_took_a_moment_before() -> None:
+    class Contested(ObjectStore):
+        def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+            if method == "DELETE":
+                self._put(path, {**self.things[path], "spec": {"holderIdentity": ELSEWHERE}})
+            return super().request(method, path, body, **params)
+
+    store = Contested()
+    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    mine.end()
+    assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
+
+
+def test_the_end_of_a_run_gives_back_what_the_process_beside_it_renewed_at_that_moment() -> None:
+    class Renewed(ObjectStore):
+        renewals = 2
+
+        def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+            if method == "DELETE" and self.renewals:
+                self.renewals -= 1
+                self._put(path, self.things[path])
+            return super().request(method, path, body, **params)
+
+    store = Renewed()
+    mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
+    mine.take()
+    mine.end()
+    assert LEASE not in store.things
+
+
+class Machine:
+    """One that may sleep: its own clock then runs on, or is paused with it, and the API server's always runs on."""
+
+    def __init__(self, *, paused: bool) -> None:
+        self.paused, self.store, self.uptime = paused, ObjectStore(), 0.0
+        self.store.now = datetime.now(timezone.utc)
+        self.store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
+        self.client = client_of(self.store)
+        about = About("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
+        self.lease = Lease(self.client, about, holder_of(os.getpid()), clock=lambda: self.uptime)
+        self.lease.take()
+
+    def sleep(self, seconds: float) -> None:
+        assert self.store.now is not None
+        self.store.now += timedelta(seconds=seconds)
+        self.uptime += 0 if self.paused else seconds
+
+    def renewed(self) -> datetime:
+        found = moment(self.store.things[LEASE]["spec"]["renewTime"])
+        assert found is not None
+        return found
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["suspended", "paused"])
+def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused: bool) -> None:
+    """His thread slept as well. The one who followed has ended: no journal would say who closed that node."""
+    machine = Machine(paused=paused)
+    store = machine.store
+    watcher = Watcher(machine.client, "", machine.lease.check)
+    worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
+    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (Entry("win-1", 0, "close"),))
+    machine.sleep(3600)
+    other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
+    other.take()
+    other.end()
+    with pytest.raises(ClusterError, match=r"could not be renewed.*is gone") as lost:
+        worker.do(Do("close", "win-1", journal))
+    assert lost.value.reason == "taken_over"
+    assert store.things[NODE]["spec"] == {}
+    assert LEASE not in store.things
+
+
+@pytest.mark.parametrize("paused", [False, True], ids=["suspended", "paused"])
+def test_who_slept_and_was_not_followed_goes_on_with_a_new_sign_of_life(paused: bool) -> None:
+    machine = Machine(paused=paused)
+    first = machine.renewed()
+    machine.sleep(10)
+    machine.lease.check()
+    assert machine.renewed() == first
+    machine.sleep(3600)
+    if paused:
+        # What is read before each change tells what time it is.
+        machine.client.get(kinds.NODE, "win-1")
+    machine.lease.check()
+    assert machine.renewed() > first
+    machine.lease.end()
+
+
+def test_a_module_whose_run_has_ended_changes_nothing_more() -> None:
+    store = ObjectStore()
+    orphan = upgrade_lease(client_of(store), "kubewin", ended())
+    orphan.take()
+    with pytest.raises(ClusterError, match="has ended; nothing more is changed"):
+        orphan.check()
+    orphan.end()
+
+
+def test_a_write_whose_answer_was_lost_is_not_sent_again_for_a_run_that_was_followed() -> None:
+    machine = Machine(paused=False)
+    store, silences = machine.store, list[float]()
+    answer = store.request
+
+    def cut(method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if (method, path) == ("POST", CLAIMS):
+            silences.append(params["_request_timeout"])
+            if len(silences) == 1:
+                machine.sleep(61)
+                upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
+                raise ConnectionResetError
+        return answer(method, path, body, **params)
+
+    store.request = cut  # type: ignore[method-assign]  # its answers are lost
+    client = bound(machine.client, machine.lease.check)
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"}}
+    with pytest.raises(ClusterError, match="could not be renewed") as lost:
+        client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, claim, dry_run=False)
+    assert lost.value.reason == "taken_over"
+    # And its one try did not wait as long as the lease lasts.
+    assert silences == [10]
+    assert f"{CLAIMS}/data" not in store.things
+
+
+def test_an_api_server_that_is_away_for_less_than_the_patience_costs_no_lease() -> None:
+    machine = Machine(paused=False)
+    store, answer, tries = machine.store, machine.store.request, list[str]()
+
+    def away(method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if method == "PATCH" and len(tries) < 4:
+            tries.append(body["spec"]["renewTime"])
+            machine.sleep(2)
+            raise ConnectionRefusedError
+        return answer(method, path, body, **params)
+
+    store.request = away  # type: ignore[method-assign]  # it is restarted
+    machine.lease._patience = 60
+    machine.sleep(20)
+    machine.lease.check()
+    assert len(tries) == 4
+    machine.lease.end()
+
+
+def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
+    """Its parent is then whoever collects orphans, PID 1 in a container, and that never ends."""
+    context = multiprocessing.get_context("fork")
+    receiving, sending = context.Pipe(duplex=False)
+
+    def task(run: int) -> None:
+        while os.getppid() == run:
+            time.sleep(0.01)  # nothing tells a process of its new parent
+        sending.send(holder_of_run())
+
+    def run() -> None:
+        context.Process(target=task, args=(os.getpid(),)).start()
+        os._exit(0)
+
+    process = context.Process(target=run)
+    process.start()
+    process.join()
+    assert receiving.poll(60)
+    holder = receiving.recv()
+    assert f"/{process.pid}-" in holder
+    assert is_dead(holder)
+
+
+def test_a_machine_without_proc_tells_its_runs_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(holder, "_PROC", tmp_path)
+    mine = holder_of(os.getpid())
+    assert mine == holder_of(os.getpid())
+    assert not is_dead(mine)
+    assert ended() != mine

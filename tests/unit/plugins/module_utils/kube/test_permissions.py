@@ -1,0 +1,43 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An account that may not do what is about to be done is told every rule at once, and the role that has them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
+from unit.plugins.module_utils.kube.fakes import Clock, Response, Script
+
+WANTED = (Need("patch", "", "nodes"), Need("get", "", "pods/log", "shop"), Need("delete", "", "pods", "shop"))
+
+
+def reviewed(*allowed: bool) -> tuple[Client, Script]:
+    script, clock = Script(*(Response({"status": {"allowed": one}}) for one in allowed)), Clock()
+    return Client(script, retry_for=1, clock=clock, sleep=clock.sleep), script
+
+
+def test_who_may_do_everything_is_let_through() -> None:
+    client, script = reviewed(True, True, True)
+    require(client, WANTED, "an upgrade", "kubewin-csi-upgrade")
+    asked = [sent["body"]["spec"]["resourceAttributes"] for _method, _path, sent in script.asked]
+    assert [(one["verb"], one["resource"], one["subresource"], one.get("namespace")) for one in asked] == [
+        ("patch", "nodes", "", None),
+        ("get", "pods", "log", "shop"),
+        ("delete", "pods", "", "shop"),
+    ]
+
+
+def test_every_missing_rule_is_named() -> None:
+    with pytest.raises(ClusterError) as refused:
+        require(reviewed(False, True, False)[0], WANTED, "an upgrade", "kubewin-csi-upgrade")
+    assert (refused.value.reason, refused.value.status) == ("forbidden", 403)
+    text = str(refused.value)
+    assert "everything that an upgrade needs; nothing was changed" in text
+    assert "bind kubewin-csi-upgrade of" in text
+    assert 'resources: ["nodes"], verbs: ["patch"]' in text
+    assert 'resources: ["pods"], verbs: ["delete"]' in text
+    assert "pods/log" not in text

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal tells a reader who knows no step's name where each node stands and how it was left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import get_args
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import plan_of, told
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Step, Target
+
+NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
+BEGUN = Journal(
+    "kubelet-1.27", "tasks", Target(kubelet="1.27"), "2026-11-21T20:00:00Z", (Entry("win-1", 0), Entry("win-2", 1))
+)
+
+
+def failed(step: Step, finding: str) -> Journal:
+    return BEGUN.put(replace(BEGUN.entry("win-2").at(step, NOW, "it says why"), failed=finding), NOW)
+
+
+@pytest.mark.parametrize(
+    ("step", "finding", "line"),
+    [
+        ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; it says why; it was opened again, as it was"),
+        ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while: your tasks change it since 2026-11-21T20:00:00Z; it says why; "
+         "it stays closed for workloads, and empty"),
+        ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while: its workloads are awaited since 2026-11-21T20:00:00Z; "
+         "it says why; it is open for workloads"),
+        # Nobody knows how a node is that is not there.
+        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited back since 2026-11-21T20:00:00Z; it says why"),
+    ],
+)  # fmt: skip
+def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, finding: str, line: str) -> None:
+    assert line in told(failed(step, finding)).splitlines()
+
+
+def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
+    journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
+    assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being closed for workloads",)
+    assert "canary: win-1 (is being closed for workloads)" in plan_of(journal)
+    said = {Entry("win-1", 0, step).said for step in get_args(Step)}
+    assert len(said) == len(get_args(Step))
+    assert not said & set(get_args(Step))
+
+
+def test_a_node_that_was_not_taken_by_us_says_why() -> None:
+    journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
+    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it was as wanted already, and was only proven" in told(
+        journal
+    )
+    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in told(
+        replace(journal, hook="wmco")
+    )

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A journal that survives whatever happens to one of its places."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import told
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
+    Entry,
+    Journal,
+    Stopping,
+    Target,
+    Workload,
+    from_json,
+)
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Picture
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
+from unit.plugins.module_utils.by_hand import spoiled_by_hand
+from unit.plugins.module_utils.kube.fakes import ObjectStore, client_of
+
+PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
+BEGAN = "2026-11-21T20:00:00Z"
+
+
+def journal(**changes: Any) -> Journal:
+    made = Journal(
+        "first",
+        "none",
+        Target(kubelet="1.27"),
+        "2026-11-21T20:00:00Z",
+        (Entry("win-1", 0),),
+        before=Picture({}, {}).pack(),
+    )
+    return replace(made, **changes)
+
+
+def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_path: Path) -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert pages.read() is None
+    assert not pages.written
+    kept = pages.keep(journal())
+    assert pages.written
+    assert from_json(store.things[PAGE]["data"]["journal.json"]) == kept
+    assert "win-1 (batch 0): its turn has not come" in store.things[PAGE]["data"]["journal.txt"]
+    assert (tmp_path / "upgrade-first.txt").read_text(encoding="utf-8") == store.things[PAGE]["data"]["journal.txt"]
+    later = pages.keep(replace(kept, why="later"))
+    assert later.sequence == kept.sequence + 1
+    # Somebody deletes the ConfigMap; from the files it is brought back.
+    del store.things[PAGE]
+    again = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert again.read() == later
+    again.keep(later)
+    assert PAGE in store.things
+    # And on another controller the ConfigMap does.
+    assert Pages(client_of(store), "kubewin", "first", None).read() == later
+
+
+def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise ClusterError("another run is at it", "taken_over")
+
+    store = ObjectStore()
+    with pytest.raises(ClusterError, match="another run is at it"):
+        Pages(client_of(store).guarded(lost, 10), "kubewin", "first", tmp_path).keep(journal())
+    assert store.things == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", tmp_path)
+    pages.keep(journal(why="old"))
+    old = (tmp_path / "upgrade-first.json").read_text(encoding="utf-8")
+    newest = pages.keep(journal(why="new", sequence=5))
+    (tmp_path / "upgrade-first.json").write_text(old, encoding="utf-8")
+    assert Pages(client_of(store), "kubewin", "first", tmp_path).read() == newest
+    (tmp_path / "upgrade-first.json").write_text("{", encoding="utf-8")
+    spoilt = Pages(client_of(store), "kubewin", "first", tmp_path)
+    assert spoilt.read() == newest
+    assert "it is no JSON" in spoilt.warnings[0]
+    store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
+    with pytest.raises(
+        ClusterError, match="cannot be read: ConfigMap kubewin/kubewin-upgrade-first: its schema version"
+    ) as bad:
+        Pages(client_of(store), "kubewin", "first", tmp_path).read()
+    assert bad.value.reason == "journal_unreadable"
+
+
+def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with() -> None:
+    """Never a traceback: every value, one after the other, by what it might have become."""
+    workload = Workload("StatefulSet", "shop", "db", 1)
+    entries = (Entry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), Entry("win-2", 1))
+    stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
+    whole = json.loads(
+        journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
+    )
+    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    store, refused, read = ObjectStore(), Counter[str](), 0
+    for spoiled in spoiled_by_hand(whole):
+        store.things[PAGE] = {
+            "metadata": {"name": "x", "resourceVersion": "1"},
+            "data": {"journal.json": json.dumps(spoiled)},
+        }
+        try:
+            found = Pages(client_of(store), "kubewin", "first", None).read()
+            assert found is not None
+            told(found)
+            found = take_up(found, Wishes(found.name, found.hook, found.target, found.only), seen, ())
+            decide(found, seen, Rules())
+            read += 1
+        except ClusterError as error:
+            refused[error.reason] += 1
+    assert set(refused) == {"journal_unreadable"}
+    assert (refused.total() > 300, read > 30) == (True, True)
+
+
+def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -> None:
+    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+    wishes = Wishes("first", "none", Target(kubelet="1.27"), cluster="here")
+    take_up(journal(cluster="here"), wishes, seen, ())
+    for state in ("open", "finished"):
+        with pytest.raises(Refused, match=r"of another cluster .*kubewin_output_dir"):
+            take_up(journal(cluster="there", state=state), wishes, seen, ())
+
+
+def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
+    store = ObjectStore()
+    old, new = (Pages(client_of(store), "kubewin", "first", None) for _each in range(2))
+    first = old.keep(journal())
+    new.read()
+    new.keep(replace(first, term=2))
+    with pytest.raises(ClusterError, match=r"taken over by a later run \(term 2, ours is 1\)") as over:
+        old.keep(replace(first, why="still here"))
+    assert over.value.reason == "taken_over"
+
+
+def test_a_label_that_somebody_adds_keeps_nobody_from_writing() -> None:
+    store = ObjectStore()
+    pages = Pages(client_of(store), "kubewin", "first", None)
+    kept = pages.keep(journal())
+    store.request("PATCH", PAGE, {"metadata": {"labels": {"team": "blue"}}})
+    assert pages.keep(replace(kept, why="on")).why == "on"
+
+
+def test_files_that_cannot_be_written_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    pages = Pages(client_of(ObjectStore()), "kubewin", "first", blocked)
+    kept = pages.keep(journal())
+    pages.keep(kept)
+    assert len(pages.warnings) == 1
+    assert "the journal's copy cannot be written to" in pages.warnings[0]

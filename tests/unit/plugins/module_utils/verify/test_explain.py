@@ -1,0 +1,70 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Trouble is told in the cluster's own words, with what helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.explain import remedy, telling, waiting_for
+
+
+def event(reason: str, message: str, when: str = "08:00:00", kind: str = "Warning") -> dict[str, Any]:
+    return {"type": kind, "reason": reason, "message": message, "lastTimestamp": f"2026-11-21T{when}Z"}
+
+
+def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first() -> None:
+    told = telling(
+        [
+            event("FailedMount", "new", "08:00:05"),
+            event("FailedMount", "old", "08:00:01"),
+            event("ProvisioningFailed", "why"),
+            event("Scheduled", "fine", kind="Normal"),
+            event("NodeNotReady", "noise"),
+        ]
+    )
+    assert told == (("ProvisioningFailed", "why"), ("FailedMount", "new"))
+    assert waiting_for(None, told) == "ProvisioningFailed: why; FailedMount: new"
+
+
+def test_without_events_the_pod_itself_is_asked() -> None:
+    waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}
+    unscheduled = {"status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available"}
+    assert waiting_for({"status": {"containerStatuses": [waiting]}}, ()) == "ImagePullBackOff: Back-off pulling image"
+    assert waiting_for({"status": {"conditions": [unscheduled]}}, ()) == "Unschedulable: 0/4 nodes are available"
+    assert waiting_for({"status": {}}, ()) == "it is Pending, and nothing says why"
+    assert waiting_for(None, ()) == "there is no pod"
+
+
+@pytest.mark.parametrize(
+    ("why", "helps"),
+    [
+        (
+            'FailedMount: desc = "transport: Error while dialing open \\\\.\\pipe\\csi-proxy-smb-v1: The system cannot find '
+            'the file specified."',
+            "csi-proxy does not serve that pipe on win-1: run enable_csi.yml",
+        ),
+        (
+            "FailedMount: driver name x not found in the list of registered CSI drivers",
+            "the kubelet of win-1 does not know",
+        ),
+        ("FailedAttachVolume: CSINode win-1 does not contain driver x", "the kubelet of win-1 does not know"),
+        (
+            "FailedMount: connect: the target machine actively refused it",
+            "the driver's plugin pod on win-1 does not run",
+        ),
+        ("FailedAttachVolume: Multi-Attach error for volume", "the volume is still attached elsewhere"),
+        ("FailedAttachVolume: rpc error: quota", "the driver's controller does not attach the volume to win-1"),
+        ("ProvisioningFailed: source is a required parameter", "correct the StorageClass"),
+        ("FailedScheduling: 0/4 nodes are available", "the scheduler does not put the pod on win-1"),
+        ("Failed: Failed to pull image", "win-1 cannot pull the image"),
+        (
+            "Failed: container operating system does not match the host operating system",
+            "give one that fits with image",
+        ),
+        ("something else", "kubectl describe pod -n a b"),
+    ],
+)
+def test_each_trouble_has_its_remedy(why: str, helps: str) -> None:
+    assert helps in remedy(why, "win-1", "-n a b")

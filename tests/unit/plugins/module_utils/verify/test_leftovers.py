@@ -1,0 +1,59 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a dead run left is taken away, what lives is not: the lease and age decide, by the API server's clock."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.leftovers import Earlier, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import RUN
+
+NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=timezone.utc)
+
+
+def thing(run: str, age: float) -> dict[str, Any]:
+    made = (NOW - timedelta(seconds=age)).isoformat()
+    return {"metadata": {"name": "x", "labels": {RUN: run}, "creationTimestamp": made}}
+
+
+def lease(run: str, renewed: float | None, seconds: int = 60) -> dict[str, Any]:
+    spec: dict[str, Any] = {"leaseDurationSeconds": seconds, "holderIdentity": "there/7"}
+    if renewed is not None:
+        spec["renewTime"] = (NOW - timedelta(seconds=renewed)).isoformat()
+    return {**thing(run, 3600), "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("leases", "age", "lives"),
+    [
+        ([lease("a", 10)], 3600, "there/7 renewed its lease 10 s ago"),
+        ([lease("a", 59)], 3600, "there/7 renewed its lease 59 s ago"),
+        ([lease("a", 61)], 3600, ""),
+        ([lease("a", 61, seconds=120)], 3600, "there/7 renewed its lease 61 s ago"),
+        ([lease("a", None)], 3600, ""),
+        ([], 3600, ""),
+        ([], 5, "it began 5 s ago"),
+        ([lease("b", 10)], 3600, ""),
+    ],
+)
+def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
+    leases: list[dict[str, Any]], age: float, lives: str
+) -> None:
+    found = {one.run: one.lives for one in judge([thing("a", age)], leases, "mine", NOW)}
+    assert found["a"] == lives
+
+
+def test_one_s_own_things_and_what_has_no_label_are_nobody_s_leftovers() -> None:
+    unlabelled = {"metadata": {"name": "x"}}
+    assert judge([thing("mine", 3600), unlabelled], [lease("mine", 600)], "mine", NOW) == ()
+
+
+def test_a_lease_alone_is_a_leftover_too() -> None:
+    assert judge([], [lease("a", 600)], "mine", NOW) == (Earlier("a", ""),)
+
+
+def test_the_youngest_thing_of_a_run_tells_its_age() -> None:
+    assert judge([thing("a", 3600), thing("a", 5)], [], "mine", NOW)[0].lives == "it began 5 s ago"
