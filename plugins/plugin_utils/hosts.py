@@ -13,7 +13,7 @@ ON_HOSTS = frozenset({"enable_csi", "preflight", "remove", "status", "verify"})
 _WHOLE = {
     "build_csi_proxy": "builds on this machine",
     "handover": "hands over all nodes of a driver, one after the other",
-    "rebind_volumes": "converts the claims of kubewin_rebind_claims and looks at no host",
+    "convert_volumes": "converts the claims of kubewin_convert_claims and looks at no host",
     "upgrade": "takes its nodes from the cluster (kubewin_upgrade_nodes names some of them)",
 }
 

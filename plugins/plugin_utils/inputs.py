@@ -129,7 +129,7 @@ _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 _ANY = Input("", lambda value: True)
 _HOSTS = "enable_csi preflight remove status verify"
-_CLUSTER = f"{_HOSTS} handover rebind_volumes upgrade"
+_CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
 
 def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
@@ -148,7 +148,7 @@ INPUTS: dict[str, Input] = {
         "enable_csi handover remove status upgrade verify",
         drivers=Input(f"{_KNOWN}: name one or more of them", _drivers),
     ),
-    **_of("build_csi_proxy enable_csi preflight rebind_volumes status upgrade", output_dir=_ANY),
+    **_of("build_csi_proxy enable_csi preflight convert_volumes status upgrade", output_dir=_ANY),
     **_of(
         "enable_csi remove upgrade",
         batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
@@ -236,24 +236,24 @@ INPUTS: dict[str, Input] = {
         upgrade_data=_SWITCH,
     ),
     **_of(
-        "rebind_volumes",
-        rebind_claims=_ANY,
-        rebind_storage_class=_ANY,
-        rebind_volume_name=_ANY,
-        rebind_volume_handle=_ANY,
-        rebind_project=_ANY,
-        rebind_namespace=_SPACE,
-        rebind_second_namespace=_SPACE,
-        rebind_image=_IMAGE,
-        rebind_tolerations=_TOLERATIONS,
-        rebind_undo=_SWITCH,
-        rebind_allow_managed=_SWITCH,
-        rebind_variant=_one_of("in_place", "re_claim"),
-        rebind_compare=_one_of("content", "none"),
-        rebind_compare_limit=_SOME,
-        rebind_final=_SWITCH,
-        rebind_parallel=_COUNT,
-        rebind_step_timeout=_SECONDS,
+        "convert_volumes",
+        convert_claims=_ANY,
+        convert_storage_class=_ANY,
+        convert_volume_name=_ANY,
+        convert_volume_handle=_ANY,
+        convert_project=_ANY,
+        convert_namespace=_SPACE,
+        convert_second_namespace=_SPACE,
+        convert_image=_IMAGE,
+        convert_tolerations=_TOLERATIONS,
+        convert_roll_back=_SWITCH,
+        convert_allow_managed=_SWITCH,
+        convert_variant=_one_of("in_place", "re_claim"),
+        convert_compare=_one_of("content", "none"),
+        convert_compare_limit=_SOME,
+        convert_final=_SWITCH,
+        convert_parallel=_COUNT,
+        convert_step_timeout=_SECONDS,
     ),
     **_of("build_csi_proxy", csi_proxy_release=_ANY, csi_proxy_sign_command=_ANY, go=_ANY, go_proxy=_ANY, go_env=_ANY),
 }

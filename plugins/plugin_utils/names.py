@@ -33,7 +33,7 @@ DECIDED: Mapping[str, str] = {
 _SLIP = 0.75
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
 STATISTICS = frozenset(
-    {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_rebind", "kubewin_summary", "kubewin_upgrade"}
+    {"kubewin_csi_proxy_build", "kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"}
 )
 # What the inventory plugin windows_nodes says of a host.
 INVENTORY = frozenset(

@@ -15,7 +15,7 @@ from lab import handle
 from lab.handle import Lab
 
 # Their assertions say what they compared, as those of the tests do.
-pytest.register_assert_rewrite(*(f"integration.rebind_{part}" for part in ("kills", "parts", "stories", "trouble")))
+pytest.register_assert_rewrite(*(f"integration.convert_{part}" for part in ("kills", "parts", "stories", "trouble")))
 
 # What each file took in a run that `make order` kept.
 SECONDS = Path(__file__).with_name("seconds.json")

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 from ci import venvs
-from integration import foreign, rebind
+from integration import convert, foreign
+from integration.convert import Story
 from integration.kube import also_holds, writes
 from integration.playbooks import ROOT, lines, play
-from integration.rebind import Story
 from integration.test_connections import mixed
 from lab import builds, handle
 from lab.cluster import vsphere
@@ -71,7 +71,7 @@ CELLS = (
     Cell(EMPTY, "status"),
     Cell(EMPTY, "verify", VERIFY),
     upgrade(EMPTY, "1.35"),
-    Cell(EMPTY, "rebind_volumes", {"kubewin_rebind_claims": "shop/none"}, refused="shop/none"),
+    Cell(EMPTY, "convert_volumes", {"kubewin_convert_claims": "shop/none"}, refused="shop/none"),
     Cell(
         EMPTY,
         "handover",
@@ -92,8 +92,8 @@ CELLS = (
     Cell(USED, "status"),
     Cell(USED, "verify", VERIFY),
     upgrade(USED, "1.36"),
-    Cell(USED, "rebind_volumes", {"kubewin_rebind_claims": f"{rebind.NAMESPACE}/{SHOP.claim}"}),
-    Cell(USED, "remove", refused=f"pod {rebind.NAMESPACE}/{SHOP.name}-0"),
+    Cell(USED, "convert_volumes", {"kubewin_convert_claims": f"{convert.NAMESPACE}/{SHOP.claim}"}),
+    Cell(USED, "remove", refused=f"pod {convert.NAMESPACE}/{SHOP.name}-0"),
     # It asks no cluster.
     Cell(EMPTY, "build_csi_proxy", {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]}),
 )
@@ -206,8 +206,8 @@ class Cluster:
         if cell.cluster == USED and not api.ok(SHOP.workload):
             api.gone(foreign.path(OPERATORS))
             self.serves(foreign.plant(api, UPSTREAMS, "helm"))
-            rebind.prepare(self.lab)
-            rebind.plant(self.lab, SHOP)
+            convert.prepare(self.lab)
+            convert.plant(self.lab, SHOP)
 
     def serves(self, daemon_set: dict[str, Any]) -> None:
         """Wait until a plugin that somebody else brought is Ready on every node."""
@@ -223,7 +223,7 @@ class Cluster:
 
     def shop(self) -> list[dict[str, Any]]:
         """The workload's pods."""
-        return self.lab.pods(f"app={SHOP.name}", rebind.NAMESPACE)
+        return self.lab.pods(f"app={SHOP.name}", convert.NAMESPACE)
 
 
 for _core in lines():

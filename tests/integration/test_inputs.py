@@ -18,7 +18,7 @@ NOBODY = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
 WRONG = {"kubewin_drivers": "floppy", "kubewin_batches": "abc", "kubewin_skip_unreachable": "{{ 'may' ~ 'be' }}"}
 ALONE: dict[str, Any] = {"kubewin_cluster_only": True}
-EVERY = ["build_csi_proxy", "enable_csi", "handover", "preflight", "rebind_volumes", "remove", "upgrade", "verify"]
+EVERY = ["build_csi_proxy", "enable_csi", "handover", "preflight", "convert_volumes", "remove", "upgrade", "verify"]
 
 
 def refused(
@@ -41,7 +41,7 @@ def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
     assert len(run.plays()) == 1
 
 
-@pytest.mark.parametrize("playbook", ["handover", "upgrade", "rebind_volumes"])
+@pytest.mark.parametrize("playbook", ["handover", "upgrade", "convert_volumes"])
 def test_without_hosts_it_is_said_as_well(playbook: str) -> None:
     said, _run = refused(playbook, "localhost,", **WRONG)
     assert "kubewin_drivers is floppy" in said

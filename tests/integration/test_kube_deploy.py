@@ -290,7 +290,7 @@ def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> N
 
 
 def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_kept_there(lab: Lab) -> None:
-    """With what upgrade.yml and rebind_volumes.yml say of the namespaces of their journals and records."""
+    """With what upgrade.yml and convert_volumes.yml say of the namespaces of their journals and records."""
     client = connect(lab.state.kubeconfigs["admin"])
     name, path = "leaving", "/api/v1/namespaces/leaving"
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}

@@ -53,7 +53,7 @@ ADMITTED: dict[str, set[tuple[str, str]]] = {
     "kubewin-csi-azure-file": {("get", "secrets")},
     "kubewin-csi-smb": {("get", "secrets")},
     "kubewin-csi-proof-namespace": {("patch", "namespaces"), ("delete", "namespaces")},
-    "kubewin-csi-rebind": {("delete", "persistentvolumes")},
+    "kubewin-csi-convert": {("delete", "persistentvolumes")},
 }
 
 

@@ -644,7 +644,7 @@ def two_volumes_with_one_handle(world: World) -> None:
 
 
 @situation("5.1", "CSI-V25")
-def a_rebound_disk_whose_old_volume_was_kept(world: World) -> None:
+def a_converted_disk_whose_old_volume_was_kept(world: World) -> None:
     volume(world, "pv-static-csi", csi(AZURE_DISK.name, "/subscriptions/S/d"), policy="Retain")
 
 

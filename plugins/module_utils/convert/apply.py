@@ -88,7 +88,7 @@ class Outcome:
     until: str
 
 
-class Rebinder:
+class Converter:
     """One run. final: the user said that the conversion is final. check: raises when this run may write no more."""
 
     def __init__(

@@ -131,7 +131,7 @@ def _ended(record: Record) -> str:
     name = objects.record_name(record.run)
     return (
         f"To end this run where it stands, move its record away: ConfigMap {name} in each record namespace, and {name}.json in "
-        "record_dir (kubewin_output_dir/rebind)."
+        "record_dir (kubewin_output_dir/convert)."
     )
 
 

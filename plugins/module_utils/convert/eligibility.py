@@ -419,7 +419,7 @@ def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterat
                 "CSI-B17",
                 name,
                 f"{keeper} keeps it and would put replicas or objects back while the volume is exchanged",
-                "Pause it there for this namespace, then say so with allow_managed (kubewin_rebind_allow_managed).",
+                "Pause it there for this namespace, then say so with allow_managed (kubewin_convert_allow_managed).",
             )
 
 

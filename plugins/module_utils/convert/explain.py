@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
 # How a user says that a conversion is final, and how to undo it before.
-FINAL, UNDO = "final (kubewin_rebind_final=true)", "state undone (kubewin_rebind_undo=true)"
+FINAL, UNDO = "final (kubewin_convert_final=true)", "state undone (kubewin_convert_roll_back=true)"
 
 
 def steps(record: Record, *, final: bool) -> list[dict[str, str]]:

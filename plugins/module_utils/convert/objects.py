@@ -16,14 +16,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
 
-PART = "rebind"
+PART = "convert"
 # On a claim: run and term of the one who converts it. On a volume: run, and which of the two it is.
-LOCK = "kubewin.io/rebind"
+LOCK = "kubewin.io/convert"
 # On a claim while its volume's policy is given back.
-HOLD = "kubewin.io/rebind-hold"
+HOLD = "kubewin.io/convert-hold"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 MOUNT = "C:\\kubewin"
-CONTAINER = "rebind"
+CONTAINER = "convert"
 # Where a record stands in its ConfigMap.
 KEY = "record.json"
 
@@ -134,7 +134,7 @@ def to_create(record: Record, side: Side, claim_uid: str) -> dict[str, Any]:
 def scratch(record: Record, side: Side) -> dict[str, Any]:
     """A side's volume under a name that nobody has, to be checked and not stored."""
     made = to_create(record, side, "")
-    made["metadata"]["name"] = f"kubewin-rebind-{record.run}-{side}"
+    made["metadata"]["name"] = f"kubewin-convert-{record.run}-{side}"
     made["spec"]["claimRef"]["name"] = made["metadata"]["name"]
     return made
 
@@ -170,7 +170,7 @@ def labels(run: str) -> dict[str, str]:
 
 def record_name(run: str) -> str:
     """Name of a record's ConfigMap, and of its file without the ending."""
-    return f"kubewin-rebind-{run}"
+    return f"kubewin-convert-{run}"
 
 
 def run_name(claim_uid: str) -> str:
@@ -180,7 +180,7 @@ def run_name(claim_uid: str) -> str:
 
 def helper_name(run: str) -> str:
     """Name of the pod that reads the data."""
-    return f"kubewin-rebind-{run}"
+    return f"kubewin-convert-{run}"
 
 
 def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

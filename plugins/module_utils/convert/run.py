@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits, Outcome, Rebinder, Stopped
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, Stopped
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes, enter
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
@@ -92,7 +92,7 @@ def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
     if differ:
         raise ClusterError(
             f"the conversion of {record.namespace}/{record.claim} stands at step {record.step} and was begun with {'; '.join(differ)}. "
-            "Go on with it as it was begun, or go back first (state undone, kubewin_rebind_undo=true).",
+            "Go on with it as it was begun, or go back first (state undone, kubewin_convert_roll_back=true).",
             "refused",
         )
 
@@ -134,7 +134,7 @@ class Runs:
                 raise ClusterError(
                     f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the places that were given. "
                     "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
-                    f"kubewin_rebind_namespace, kubewin_rebind_second_namespace). {'; '.join(records.warnings)}".strip(),
+                    f"kubewin_convert_namespace, kubewin_convert_second_namespace). {'; '.join(records.warnings)}".strip(),
                     "record_unreadable",
                 )
             ended = f"was made final at {records.final}" if records.final else "is not under way"
@@ -203,7 +203,7 @@ class Runs:
 
         client = bound(self._client, check)
         records = Records(self._places(client), self._cluster)
-        rebinder = Rebinder(client, records, self._order.limits, self._say, final=self._order.final, check=check)
+        converter = Converter(client, records, self._order.limits, self._say, final=self._order.final, check=check)
         try:
             # Only now nobody else writes it: what was found before may be old.
             lock = self._locked(planned.namespace, planned.claim)
@@ -213,15 +213,15 @@ class Runs:
                 return
             if self._order.undo and record.direction == "forward":
                 record = record.undone("it was asked for")
-            outcome = rebinder.run(record)
+            outcome = converter.run(record)
         except ClusterError as error:
-            begun = rebinder.record
+            begun = converter.record
             if begun is None or isinstance(error, Stopped) or error.reason == "taken_over":
                 raise
             raise Stopped(f"{error} {explain.standing(begun)}", error.reason) from error
         finally:
-            result.record = rebinder.record or result.record
-            result.actions = rebinder.actions
+            result.record = converter.record or result.record
+            result.actions = converter.actions
             lease.end()
         if outcome.until:
             result.status, result.message = "resting", self._until(outcome)

@@ -452,7 +452,7 @@ class _Volume:
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
             what = f"{said}, expected {usable}: {driver.title} {answer.why}"
-            remedy = "if Windows formatted it: rebind it with fsType ntfs; if Linux did, use it on Linux only"
+            remedy = "if Windows formatted it: convert it with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
         if self._mounted_on_windows():
             return None

@@ -112,7 +112,7 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
                 "CSI-U17", "blocker", name,
                 f"it is not the same volume: was {was.volume} ({was.source}, {was.backend}, {was.policy}), is {now.volume or 'none'} "
                 f"({now.source}, {now.backend})",
-                "stop the workload and find the former volume; a conversion (rebind_volumes.yml) in between is the only good reason",
+                "stop the workload and find the former volume; a conversion (convert_volumes.yml) in between is the only good reason",
             )  # fmt: skip
 
 

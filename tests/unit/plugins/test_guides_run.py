@@ -93,4 +93,4 @@ def test_a_task_has_options_that_its_module_takes() -> None:
 
 def test_how_upgrade_data_and_conversion_are_used_is_in_the_readme() -> None:
     played = {word for words in commands(PAGES[0]) for word in words}
-    assert {f"{PREFIX}upgrade", f"{PREFIX}rebind_volumes", f"{PREFIX}enable_csi"} <= played
+    assert {f"{PREFIX}upgrade", f"{PREFIX}convert_volumes", f"{PREFIX}enable_csi"} <= played

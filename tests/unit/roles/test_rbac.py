@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.convert import needs as rebind
+from ansible_collections.kubewin.csi.plugins.module_utils.convert import needs as convert
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import needs as upgrade
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
@@ -22,7 +22,7 @@ ROLES: dict[str, dict[str, Any]] = {
 # Bound in namespaces, as the file says.
 IN_NAMESPACES = {
     f"kubewin-csi-{name}"
-    for name in ("deploy", "roll", "prepull", "handover", "records", "proof-pods", "data-pods", "rebind-workloads")
+    for name in ("deploy", "roll", "prepull", "handover", "records", "proof-pods", "data-pods", "convert-workloads")
 }
 # Which of the rest may write what without naming it; each says so beside it.
 UNNAMED = {
@@ -31,7 +31,7 @@ UNNAMED = {
     "kubewin-csi-openshift": {("create", "subjectaccessreviews")},
     "kubewin-csi-upgrade": {("patch", "nodes"), ("create", "pods/eviction")},
     "kubewin-csi-proof-namespace": {(verb, "namespaces") for verb in ("create", "patch", "delete")},
-    "kubewin-csi-rebind": {(verb, "persistentvolumes") for verb in ("create", "patch", "delete")},
+    "kubewin-csi-convert": {(verb, "persistentvolumes") for verb in ("create", "patch", "delete")},
 }
 READS = {"get", "list", "watch"}
 
@@ -98,9 +98,9 @@ def test_the_roles_of_an_upgrade_hold_what_it_asks_for() -> None:
 
 def test_the_roles_of_a_conversion_hold_what_it_asks_for_where_it_asks() -> None:
     for variant in ("in_place", "re_claim"):
-        wanted = list(rebind.needs(["shop"], ["kubewin"], variant))
+        wanted = list(convert.needs(["shop"], ["kubewin"], variant))
         for where, names in (
-            ("shop", ("rebind", "rebind-workloads")), ("kubewin", ("rebind", "records")), (None, ("rebind",)),
+            ("shop", ("convert", "convert-workloads")), ("kubewin", ("convert", "records")), (None, ("convert",)),
         ):  # fmt: skip
             held = pairs(rule for name in names for rule in ROLES[f"kubewin-csi-{name}"]["rules"])
             assert asked(need for need in wanted if need.namespace == where) <= held

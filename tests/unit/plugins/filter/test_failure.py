@@ -25,12 +25,12 @@ def test_a_loop_says_why_for_each_item_that_failed_once() -> None:
 
 
 def test_results_of_the_module_itself_do_not_hide_its_message() -> None:
-    rebind = {
+    convert = {
         "failed": True,
         "msg": "shop/data: the claim is in use",
         "results": [{"claim": "shop/data", "status": "unchanged"}],
     }
-    assert failure(rebind) == "shop/data: the claim is in use"
+    assert failure(convert) == "shop/data: the claim is in use"
     assert failure({"failed": True, "msg": "no such file", "results": ["win-1"]}) == "no such file"
 
 

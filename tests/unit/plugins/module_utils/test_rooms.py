@@ -23,7 +23,7 @@ def imported(room: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["catalog", "data", "deploy", "inventory", "proof", "readiness", "rebind", "rollout", "upgrade"]
+    "room", ["catalog", "data", "deploy", "inventory", "proof", "readiness", "convert", "rollout", "upgrade"]
 )
 def test_rooms_that_decide_import_nothing_that_talks(room: str) -> None:
     assert not {name for name in imported(room) if name.split(".")[0] == "cluster"}

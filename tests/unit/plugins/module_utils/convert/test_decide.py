@@ -89,7 +89,7 @@ def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() ->
     assert stop.reason == "claim_changed"
     assert "made by somebody else meanwhile (uid another-uid), and has another volume, pv-of-production" in stop.found
     assert "which leaves both alone" in stop.remedy
-    assert f"move its record away: ConfigMap kubewin-rebind-{record().run} in each record namespace" in stop.remedy
+    assert f"move its record away: ConfigMap kubewin-convert-{record().run} in each record namespace" in stop.remedy
 
 
 def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
@@ -102,12 +102,12 @@ def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None
 
 def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_locked() -> None:
     at = record().at("finish")
-    lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/rebind={at.lock}/1"
+    lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/convert={at.lock}/1"
     gone = stopped(at, None)
     assert gone.reason == "claim_gone"
     assert f"lock it: {lock}." in gone.remedy
     assert "kept by PersistentVolume pv-1 (Retain)" in gone.remedy
-    assert f"kubewin-rebind-{at.run}.json" in gone.remedy
+    assert f"kubewin-convert-{at.run}.json" in gone.remedy
     bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
     assert lock in stopped(at, theirs("pv-1")).remedy
     assert isinstance(next_move(at, Seen((bound,), theirs("pv-1", at.lock), ())), Mark)

@@ -82,7 +82,7 @@ CLONE = {
         ("CSI-B11", facts(claim=_claim(status={"capacity": {"storage": "4Gi"}})), "5Gi requested, 4Gi there"),
         ("CSI-B12", facts(snapshots=[PENDING_SNAPSHOT]), "VolumeSnapshot s1 of it is not ready"),
         ("CSI-B12", facts(claims=[claim(), CLONE]), "PersistentVolumeClaim copy is being cloned from it"),
-        ("CSI-B13", facts(claim=claim(annotations={"kubewin.io/rebind": "abc/1"})), "locked by run abc"),
+        ("CSI-B13", facts(claim=claim(annotations={"kubewin.io/convert": "abc/1"})), "locked by run abc"),
         ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nobody makes it again"),
         ("CSI-B15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
         ("CSI-B16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
@@ -200,7 +200,7 @@ def first_record() -> Record:
 def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
     """The second pod's claim, while these records are there and the first one's claim may be locked."""
     its, disk = second()
-    locked = claim(annotations={"kubewin.io/rebind": lock}) if lock else claim()
+    locked = claim(annotations={"kubewin.io/convert": lock}) if lock else claim()
     sets = [stateful_set(replicas=replicas)]
     return facts(claim=its, volume=disk, claims=[locked, its], sets=sets, pods=[], records=records)
 

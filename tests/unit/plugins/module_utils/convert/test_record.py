@@ -109,7 +109,7 @@ def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:
     assert made["metadata"] == {
         "name": "pv-1",
         "labels": {"tier": "data"},
-        "annotations": {"team": "shop", "kubewin.io/rebind": f"{record().run}/new"},
+        "annotations": {"team": "shop", "kubewin.io/convert": f"{record().run}/new"},
     }
     assert made["spec"] == {
         "capacity": {"storage": "5Gi"},
@@ -148,12 +148,12 @@ def test_in_re_claim_both_claims_can_be_made() -> None:
     new, old = objects.claim_to_create(found, "new"), objects.claim_to_create(found, "old")
     assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("db-native", "fast")
     assert (old["spec"]["volumeName"], old["spec"]["storageClassName"]) == ("pv-1", "thin")
-    assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/rebind": f"{found.run}.k1/1"}
+    assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/convert": f"{found.run}.k1/1"}
     assert found.objects["new"]["metadata"]["name"] == "db-native"
 
 
 def test_scratch_names_are_nobodys() -> None:
-    assert objects.scratch(record(), "new")["metadata"]["name"] == f"kubewin-rebind-{record().run}-new"
+    assert objects.scratch(record(), "new")["metadata"]["name"] == f"kubewin-convert-{record().run}-new"
 
 
 def test_every_name_by_which_a_node_may_have_the_disk_is_known() -> None:
@@ -196,7 +196,7 @@ def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(poli
     *_before, last = explain.steps(found, final=False)
     assert last["step"] == "finish"
     assert (
-        "can be undone with state undone (kubewin_rebind_undo=true), until you run it again with final"
+        "can be undone with state undone (kubewin_convert_roll_back=true), until you run it again with final"
         in last["description"]
     )
     assert ("set the policy back to Delete" in last["description"]) == (policy == "Delete")

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import
     Space,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.modules.volume_rebind import places
+from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import places
 from unit.plugins.module_utils.convert.test_record import IN_PLACE, record
 from unit.plugins.module_utils.convert.world import claim, facts, volume
 from unit.plugins.module_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
@@ -37,7 +37,7 @@ def both(folders: tuple[Path, Path]) -> Records:
 
 
 def file(folder: Path, found: Record) -> Path:
-    return folder / f"kubewin-rebind-{found.run}.json"
+    return folder / f"kubewin-convert-{found.run}.json"
 
 
 def test_one_place_is_none(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def path(found: Record) -> str:
-    return f"/api/v1/namespaces/kubewin/configmaps/kubewin-rebind-{found.run}"
+    return f"/api/v1/namespaces/kubewin/configmaps/kubewin-convert-{found.run}"
 
 
 def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import n
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import CannotKeep
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from integration.rebind import (
+from integration.convert import (
     CLAIMS,
     NAMESPACE,
     VOLUMES,
@@ -34,7 +34,7 @@ from integration.rebind import (
     remove,
     shape,
 )  # fmt: skip
-from integration.rebind_parts import (
+from integration.convert_parts import (
     conversion,
     converted,
     kept,
@@ -300,7 +300,7 @@ def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder:
     result = refused(lab, story, folder / "file" / "below", **how)
     assert result["reason"] == "record_unwritable"
     claim = lab.api.get(f"{CLAIMS}/{story.claim}")
-    assert "kubewin.io/rebind" not in claim["metadata"]["annotations"]
+    assert "kubewin.io/convert" not in claim["metadata"]["annotations"]
     here = folder / "here"
     killed_at(lab, story, here, "delete_volume", **how)
     (file,) = here.iterdir()

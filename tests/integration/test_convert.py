@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Variant
-from integration.kube import install_csi_proxy, label
-from integration.rebind import (
+from integration.convert import (
     CLAIMS,
     KINDS,
     VOLUMES,
@@ -25,7 +24,7 @@ from integration.rebind import (
     remove,
     runs,
 )  # fmt: skip
-from integration.rebind_kills import (
+from integration.convert_kills import (
     api_kills,
     killed_at_every_request_of_all_others_it_goes_on,
     killed_at_every_request_of_every_other_step_it_goes_on,
@@ -33,8 +32,8 @@ from integration.rebind_kills import (
     random_kills,
     undone_the_volume_is_what_it_was,
 )
-from integration.rebind_parts import account, controller, conversion, deploy, killed_everywhere, untouched
-from integration.rebind_stories import (
+from integration.convert_parts import account, controller, conversion, deploy, killed_everywhere, untouched
+from integration.convert_stories import (
     a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
     a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
@@ -45,7 +44,7 @@ from integration.rebind_stories import (
     re_claim_while_somebody_sets_the_policy_back,
     what_the_blog_does_destroys_the_disk,
 )
-from integration.rebind_trouble import (
+from integration.convert_trouble import (
     a_clock_that_jumps_changes_nothing,
     a_second_run_is_kept_away,
     a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before,
@@ -54,6 +53,7 @@ from integration.rebind_trouble import (
     somebody_who_puts_things_back_is_named,
     what_never_lets_go_is_named_one_after_the_other,
 )
+from integration.kube import install_csi_proxy, label
 from lab import handle
 from lab.cluster import settings as lab_settings
 from lab.handle import Lab
@@ -64,8 +64,8 @@ WIDTH = 4
 
 @pytest.fixture(scope="module")
 def ready() -> Iterator[Lab]:
-    """Two nodes with vSphere's plugin, and an account that holds kubewin-csi-rebind and nothing else."""
-    lab = handle.start(f"rebind-{os.getpid()}", nodes=2)
+    """Two nodes with vSphere's plugin, and an account that holds kubewin-csi-convert and nothing else."""
+    lab = handle.start(f"convert-{os.getpid()}", nodes=2)
     for host in lab.state.hosts:
         install_csi_proxy(lab, host.name)
         label(lab, host.node)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.kubewin.csi.plugins.modules import volume_rebind
+from ansible_collections.kubewin.csi.plugins.modules import volume_conversion
 from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import ControllerAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rebinding import failed_part, lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.converting import failed_part, lines
 
 display = Display()
 
@@ -18,7 +18,7 @@ display = Display()
 class ActionModule(ControllerAction):
     """The work is the module's. It stops between two requests when its progress file disappears."""
 
-    module = volume_rebind
+    module = volume_conversion
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module returns; of a failure only how each claim stands."""

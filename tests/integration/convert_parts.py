@@ -17,8 +17,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
-from integration.kube import applied, connect
-from integration.rebind import (
+from integration.convert import (
     CLAIMS,
     FILES,
     NAMESPACE,
@@ -33,13 +32,14 @@ from integration.rebind import (
     runs,
     shape,
 )  # fmt: skip
+from integration.kube import applied, connect
 from lab.cluster import access, in_tree
 from lab.cluster.api import kubeconfig
 from lab.handle import Lab, eventually
 
 NODES = ("win-1", "win-2")
 ACCOUNT = "converter"
-PLAYBOOK = "playbooks/rebind_volumes.yml"
+PLAYBOOK = "playbooks/convert_volumes.yml"
 
 
 def deploy(lab: Lab, *keys: str) -> None:
@@ -72,8 +72,8 @@ def _has_pods(lab: Lab, path: str) -> bool:
 def account(lab: Lab) -> None:
     accounts = f"/api/v1/namespaces/{access.NAMESPACE}/serviceaccounts"
     lab.api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-    access.bind(lab.api, "kubewin-csi-rebind", ACCOUNT)
-    access.bind(lab.api, "kubewin-csi-rebind-workloads", ACCOUNT, NAMESPACE)
+    access.bind(lab.api, "kubewin-csi-convert", ACCOUNT)
+    access.bind(lab.api, "kubewin-csi-convert-workloads", ACCOUNT, NAMESPACE)
     # Those that single stories keep their records in as well.
     for place in (access.NAMESPACE, "kubewin-records", "other", "copies"):
         access.bind(lab.api, "kubewin-csi-records", ACCOUNT, place)
@@ -112,8 +112,8 @@ def native(lab: Lab, story: Story, uid: str) -> None:
     assert volume["spec"]["csi"]["driver"] == DRIVERS[story.kind].name
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == story.policy
     assert not set(story.source()) & set(volume["spec"])
-    assert not [name for name in claim["metadata"].get("annotations", {}) if "rebind" in name]
-    assert not [name for name in claim["metadata"]["finalizers"] if "rebind" in name]
+    assert not [name for name in claim["metadata"].get("annotations", {}) if "convert" in name]
+    assert not [name for name in claim["metadata"]["finalizers"] if "convert" in name]
     untouched(lab, story)
 
 
@@ -152,7 +152,7 @@ def killed_at(lab: Lab, story: Story, folder: Path, step: str, **how: Any) -> No
 
 def step_of(folder: Path) -> str:
     """At which step the record in a folder stands; empty without one."""
-    for path in folder.glob("kubewin-rebind-*.json"):
+    for path in folder.glob("kubewin-convert-*.json"):
         return str(json.loads(path.read_text(encoding="utf-8"))["step"])
     return ""
 

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
-from ansible_collections.kubewin.csi.plugins.modules.volume_rebind import places
+from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import places
 from integration.kube import connect
 from lab.cluster import in_tree
 from lab.cluster.api import ApiError, Object
@@ -448,7 +448,7 @@ class Boundaries:
 
     def _step(self) -> str:
         """Of the record, which nobody writes while this looks."""
-        for path in self._folder.glob("kubewin-rebind-*.json"):
+        for path in self._folder.glob("kubewin-convert-*.json"):
             return str(json.loads(path.read_text(encoding="utf-8"))["step"])
         return "none"
 
@@ -460,7 +460,7 @@ def shape(lab: Lab, story: Story) -> dict[str, Any]:
         live = lab.api.get(path)
         metadata, spec = live["metadata"], live["spec"]
         spec.get("claimRef", {}).pop("resourceVersion", None)
-        annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if "rebind" not in key}
+        annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if "convert" not in key}
         text = json.dumps(
             {
                 "labels": metadata.get("labels"),

@@ -9,7 +9,7 @@ import random
 import threading
 from pathlib import Path
 
-from integration.rebind import (
+from integration.convert import (
     CLAIMS,
     Story,
     convert,
@@ -20,7 +20,7 @@ from integration.rebind import (
     runs,
     shape,
 )  # fmt: skip
-from integration.rebind_parts import (
+from integration.convert_parts import (
     conversion,
     converted,
     killed_at,

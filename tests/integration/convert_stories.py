@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.playbooks import ROOT, play
-from integration.rebind import (
+from integration.convert import (
     CLAIMS,
     NAMESPACE,
     VOLUMES,
@@ -26,7 +25,7 @@ from integration.rebind import (
     runs,
     shape,
 )  # fmt: skip
-from integration.rebind_parts import (
+from integration.convert_parts import (
     PLAYBOOK,
     conversion,
     converted,
@@ -37,6 +36,7 @@ from integration.rebind_parts import (
     until_converted,
     untouched,
 )
+from integration.playbooks import ROOT, play
 from lab.cluster import in_tree
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import Lab, eventually, longer
@@ -48,11 +48,11 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
         plant(lab, story)
     uids = [lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] for story in stories]
     given = {
-        "kubewin_rebind_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
+        "kubewin_convert_claims": ",".join(f"{NAMESPACE}/{story.claim}" for story in stories),
         "kubewin_kubeconfig": str(kubeconfig_of_account(lab)),
         "kubewin_output_dir": os.path.relpath(folder, ROOT),
-        "kubewin_rebind_final": True,
-        "kubewin_rebind_tolerations": [{"operator": "Exists"}],
+        "kubewin_convert_final": True,
+        "kubewin_convert_tolerations": [{"operator": "Exists"}],
     }
     look = play(PLAYBOOK, "localhost,", "--check", variables=given)
     assert look.code == 0, look.screen
@@ -64,11 +64,11 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
     with FaultProxy(lab.state, token) as proxy:
         proxy.add(Fault("error", status=400, verbs=("delete",), resources=("persistentvolumes",), name="pvc-queue"))
-        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_rebind_final": False}
+        through = {"kubewin_kubeconfig": proxy.kubeconfig, "kubewin_convert_final": False}
         kept = play(PLAYBOOK, "localhost,", variables={**given, **through})
     assert kept.code != 0
     (stats,) = kept.results("Keep how each one stands for the job").values()
-    standing = stats["ansible_stats"]["data"]["kubewin_rebind"]
+    standing = stats["ansible_stats"]["data"]["kubewin_convert"]
     assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
     assert re.search(r"data-queue-0: failed, .* stands at step delete_volume", kept.screen)
     assert re.search(
@@ -142,21 +142,21 @@ def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder:
     (file,) = folder.iterdir()
     begun = json.loads(file.read_text(encoding="utf-8"))
     resting = json.dumps({**begun, "run": "staging", "cluster": "another", "step": "finish"})
-    elsewhere = folder / "kubewin-rebind-staging.json"
+    elsewhere = folder / "kubewin-convert-staging.json"
     elsewhere.write_text(resting, encoding="utf-8")
     made = lab.api.get(claim)
     lab.api.gone(claim)
     eventually(lambda: lab.api.get(volume)["status"]["phase"] == "Released", "the claim is gone")
     result = refused(lab, story, folder)
     assert result["reason"] == "claim_gone"
-    told = re.search(r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/rebind=(\S+)\.", result["msg"])
+    told = re.search(r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/convert=(\S+)\.", result["msg"])
     assert told, result["msg"]
     kept = {key: made["metadata"][key] for key in ("name", "labels")}
     lab.api.post(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": kept, "spec": made["spec"]})
     lab.api.patch(volume, {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}})
     eventually(lambda: lab.api.get(claim)["status"]["phase"] == "Bound", "it is bound by hand")
     assert refused(lab, story, folder)["reason"] == "claim_changed"
-    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/rebind": told[1]}}})
+    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/convert": told[1]}}})
     until_converted(lab, story, folder)
     assert elsewhere.read_text(encoding="utf-8") == resting
     remove(lab, story)
@@ -209,7 +209,7 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
     assert lab.api.get(one.workload)["spec"]["replicas"] == 0
     assert f"CSI-B22 Deployment {NAMESPACE}/two-one: run " in result["msg"]
     refused_for_the_first()
-    assert len(list(folder.glob("kubewin-rebind-*.json"))) == 1
+    assert len(list(folder.glob("kubewin-convert-*.json"))) == 1
     # The one that was begun comes first, however they are named.
     for status, final in (("resting", False), ("converted", True)):
         result = convert(conversion(lab, two, folder, others=(one,), final=final))

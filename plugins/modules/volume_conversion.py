@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: volume_rebind
+module: volume_conversion
 short_description: Convert in-tree volumes to native CSI ones on the same disk, or undo that
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
@@ -129,26 +129,26 @@ options:
 seealso:
   - name: Converting volumes
     description: The guide, with both tables of steps.
-    link: https://github.com/kubewin/kubewin.csi/blob/main/docs/docsite/rst/guide_rebind.rst
+    link: https://github.com/kubewin/kubewin.csi/blob/main/docs/docsite/rst/guide_convert_volumes.rst
 """
 
 EXAMPLES = r"""
 - name: See what would be done
-  kubewin.csi.volume_rebind:
+  kubewin.csi.volume_conversion:
     claims: [shop/data-db-0]
   check_mode: true
 
 - name: Convert two volumes
-  kubewin.csi.volume_rebind:
+  kubewin.csi.volume_conversion:
     claims: [shop/data-db-0, shop/uploads]
 
 - name: Keep them, once they have proven themselves
-  kubewin.csi.volume_rebind:
+  kubewin.csi.volume_conversion:
     claims: [shop/data-db-0, shop/uploads]
     final: true
 
 - name: Go back
-  kubewin.csi.volume_rebind:
+  kubewin.csi.volume_conversion:
     claims: [shop/data-db-0]
     state: undone
 """
@@ -330,7 +330,7 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
 
     of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
     wants = needs(of_claims, namespaces, asked.wishes[0].variant)
-    require(client, wants, "a conversion", "kubewin-csi-rebind, kubewin-csi-rebind-workloads and kubewin-csi-records")
+    require(client, wants, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records")
     for name in namespaces:
         if why := unusable(client, name, "records are"):
             raise Unusable(why)
