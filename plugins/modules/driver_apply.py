@@ -130,7 +130,6 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -138,7 +137,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout import rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold, rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, decide, standing
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.apply import Roller
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts

@@ -12,8 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
 
 PART = "convert"

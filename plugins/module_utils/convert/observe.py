@@ -15,7 +15,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Facts, Wishes
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
     ClaimSeen,
     Helper,
     Seen,
@@ -24,12 +23,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_ob
     WorkloadSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import attachment
 
 

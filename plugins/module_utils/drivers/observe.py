@@ -12,18 +12,18 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
     ControllerSeen,
-    DaemonSetSeen,
     NodeSeen,
     Snapshot,
     Wanted,
+    record_name,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER, made_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
@@ -119,3 +119,15 @@ def _privileged(client: Client, namespace: str, account: str) -> bool | None:
 
 def _unique(names: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
+
+
+def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
+    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
+    name = record_name(driver)
+    found = (
+        [client.get(kinds.CONFIG_MAP, name, namespace)]
+        if namespace
+        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
+    )
+    records = [(one or {}).get("data") or {} for one in found]
+    return next((one for one in records if one.get("state") == "begun"), {})

@@ -19,13 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
-    DaemonSetSeen,
-    NodeSeen,
-    Snapshot,
-    Wanted,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, Marks
 
 PLATFORMS = {

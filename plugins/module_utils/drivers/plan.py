@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import options, ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings

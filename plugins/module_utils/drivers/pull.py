@@ -16,10 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.hold import rolling
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
+    MANAGED_BY,
+    MANAGER,
+    PART_OF,
+    absent_or_ours,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
 COMPONENT = "app.kubernetes.io/component"

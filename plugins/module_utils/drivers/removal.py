@@ -16,10 +16,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import claims_of
-
-PART_OF = "app.kubernetes.io/part-of"
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 
 
 @dataclass(frozen=True, slots=True)

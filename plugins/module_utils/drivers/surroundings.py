@@ -15,13 +15,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
-    ControllerSeen,
-    DaemonSetSeen,
-    Snapshot,
-    Wanted,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     HANDOVER,
     MANAGED_BY,

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen, NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
     Scene,
@@ -23,12 +24,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
     kept_off,
     mode_of,
     record,
-    record_name,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import meaningful
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
@@ -245,15 +246,3 @@ def selector_of(daemon_set: Mapping[str, Any]) -> str:
     """The label selector of a DaemonSet's pods."""
     labels = daemon_set["spec"]["selector"].get("matchLabels") or {}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-
-
-def begun(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
-    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
-    name = record_name(driver)
-    found = (
-        [client.get(kinds.CONFIG_MAP, name, namespace)]
-        if namespace
-        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
-    )
-    records = [(one or {}).get("data") or {} for one in found]
-    return next((one for one in records if one.get("state") == "begun"), {})

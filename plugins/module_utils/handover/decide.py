@@ -26,8 +26,9 @@ from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, described
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF, Use
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import record_name
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 
 Direction = Literal["to_platform", "to_kubewin"]
 
@@ -287,11 +288,6 @@ def on_delete(definition: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = copy.deepcopy(dict(definition))
     made["spec"]["updateStrategy"] = {"type": "OnDelete"}
     return made
-
-
-def record_name(driver: Driver) -> str:
-    """Name of the ConfigMap that remembers what ours replaced."""
-    return f"kubewin-replaced-{driver.key.replace('_', '-')}"
 
 
 def record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
+PART_OF = "app.kubernetes.io/part-of"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"

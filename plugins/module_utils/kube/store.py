@@ -23,12 +23,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 # Bytes that one ConfigMap holds; Kubernetes refuses more than 1 MiB, names and a text for people included.

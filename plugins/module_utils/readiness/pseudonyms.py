@@ -25,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
     cluster,
     nodes,
@@ -363,7 +364,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._namespaced, cluster.NamespaceSeen, "name"),
         (Pseudonyms._namespaced, cluster.ConfigMapSeen, "namespace"),
         (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
-        (Pseudonyms._namespaced, request.DaemonSetSeen, "namespace"),
+        (Pseudonyms._namespaced, DaemonSetSeen, "namespace"),
         (Pseudonyms._namespaced, request.ControllerSeen, "namespace"),
         (Pseudonyms._owner, workloads.PodSeen, "owner"),
         (Pseudonyms._owner, workloads.TemplateSeen, "owner"),
@@ -379,7 +380,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (_each(Pseudonyms._label), nodes.DriverEntry, "topology_keys"),
         (Pseudonyms._labels, nodes.NodeSeen, "labels"),
         (Pseudonyms._labels, cluster.NamespaceSeen, "labels"),
-        (Pseudonyms._labels, request.DaemonSetSeen, "node_selector"),
+        (Pseudonyms._labels, DaemonSetSeen, "node_selector"),
         (Pseudonyms._pairs, placement.Placement, "selector"),
         (Pseudonyms._pairs, storage.VolumeSeen, "places"),
         (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
@@ -391,10 +392,10 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._images, cluster.ControllerSeen, "images"),
         (Pseudonyms._image, request.ControllerSeen, "image"),
         (Pseudonyms._parts, gate.ContainerFacts, "name"),
-        (Pseudonyms._parts, request.DaemonSetSeen, "words"),
-        (_each(Pseudonyms._parts), request.DaemonSetSeen, "host_paths"),
-        (_each(Pseudonyms._driver), request.DaemonSetSeen, "registers names"),
-        (lambda names, text: names._label_value("", text), request.DaemonSetSeen, "managed_by"),
+        (Pseudonyms._parts, DaemonSetSeen, "words"),
+        (_each(Pseudonyms._parts), DaemonSetSeen, "host_paths"),
+        (_each(Pseudonyms._driver), DaemonSetSeen, "registers names"),
+        (lambda names, text: names._label_value("", text), DaemonSetSeen, "managed_by"),
         (Pseudonyms._raw, gate.DaemonSetFacts, "pod_spec"),
         (Pseudonyms._raw, cluster.DriverSeen, "spec"),
         (Pseudonyms._data, cluster.ConfigMapSeen, "data"),

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import hold
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.hold import Rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import permitted, still_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     PodFacts,
@@ -24,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     own_revisions,
     revision_of,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import Rolling
 
 # Somebody else may write the DaemonSet between two requests, its controller above all.
 _ATTEMPTS = 8

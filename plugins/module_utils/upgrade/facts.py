@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import has_volume
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.activity import has_volume
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 

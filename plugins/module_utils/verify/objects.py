@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
 

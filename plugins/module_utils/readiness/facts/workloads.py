@@ -12,8 +12,8 @@ from math import floor
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
     NO_VOLUMES,
@@ -119,7 +119,7 @@ class PluginTemplate:
     tolerations. selector: labels of its pods.
     """
 
-    seen: request.DaemonSetSeen
+    seen: DaemonSetSeen
     gate: DaemonSetFacts
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
@@ -240,7 +240,7 @@ def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
     options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
     placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
     return PluginTemplate(
-        seen=request.DaemonSetSeen.from_object(item),
+        seen=DaemonSetSeen.from_object(item),
         gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
         images=images_of(pod),
         host_process=bool(options.get("hostProcess")),

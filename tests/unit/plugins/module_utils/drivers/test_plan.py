@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import DaemonSetSeen, NodeSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, DaemonSetSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import Marks
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import hold
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.hold import ANNOTATION, Rolling
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import ANNOTATION, Rolling
 
 MODE, RELEASE = "kubewin.io/mode", "kubewin.io/driver-version"
 

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which folder of module_utils may import which: features stand on those below them, and deciding code does no I/O."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+MODULE_UTILS = Path(__file__).parents[4] / "plugins" / "module_utils"
+PREFIX = "ansible_collections.kubewin.csi.plugins.module_utils."
+
+# From the lowest to the highest, each with the folders that it may import. Files of module_utils itself are below them all.
+MAY_IMPORT = {
+    "kube": set(),
+    "catalog": set(),
+    "rollout": {"kube", "catalog"},
+    "drivers": {"kube", "catalog", "rollout"},
+    "handover": {"kube", "catalog", "rollout", "drivers"},
+    "readiness": {"kube", "catalog", "rollout", "drivers"},
+    "verify": {"kube", "catalog", "rollout", "drivers"},
+    "data": {"kube", "verify"},
+    "inventory": {"kube", "catalog", "drivers", "readiness"},
+    "upgrade": {"kube", "catalog", "rollout", "drivers", "readiness"},
+    "convert": {"kube", "catalog", "drivers", "readiness", "verify", "data"},
+}
+# What talks to the API server or to files: no file that decides imports it.
+TALKS = {"kube.apply", "kube.client", "kube.connect", "kube.lease", "kube.store", "kube.streams", "files"}
+PERFORMS = {
+    "apply",
+    "baselines",
+    "cleanup",
+    "lease",
+    "observe",
+    "pull_apply",
+    "read",
+    "records",
+    "removal_observe",
+    "run",
+}
+
+
+def imports(path: Path) -> set[str]:
+    """What a file imports of module_utils, as "kube.client"."""
+    return {
+        found
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and f"{node.module}.".startswith(PREFIX)
+        for module in [node.module[len(PREFIX) :]]
+        for found in ({f"{module}.{one.name}".strip(".") for one in node.names} | {module})
+    }
+
+
+def files(folder: str) -> list[Path]:
+    return [path for path in (MODULE_UTILS / folder).rglob("*.py") if path.name != "__init__.py"]
+
+
+def test_each_folder_has_a_rule() -> None:
+    assert {path.name for path in MODULE_UTILS.iterdir() if (path / "__init__.py").exists()} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_a_folder_imports_only_what_is_below_it(folder: str) -> None:
+    wrong = {
+        f"{path.relative_to(MODULE_UTILS)} imports {name}"
+        for path in files(folder)
+        for name in imports(path)
+        if name.split(".")[0] in MAY_IMPORT and name.split(".")[0] not in MAY_IMPORT[folder] | {folder}
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("folder", [name for name in MAY_IMPORT if name != "kube"])
+def test_code_that_decides_does_no_io(folder: str) -> None:
+    performs = {f"{folder}.{name}" for name in PERFORMS}
+    wrong = {
+        f"{path.relative_to(MODULE_UTILS)} imports {name}"
+        for path in files(folder)
+        if path.stem not in PERFORMS
+        for name in imports(path)
+        if name in TALKS or (name in performs)
+    }
+    assert not wrong
