@@ -33,6 +33,7 @@ PERFORMS = {
     "apply",
     "baselines",
     "cleanup",
+    "controllers_observe",
     "lease",
     "observe",
     "pull_apply",
