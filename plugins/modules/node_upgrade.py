@@ -160,12 +160,18 @@ options:
     description:
       - Only hold the lease. With O(term), fail unless this run still holds the lease. Without O(term), take the lease for this run, which
         keeps it until O(ended) or its own end. If another run holds the lease, wait at most a minute for a stale lease to expire.
+      - With O(ended), release the lease if this run holds it.
     type: bool
     default: false
   ended:
     description: Note that the end of a finished upgrade was proven and compared, so that it need not be done again.
     type: bool
     default: false
+  compared:
+    description: With O(ended), claims as namespace/name whose baselines were compared. The journal keeps them until the baselines are removed.
+    type: list
+    elements: str
+    default: []
   holder:
     description: Whom the lease names; the action sets it.
     type: str
@@ -270,6 +276,11 @@ ended:
   description: When the end was proven and compared, an empty text before.
   returned: after the journal was read
   type: str
+compared:
+  description: Claims whose baselines were compared when it ended.
+  returned: after the journal was read
+  type: list
+  elements: str
 report:
   description: At the end, before and after.
   returned: when RV(outcome=finished)
@@ -340,6 +351,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "results": {"type": "dict", "default": {}},
     "only_lease": {"type": "bool", "default": False},
     "ended": {"type": "bool", "default": False},
+    "compared": {"type": "list", "elements": "str", "default": []},
     "holder": {"type": "str", "default": ""},
     "progress_file": {"type": "path"},
 }
@@ -370,6 +382,9 @@ def main() -> None:
         upgrade = Upgrade(connect(ansible), params, stop)
         pages, warnings = upgrade.pages, upgrade.pages.warnings
         if params["only_lease"]:
+            if params["ended"]:
+                upgrade.release()
+                ansible.exit_json(changed=False)
             if params["term"]:
                 upgrade.lease.held()
                 ansible.exit_json(changed=False, at=time.time())

@@ -150,7 +150,7 @@ class Journal:
     only: the Nodes that were named, empty for all. term: grows whenever a run takes it up, so that a run that was taken over
     can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a person ended,
     and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and compared after
-    the last node. happened: the newest events, one line each.
+    the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
 
     name: str
@@ -167,6 +167,7 @@ class Journal:
     confirmed: Mapping[str, str] = field(default_factory=dict)
     before: str = ""
     ended: str = ""
+    compared: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)

@@ -140,12 +140,18 @@ class Upgrade:
         finally:
             self.lease.leave()
 
+    def release(self) -> None:
+        """Give the lease back if this run has it, so that the next run need not wait."""
+        self.lease.end()
+
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Take up or begin, and go on."""
         found = self.pages.read()
         if found is not None and self._is_over(found) and not self._params["term"]:
             if self._params["ended"] and not found.ended:
-                found = self.pages.keep(replace(found, ended=stamp(self._client.now())))
+                found = self.pages.keep(
+                    replace(found, ended=stamp(self._client.now()), compared=tuple(self._params["compared"]))
+                )
             if found.ended:
                 self.lease.end()
             return self._finished(found), found
@@ -206,6 +212,7 @@ class Upgrade:
             "text": told(journal).splitlines(),
             "claims": list(picture.unpack(journal.before).volumes),
             "ended": journal.ended,
+            "compared": list(journal.compared),
             "place": self.pages.place,
             "stored": _version(journal),
         }

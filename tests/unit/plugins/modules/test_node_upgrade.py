@@ -109,7 +109,23 @@ def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked
 def test_the_end_that_is_noted_gives_the_lease_back() -> None:
     store = Cluster()
     upgrade_of(store, Entry("win-1", 0, "done", began=BEGAN), state="finished").hold()
-    ending = Upgrade(client_of(store), {**PARAMS, "holder": holder_of(os.getpid()), "ended": True}, threading.Event())
-    result, _journal = ending.go_on()
+    given = {**PARAMS, "holder": holder_of(os.getpid()), "ended": True, "compared": ["a/data"]}
+    result, _journal = Upgrade(client_of(store), given, threading.Event()).go_on()
     assert result["ended"]
+    assert LEASE not in store.things
+    # A run that follows one that was killed before it removed these baselines knows them.
+    again = Upgrade(client_of(store), {**PARAMS, "holder": ELSEWHERE}, threading.Event())
+    assert again.go_on()[0]["compared"] == again.plan()["compared"] == ["a/data"]
+
+
+def test_a_run_that_ends_gives_back_its_own_lease_and_no_other() -> None:
+    store = Cluster()
+    held, other = (
+        upgrade_of(store, Entry("win-1", 0, "gate", began=BEGAN), holder=name)
+        for name in (holder_of(os.getpid()), ELSEWHERE)
+    )
+    held.hold()
+    other.release()
+    assert LEASE in store.things
+    held.release()
     assert LEASE not in store.things
