@@ -449,6 +449,8 @@ class Client:
         unheard: a status that passes by itself within a few seconds. refused: why a 429 or 500 is for the caller to repeat.
         """
         started = self._clock()
+        # When it was first refused since the server could be reached: an outage before that is no doubt of it.
+        refused_at: float | None = None
         pause = 0.2
         while True:
             asked = self._clock()
@@ -465,6 +467,7 @@ class Client:
                 left = started + self.retry_for - now
                 if status not in (401, 403):
                     self._server.was_ready = _NEVER
+                    refused_at = None
                 if status is None:
                     if not is_connection(error):
                         raise
@@ -477,7 +480,9 @@ class Client:
                             "unreachable",
                         ) from error
                 elif status in (401, 403):
-                    if asked - self._server.was_ready < _READY_FOR or now - started > _STARTUP_DOUBT[status]:
+                    refused_at = asked if refused_at is None else refused_at
+                    doubted = left > 0 and now - refused_at <= _STARTUP_DOUBT[status]
+                    if asked - self._server.was_ready < _READY_FOR or not doubted:
                         raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                     # What it forbade before it was ready it may allow now, also when it became so this very moment.
                     if self._is_ready():

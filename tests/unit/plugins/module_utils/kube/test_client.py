@@ -171,6 +171,14 @@ def test_a_server_that_went_away_after_it_was_ready_is_doubted_again() -> None:
     assert clock.slept
 
 
+def test_a_server_that_forbids_after_a_long_outage_is_starting() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, dummy, clock = client(*[ConnectionResetError("down")] * 10, refused, ApiError(500), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert clock.now > 15
+    assert dummy.asked
+
+
 def test_lists_are_paged() -> None:
     pages = (
         Response({"items": [{"n": 1}], "metadata": {"continue": "t", "resourceVersion": "5"}}),
