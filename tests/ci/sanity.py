@@ -92,10 +92,10 @@ def search_path(lane: Lane, pythons: Mapping[str, Python], links: Path) -> str:
 def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python], *, whole: bool) -> None:
     """Run the sanity tests of one ansible-core line on what ships; with `whole` the main line reads the tests too.
 
-    Without `whole`, a line that is not the main one runs what depends on its ansible-core: imports, documentation and
-    modules are loaded with it, under the lane's own Python. The main line runs the rest for all: pylint, which takes most
-    of the time and reads the same code everywhere, and the imports under every Python. `make torture` runs all tests on
-    every line, because each line brings another pylint, which takes longest over the tests: ruff and mypy read those daily.
+    Without `whole`, each line runs under its lane's own Python, which are the oldest and the newest one between them, and
+    only the main line runs pylint, which takes long and reads the same code everywhere. `make torture` runs all tests on
+    every line and every Python, because each line brings another pylint, which takes longest over the tests: ruff and mypy
+    read those daily.
     """
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
@@ -110,5 +110,5 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
             "PYTHONPATH": "",
         }
         minor = ".".join(lane.python_version.split(".")[:2])
-        less = [] if whole or lane.name == MAIN else ["--skip-test", "pylint", "--python", minor]
+        less = [] if whole else ["--python", minor, *([] if lane.name == MAIN else ["--skip-test", "pylint"])]
         step.run([lane.bin / "ansible-test", "sanity", "--local", "--color", "no", *less], cwd=own, env=environment)
