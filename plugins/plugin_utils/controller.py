@@ -267,7 +267,8 @@ def _result(name: str, status: int, stdout: str, stderr: str) -> dict[str, Any]:
         "failed": True,
         "reason": "module_lost",
         "msg": f"{name}: the process of the module {said}, expected a result. {remedy}",
-        **({"exception": stderr} if stderr.strip() else {}),
+        # From ansible-core 2.19 on -vvv shows no exception of a result.
+        **({"traceback": stderr.splitlines()} if stderr.strip() and display.verbosity >= 3 else {}),
     }
 
 

@@ -132,7 +132,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     (folder / "probe.yml").write_text(json.dumps([play_of, apart]), encoding="utf-8")
     (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": HOSTS}}), encoding="utf-8")
     environment = {"KUBECONFIG": "/of/the/run", "TMPDIR": str(folder)}
-    done = play(str(folder / "probe.yml"), folder / "hosts.yml", "--diff", core=request.param, env=environment)
+    done = play(str(folder / "probe.yml"), folder / "hosts.yml", "--diff", "-vvv", core=request.param, env=environment)
     assert done.code == 0, done.screen
     return folder, done
 
@@ -148,7 +148,7 @@ def test_a_module_gets_all_that_ansibles_own_wrapper_gives_it(run: tuple[Path, R
     for result in both(done, "exits", "ok"):
         assert result["said"] == "the secret is " + "*" * 8
         assert (result["changed"], result["number"], result["listed"]) == (True, 3, ["a", "b"])
-        assert (result["check"], result["diff_mode"], result["verbosity"]) == (False, True, 0)
+        assert (result["check"], result["diff_mode"], result["verbosity"]) == (False, True, 3)
         assert (result["cwd"], result["tmpdir"]) == (str(folder), str(folder))
         assert result["kubeconfig"] == "/from/the/task"
         assert "invocation" not in result
@@ -174,6 +174,10 @@ def test_however_a_module_ends_the_task_says_so(run: tuple[Path, Run]) -> None:
     for task, message in expected.items():
         for result in both(done, task, "ignored"):
             assert result["msg"].startswith(message), result
+    # As the message says of -vvv.
+    for result in both(done, "crashes", "ignored"):
+        assert result["traceback"][-2:] == ['    raise ValueError("no such thing")', "ValueError: no such thing"]
+    assert done.screen.count('"ValueError: no such thing"') == len(HOSTS)
 
 
 def test_a_tasks_time_limit_ends_the_module_in_order(run: tuple[Path, Run]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils import controller
-from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _result, beside, in_child
+from ansible_collections.kubewin.csi.plugins.plugin_utils.controller import _result, beside, display, in_child
 
 
 def _print(text: str) -> None:
@@ -159,11 +159,17 @@ def test_the_result_is_found_among_what_libraries_print(stdout: str, found: dict
         (0, "", "the process of the module ended with code 0: nothing was printed, expected a result."),
     ],
 )
-def test_a_module_without_a_result_is_named_with_how_it_ended(status: int, stderr: str, expected: str) -> None:
+def test_a_module_without_a_result_is_named_with_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch, status: int, stderr: str, expected: str
+) -> None:
     result = _result("kubewin.csi.node_info", status, "no object\n", stderr)
     assert result["failed"] is True
     assert result["reason"] == "module_lost"
     assert result["msg"].startswith(f"kubewin.csi.node_info: {expected}")
+    assert "traceback" not in result
+    # What the message says of -vvv.
+    monkeypatch.setattr(display, "verbosity", 3)
+    assert _result("kubewin.csi.node_info", status, "", stderr).get("traceback", []) == stderr.splitlines()
 
 
 def test_a_process_beside_the_task_goes_on_when_the_task_has_ended_and_holds_nothing_of_it(tmp_path: Path) -> None:
