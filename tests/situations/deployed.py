@@ -18,6 +18,7 @@ from situations.cluster import (
     owner_reference,
     pod_spec,
     register,
+    smb,
     volume,
     windows_nodes,
     workload,
@@ -108,6 +109,7 @@ def use(world: World, case: Case, on: str) -> None:
     driver, name = case.driver, f"data-{on}"
     attached = bool(driver.csi_driver.get("attachRequired", True))
     source = csi(driver.name, f"disk-{on}", "ntfs" if driver.fstypes else "")
+    source = smb(f"disk-{on}") if driver.key == "smb" else source
     volume(world, f"pv-{on}", source, name, storage_class=driver.storage_class.name, provisioned_by=driver.name)
     if attached:
         attach(world, f"pv-{on}", on, driver.name, f"disk-{on}")

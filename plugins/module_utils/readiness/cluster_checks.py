@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils import findings as deploy
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
@@ -65,17 +66,27 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> request.Snapshot:
     )
 
 
-def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> tuple[Finding, ...]:
+@dataclass(frozen=True, slots=True)
+class ClusterJudged:
+    """What came out. halves: those of the findings, by CSI name, that are about what a driver has in the cluster."""
+
+    findings: tuple[Finding, ...]
+    halves: Mapping[str, tuple[Finding, ...]]
+
+
+def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> ClusterJudged:
     """Judge the cluster for the drivers that Windows volumes need. moved: in-tree plugins that some of them belong to."""
     snapshot = index.snapshot
     findings = [*unread(snapshot.unread)]
+    halves: dict[str, tuple[Finding, ...]] = {}
     if index.windows:
         findings += _classes(index, demand)
         for name in sorted(demand):
             if name in BY_NAME:
-                findings += _driver(index, BY_NAME[name], moved)
+                halves[name] = tuple(_driver(index, BY_NAME[name], moved))
+                findings += halves[name]
         findings += _openshift(index, demand)
-    return tuple(findings)
+    return ClusterJudged(tuple(findings), halves)
 
 
 # A driver's other half
@@ -95,11 +106,14 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
     hidden = controller is None and ownership.hides_controller(driver, seen)
     if "deployments" not in index.unread and not hidden:
         seen_controller = controller.seen if controller is not None else None
-        yield from _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller))
+        live = (seen.csi_driver or {}).get("spec") or {}
+        attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
+        for one in _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller)):
+            yield one if attaches else _for_new_ones(one)
         if controller is not None:
-            live = (seen.csi_driver or {}).get("spec") or {}
-            attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-            yield from lacking_sidecars(driver, controller, moved, attaches=attaches)
+            # A claim that waits for its volume has these as blockers, by the step that would make it.
+            yield from map(_for_new_ones, lacking_sidecars(driver, controller, moved, ("provisioner",)))
+            yield from lacking_sidecars(driver, controller, moved, ("attacher",), attaches=attaches)
             yield from _skew(driver, controller, providers, seen)
     of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
     yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
@@ -111,6 +125,11 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
             yield found(
                 "CSI-C13", about, message, ("spec.template.spec.os: none",), "set spec.template.spec.os.name to windows"
             )
+
+
+def _for_new_ones(finding: Finding) -> Finding:
+    """What only keeps new volumes from being made, which no blocker is for those that are there."""
+    return replace(finding, severity="warning") if finding.severity == "blocker" else finding
 
 
 def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:

@@ -58,8 +58,9 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
     on_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
-    told = (*cluster_checks.judge(index, subjects.demand, moved(subjects)), *on_nodes.findings, *on_volumes.findings)
-    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, told)
+    of_cluster = cluster_checks.judge(index, subjects.demand, moved(subjects))
+    told = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings)
+    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, told, of_cluster.halves)
     findings: list[Finding] = [*told, *of_workloads]
     if asked.target:
         findings += target.judge(now, asked.target, subjects.demand)

@@ -79,9 +79,23 @@ class Told:
     @property
     def word(self) -> Word:
         """The verdict in the words of a walk."""
-        if self.verdict.verdict in WELL or self.verdict.verdict in AS_BEFORE:
-            return "ok"
+        if self._works:
+            return "ok" if self._against is None else "unknown"
         return "unknown" if self.verdict.verdict == "UNKNOWN" else "blocked"
+
+    @property
+    def because(self) -> str:
+        """Why it has that word."""
+        return self._against.message if self._works and self._against is not None else self.verdict.because
+
+    @property
+    def _works(self) -> bool:
+        return self.verdict.verdict in WELL or self.verdict.verdict in AS_BEFORE
+
+    @property
+    def _against(self) -> Finding | None:
+        """What keeps a report with it from being ready, though the volume can be mounted."""
+        return next((one for one in self.findings if one.doubt or one.severity == "blocker"), None)
 
 
 @dataclass(slots=True)

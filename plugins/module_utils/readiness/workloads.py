@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
@@ -30,9 +30,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.walk im
 
 
 def judge(
-    index: Index, use: Usage, subjects: Subjects, volumes: VolumesJudged, told: Iterable[Finding]
+    index: Index,
+    use: Usage,
+    subjects: Subjects,
+    volumes: VolumesJudged,
+    told: Iterable[Finding],
+    halves: Mapping[str, tuple[Finding, ...]],
 ) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
-    """A verdict for each workload that may run on Windows. told: the findings about everything else.
+    """A verdict for each workload that may run on Windows. told: the findings about everything else; halves: by CSI name,
+    those about what a driver has in the cluster.
 
     One that is not known has a finding that keeps the report from being ready.
     """
@@ -40,7 +46,7 @@ def judge(
     blocked = {one.object for one in told if one.severity == "blocker"}
     claims = Claims(index)
     schedule = Schedule(index, claims)
-    rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes))
+    rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes, halves))
     verdicts: dict[str, WorkloadVerdict] = {}
     starting: list[Starting] = []
     findings: list[Finding] = []

@@ -8,7 +8,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
@@ -41,9 +41,18 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 class Mounts:
     """The three steps, about volumes that were judged."""
 
-    def __init__(self, index: Index, claims: Claims, use: Usage, subjects: Subjects, judged: VolumesJudged) -> None:
+    def __init__(
+        self,
+        index: Index,
+        claims: Claims,
+        use: Usage,
+        subjects: Subjects,
+        judged: VolumesJudged,
+        halves: Mapping[str, tuple[Finding, ...]],
+    ) -> None:
         self._claims = claims
         self._index, self._use, self._subjects, self._judged = index, use, subjects, judged
+        self._halves = {name: tuple(one for one in some if one.severity == "blocker") for name, some in halves.items()}
         self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
         live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
@@ -105,7 +114,7 @@ class Mounts:
                 stops = told.word != "ok" and max(STEPS.index(told.step), _ATTACH) == place
                 word = told.word if stops else "ok"
                 findings = (told.findings or self._unread or (_left_out(pod, volume, told),)) if stops else ()
-                yield Answer(step, word, at, volume, told.verdict.because, told.verdict.evidence, findings)
+                yield Answer(step, word, at, volume, told.because, told.verdict.evidence, findings)
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
@@ -120,7 +129,14 @@ class Mounts:
     def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
         subject = self._subjects.subjects.get(key)
-        if subject is None or not subject.driver or subject.driver in self._unattached:
+        if subject is None or not subject.driver:
+            return
+        by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
+        # A sidecar that does not know an in-tree kind attaches the other volumes.
+        lacks = tuple(one for one in self._halves.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin)
+        if by_csi and lacks:
+            yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
+        if subject.driver in self._unattached:
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting or one.waits_since:
@@ -133,11 +149,8 @@ class Mounts:
             what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever done"
             told_ = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
             remedy = "create the CSIDriver that the driver's own manifests have"
-            by_csi = nodes & self._well(key)
-            if by_csi and subject.plugin is not None:
-                by_csi &= self._subjects.paths[subject.source.field].csi
-            if by_csi:
-                yield self._stops("unknown", "CSI-V32", subject, volume, by_csi, what, remedy, told_)
+            if well := by_csi & self._well(key):
+                yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, told_)
         yield from self._migrated(subject, volume, nodes)
         if _one_node_only(subject):
             yield from self._one_node(pod, subject, volume, key, nodes)

@@ -122,7 +122,14 @@ class Schedule:
             told = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
             yield (
                 one.workloads,
-                found("CSI-N33", f"Driver {one.driver}", what, told, "add nodes, or let fewer pods run", "blocker"),
+                found(
+                    "CSI-N33",
+                    f"Windows nodes, driver {one.driver}",
+                    what,
+                    told,
+                    "add nodes, or let fewer pods run",
+                    "blocker",
+                ),
             )
 
     # The pod itself

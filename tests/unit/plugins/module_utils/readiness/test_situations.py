@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, WorkloadVerdict
 from situations.cluster import healthy
 from situations.named import SITUATIONS, Situation
 
@@ -38,3 +39,30 @@ def test_it_is_told_from_health_and_from_every_other(planted: Situation) -> None
     comes_back = {one.workload: one for one in report.workloads}
     for name, answer in planted.comes_back.items():
         assert comes_back[name].comes_back == answer, comes_back[name]
+    # The pod that has a volume for one node keeps others from it, and comes back itself.
+    told = (one for one in report.findings if one.id != "CSI-V53")
+    against = {one.object for one in told if one.severity == "blocker" or one.doubt}
+    for one in report.workloads:
+        if one.comes_back == "yes":
+            assert not against & _objects(report, one), one
+
+
+def _objects(report: Report, workload: WorkloadVerdict) -> set[str]:
+    """What findings call a workload, its volumes and their drivers."""
+    own = [one for one in report.volumes if one.claim in workload.volumes]
+    return {
+        workload.workload,
+        *(f"PersistentVolumeClaim {one.claim}" for one in own),
+        *(f"PersistentVolume {one.volume}" for one in own),
+        *(f"{kind} {one.driver}" for one in own for kind in ("CSIDriver", "Driver")),
+    }
+
+
+def test_only_a_claim_that_waits_makes_a_controller_of_shares_a_blocker() -> None:
+    severities = [
+        judge(SITUATIONS[f"a_controller_of_shares_that_does_not_run_while_{case}"].world().snapshot())
+        .findings[0]
+        .severity
+        for case in ("no_claim_waits", "a_claim_waits")
+    ]
+    assert severities == ["warning", "blocker"]
