@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+
 from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, openshift, situation
 from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, volume, workload
 from situations.foreign import Plugin, deploy
@@ -299,6 +301,112 @@ def a_volume_of_nfs_that_is_reserved_for_a_claim(world: World) -> None:
 @situation("taken", classes={"pv-x": "NATIVE_CSI"}, comes_back={"Deployment shop/x": "yes"})
 def a_share_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, csi(AZURE_FILE.name, "rg#account#x", ""))
+
+
+def _reserved_for_ordinals(world: World, ordinals: tuple[int, ...]) -> None:
+    """A set of two whose claims are not there yet, with disks that were made for these and no class."""
+    for number in ordinals:
+        made = volume(world, f"pv-{number}", csi(VSPHERE.name, f"fcd-x-{number}"))
+        made["spec"]["claimRef"] = {"namespace": SHOP, "name": f"data-x-{number}"}
+    workload(world, "StatefulSet", "x", pod_spec(), replicas=2, volumeClaimTemplates=[_template("by-hand")])
+    for one in world.of("PersistentVolume"):
+        if one["metadata"]["name"] in ("pv-0", "pv-1"):
+            one["spec"]["storageClassName"] = "by-hand"
+
+
+@situation("taken", "CSI-V26", comes_back={"StatefulSet shop/x": "no"})
+def a_disk_that_is_reserved_for_one_ordinal_of_two(world: World) -> None:
+    _reserved_for_ordinals(world, (0,))
+
+
+@situation("taken", classes={"pv-0": "NATIVE_CSI", "pv-1": "NATIVE_CSI"}, comes_back={"StatefulSet shop/x": "yes"})
+def disks_that_are_reserved_for_each_ordinal(world: World) -> None:
+    _reserved_for_ordinals(world, (0, 1))
+
+
+def _ephemeral_disk(world: World, source: Object) -> None:
+    """A set of one whose claim is not there yet, with a volume that was made for it."""
+    made = volume(world, "pv-0", source, storage_class="by-hand", accessModes=["ReadWriteOnce", "ReadWriteMany"])
+    made["spec"]["claimRef"] = {"namespace": SHOP, "name": "data-x-0"}
+    workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("by-hand")])
+
+
+@situation("taken", "CSI-V30", classes={"pv-0": "DEAD"}, comes_back={"StatefulSet shop/x": "no"})
+def a_volume_of_nfs_that_is_reserved_for_an_ordinal(world: World) -> None:
+    _ephemeral_disk(world, {"nfs": {"server": "s", "path": "/"}})
+
+
+@situation("taken", classes={"pv-0": "NATIVE_CSI"}, comes_back={"StatefulSet shop/x": "yes"})
+def a_share_that_is_reserved_for_an_ordinal(world: World) -> None:
+    _ephemeral_disk(world, csi(AZURE_FILE.name, "rg#account#x", ""))
+
+
+def _defaults(world: World, newer: str) -> None:
+    """Two classes that are marked as the default one, of which the newer makes volumes for Windows or not."""
+    for name, fs_type in (("for-linux", "ext4"), ("for-windows", "ntfs")):
+        _class(world, name, AZURE_DISK.name, "WaitForFirstConsumer", **{"csi.storage.k8s.io/fstype": fs_type})
+        metadata = world.get("StorageClass", name)["metadata"]
+        metadata["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+        metadata["creationTimestamp"] = world.ago(days=1 if name == newer else 2)
+    claim_of(world, "x", SHOP, None)
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("taken", "CSI-V32", comes_back={"Deployment shop/x": "unknown"})
+def the_newer_of_two_default_classes_makes_volumes_of_linux(world: World) -> None:
+    _defaults(world, "for-linux")
+
+
+@situation("taken", comes_back={"Deployment shop/x": "yes"})
+def the_newer_of_two_default_classes_makes_volumes_of_windows(world: World) -> None:
+    _defaults(world, "for-windows")
+
+
+def _capacity(world: World, size: str, zone: str = "b", key: str = "maximumVolumeSize") -> None:
+    """A driver that reports its room, with 100Gi in all and volumes of a size in a zone, for a claim of 10Gi."""
+    world.get("CSIDriver", VSPHERE.name)["spec"]["storageCapacity"] = True
+    world.get("StorageClass", "vsphere-csi-windows")["volumeBindingMode"] = "WaitForFirstConsumer"
+    given = {"capacity": "100Gi", key: size}
+    topology = {"matchLabels": {"topology.kubernetes.io/zone": zone}}
+    world.add(
+        "CSIStorageCapacity", "room", SHOP, nodeTopology=topology, storageClassName="vsphere-csi-windows", **given
+    )
+    claim_of(world, "x", SHOP, "vsphere-csi-windows")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+def a_driver_without_room_for_so_large_a_volume(world: World) -> None:
+    _capacity(world, "9Gi")
+
+
+@situation("capacity", comes_back={"Deployment shop/x": "yes"})
+def a_driver_with_room_for_a_volume_in_one_zone(world: World) -> None:
+    _capacity(world, "10Gi")
+
+
+@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+def a_driver_with_room_where_no_node_is(world: World) -> None:
+    _capacity(world, "10Gi", "c")
+
+
+@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+def a_driver_that_has_less_than_a_volume_left(world: World) -> None:
+    _capacity(world, "9Gi", key="capacity")
+
+
+@situation("capacity", "CSI-C01", "CSI-V41", comes_back={"Deployment shop/x": "unknown"})
+def a_driver_whose_room_could_not_be_read(world: World) -> None:
+    _capacity(world, "10Gi")
+    world.remove("CSIStorageCapacity", "room", SHOP)
+    why = "this account may not list csistoragecapacities"
+    world.unread.append(
+        Unread(
+            "csistoragecapacities",
+            why,
+            "{apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [list]}",
+        )
+    )
 
 
 # Kinds of volumes of which nobody says that Windows mounts them

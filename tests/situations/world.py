@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,
+    CapacitySeen,
     ClaimSeen,
     ClassSeen,
     VolumeSeen,
@@ -53,7 +54,9 @@ TEMPLATES = (
 API_VERSIONS = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"), "apps/v1"),
     **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
-    **dict.fromkeys(("CSINode", "CSIDriver", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"),
+    **dict.fromkeys(
+        ("CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"
+    ),
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
     "Infrastructure": "config.openshift.io/v1",
@@ -134,6 +137,7 @@ class World:
             volumes=tuple(VolumeSeen.from_object(one) for one in self.of("PersistentVolume")),
             claims=tuple(ClaimSeen.from_object(one) for one in self.of("PersistentVolumeClaim")),
             attachments=tuple(AttachmentSeen.from_object(one) for one in self.of("VolumeAttachment")),
+            capacities=tuple(CapacitySeen.from_object(one) for one in self.of("CSIStorageCapacity")),
             classes=tuple(ClassSeen.from_object(one) for one in self.of("StorageClass")),
             pods=tuple(pods),
             templates=with_revisions(

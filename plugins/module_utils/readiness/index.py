@@ -32,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,
     ClaimSeen,
+    ClassSeen,
     VolumeSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
@@ -215,6 +216,22 @@ class Index:
             for one in some:
                 if one.volume:
                     found[one.volume].append(one)
+        return found
+
+    @cached_property
+    def default_class(self) -> ClassSeen | None:
+        """The class of claims that name none: the newest of those marked so, as the API server has it
+        (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass)."""
+        marked = sorted((one for one in self.snapshot.classes if one.default), key=lambda one: one.name)
+        return max(marked, key=lambda one: one.created, default=None)
+
+    @cached_property
+    def reserved(self) -> Mapping[str, list[VolumeSeen]]:
+        """By claim, the volumes that name it."""
+        found: dict[str, list[VolumeSeen]] = defaultdict(list)
+        for one in self.snapshot.volumes:
+            if one.claim and one.phase != "Released":
+                found[one.claim].append(one)
         return found
 
     @cached_property

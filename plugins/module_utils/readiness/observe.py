@@ -42,6 +42,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,
+    CapacitySeen,
     ClaimSeen,
     ClassSeen,
     VolumeSeen,
@@ -153,6 +154,7 @@ class _Pass:
         claims, elsewhere = self._claims(scope)
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(NamespaceSeen.from_object))
         cluster = self._cluster(kubernetes, namespaces)
+        drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object))
         names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
         return Snapshot(
             taken_at=taken_at,
@@ -170,7 +172,10 @@ class _Pass:
             claims=claims,
             attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(windows, elsewhere)),
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ClassSeen.from_object)),
-            drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object)),
+            drivers=drivers,
+            capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(CapacitySeen.from_object))
+            if any(one.spec.get("storageCapacity") for one in drivers)
+            else (),
             runtime_classes=self._list(kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(RuntimeClassSeen.from_object)),
             config_maps=self._config_maps(maps(controllers, nodes, scope.templates, names, bool(cluster.openshift))),
             # Last, because all of the above adds to it.

@@ -335,7 +335,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._keep, storage.VolumeSeen, "policy phase access_modes created"),
         (Pseudonyms._keep, storage.ClaimSeen, "phase access_modes narrowed waits_since"),
         (Pseudonyms._keep, storage.AttachmentSeen, "deleting waits_since"),
-        (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy"),
+        (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy created"),
         (Pseudonyms._keep, workloads.PodSeen, "phase gone_by"),
         (Pseudonyms._keep, gate.PodFacts, "template_generation phase"),
         (Pseudonyms._keep, gate.ContainerFacts, "waiting"),

@@ -172,6 +172,8 @@ class _Collector:
             keys.append(subject.key)
             self._used(subject, workload, workload.eligible)
         for made in workload.made:
+            if self._all_reserved(made, workload, keys):
+                continue
             key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
             source = self._by_class(made.storage_class, key, workload)
             source = self._there(self._claims.new(made, workload.namespace, workload.name), source)
@@ -179,6 +181,23 @@ class _Collector:
                 subject = self.subjects.setdefault(key, Subject(key, source, made=made))
                 keys.append(key)
                 self._used(subject, workload, workload.eligible)
+
+    def _all_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
+        """Whether a volume is reserved for every claim that is made of a StatefulSet's template; these are judged."""
+        if workload.template is None or made not in workload.template.claim_templates:
+            return False
+        left = 0
+        for ordinal in workload.ordinals:
+            wanted = self._claims.new(made, workload.namespace, f"{workload.name}-{ordinal}")
+            if f"{workload.namespace}/{made.name}-{workload.name}-{ordinal}" in self._index.claims:
+                continue
+            if wanted.volume is None:
+                left += 1
+            else:
+                subject = self._of_volume(wanted.volume, None)
+                keys.append(subject.key)
+                self._used(subject, workload, workload.eligible)
+        return not left
 
     def _used(self, subject: Subject, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
@@ -248,8 +267,7 @@ class _Collector:
         if self._is_unread("storageclasses", workload):
             return None
         if name is None:
-            defaults = sorted((one for one in index.snapshot.classes if one.default), key=lambda one: one.name)
-            storage_class = defaults[0] if defaults else None
+            storage_class = index.default_class
             wrong = "it names no StorageClass and there is no default one"
         elif not name:
             return None

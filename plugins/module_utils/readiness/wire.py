@@ -672,6 +672,7 @@ class AttachmentList(TypedDict, total=False):
 class ClassMetadata(TypedDict, total=False):
     name: str
     annotations: dict[str, str] | None
+    creationTimestamp: str | None
 
 
 class TopologyRequirement(TypedDict, total=False):
@@ -695,6 +696,23 @@ class StorageClass(TypedDict, total=False):
 class StorageClassList(TypedDict, total=False):
     metadata: ListMetadata
     items: list[StorageClass] | None
+
+
+class LabelSelector(TypedDict, total=False):
+    matchLabels: dict[str, str] | None
+    matchExpressions: list[Requirement] | None
+
+
+class Capacity(TypedDict, total=False):
+    nodeTopology: LabelSelector | None
+    storageClassName: str
+    capacity: str | None
+    maximumVolumeSize: str | None
+
+
+class CapacityList(TypedDict, total=False):
+    metadata: ListMetadata
+    items: list[Capacity] | None
 
 
 class NameAndLabels(TypedDict, total=False):

@@ -25,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluste
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,
+    CapacitySeen,
     ClaimSeen,
     ClassSeen,
     VolumeSeen,
@@ -47,7 +48,7 @@ class Unread:
 class Snapshot:
     """A cluster as it was looked at. taken_at: by the cluster's clock. unread: what could not be read, and so is not known.
 
-    hosts_at: by the controller's clock, which dated what hosts saw.
+    hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
     """
 
     taken_at: datetime
@@ -60,6 +61,7 @@ class Snapshot:
     claims: tuple[ClaimSeen, ...] = ()
     attachments: tuple[AttachmentSeen, ...] = ()
     classes: tuple[ClassSeen, ...] = ()
+    capacities: tuple[CapacitySeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
     templates: tuple[TemplateSeen, ...] = ()
     drivers: tuple[DriverSeen, ...] = ()

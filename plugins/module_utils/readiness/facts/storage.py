@@ -190,7 +190,7 @@ def _error(entry: Mapping[str, Any] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassSeen:
-    """A StorageClass. allowed: the topologies it makes volumes in, None for all."""
+    """A StorageClass. default: it is marked as that, and so may others be. allowed: the topologies it makes volumes in, None for all."""
 
     name: str
     provisioner: str
@@ -199,12 +199,13 @@ class ClassSeen:
     binding_mode: str = "Immediate"
     policy: str = "Delete"
     allowed: tuple[Term, ...] | None = None
+    created: str = ""
 
     @classmethod
     def from_object(cls, storage_class: Mapping[str, Any]) -> ClassSeen:
         """Read a storage.k8s.io/v1 StorageClass.
 
-        Reads metadata (name, annotations), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
+        Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
         (matchLabelExpressions (key, values)).
         """
         metadata = storage_class["metadata"]
@@ -224,4 +225,32 @@ class ClassSeen:
                 for term in storage_class.get("allowedTopologies") or ()
             )
             or None,
+            created=str(metadata.get("creationTimestamp") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacitySeen:
+    """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None where that is not said.
+
+    nodes: the labels of the nodes from which it can be reached, empty for all, None for none.
+    """
+
+    storage_class: str
+    size: int | None = None
+    nodes: Term | None = None
+
+    @classmethod
+    def from_object(cls, capacity: Mapping[str, Any]) -> CapacitySeen:
+        """Read a storage.k8s.io/v1 CSIStorageCapacity: nodeTopology (matchLabels, matchExpressions), storageClassName, capacity, maximumVolumeSize."""
+        selector = capacity.get("nodeTopology")
+        size = capacity.get("maximumVolumeSize") or capacity.get("capacity")
+        labels = sorted(((selector or {}).get("matchLabels") or {}).items())
+        expressions = terms_of({"nodeSelectorTerms": [{"matchExpressions": (selector or {}).get("matchExpressions")}]})
+        return cls(
+            storage_class=sys.intern(str(capacity.get("storageClassName") or "")),
+            size=quantity(size) if size is not None else None,
+            nodes=None
+            if selector is None
+            else (*(Requirement(key, "In", (str(value),)) for key, value in labels), *(expressions or ((),))[0]),
         )

@@ -206,13 +206,6 @@ class Bind:
             what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list storageclasses"))
             return ""
-        if wanted.storage_class is None:
-            what = "the claim names no StorageClass, and the cluster has several default ones"
-            split.unknown(
-                split.nodes,
-                _finding("CSI-V41", wanted, what, "keep one default StorageClass, or name one in a new claim"),
-            )
-            return ""
         if claim.narrowed:
             self._narrowed(wanted, claim, split)
             return ""
@@ -291,7 +284,7 @@ def _misfit(wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen) -> str:
         return "being deleted"
     if volume.phase not in ("Available", ""):
         return volume.phase
-    if volume.storage_class != (wanted.storage_class or ""):
+    if volume.storage_class != wanted.storage_class:
         return f"of class {volume.storage_class or '(none)'}"
     if volume.size < claim.size:
         return "too small"

@@ -33,15 +33,15 @@ WAITS = "WaitForFirstConsumer"
 class Wanted:
     """A claim of a pod. volume_key: what answers call it. claim: None where it is not there. made: it comes with the pod.
 
-    storage_class: with the default one filled in, None where several could be. volume: the one it has, asks for, or will
-    be given by the volume controller.
+    storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
+    controller.
     """
 
     volume_key: str
     key: str
     claim: ClaimSeen | None
     made: bool = False
-    storage_class: str | None = ""
+    storage_class: str = ""
     volume: VolumeSeen | None = None
 
     @property
@@ -71,15 +71,6 @@ class Claims:
         self._last: tuple[PodToStart | None, tuple[Wanted, ...]] = (None, ())
 
     @cached_property
-    def _reserved(self) -> Mapping[str, list[VolumeSeen]]:
-        """By claim, the volumes that name it."""
-        found: dict[str, list[VolumeSeen]] = defaultdict(list)
-        for one in self._index.snapshot.volumes:
-            if one.claim and one.phase != "Released":
-                found[one.claim].append(one)
-        return found
-
-    @cached_property
     def _free(self) -> Mapping[str, list[VolumeSeen]]:
         """By class, the volumes that nobody has taken, smallest first."""
         found: dict[str, list[VolumeSeen]] = defaultdict(list)
@@ -89,10 +80,6 @@ class Claims:
         for some in found.values():
             some.sort(key=lambda one: (one.size, one.name))
         return found
-
-    @cached_property
-    def _defaults(self) -> tuple[str, ...]:
-        return tuple(sorted(one.name for one in self._index.snapshot.classes if one.default))
 
     def of(self, pod: PodToStart) -> tuple[Wanted, ...]:
         """Every claim of a pod."""
@@ -115,7 +102,7 @@ class Claims:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
-        key = next((name for name in names if f"{namespace}/{name}" in self._reserved), names[0])
+        key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
         claim = ClaimSeen(
             namespace=namespace,
             name=key,
@@ -133,16 +120,16 @@ class Claims:
             return Wanted(volume_key, key, None)
         name = claim.storage_class
         if name is None:
-            name = "" if not self._defaults else self._defaults[0] if len(self._defaults) == 1 else None
+            name = self._index.default_class.name if self._index.default_class is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
-            reserved = [one for one in self._reserved.get(key, ()) if belongs(one, claim)]
+            reserved = [one for one in self._index.reserved.get(key, ()) if belongs(one, claim)]
             volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
         return Wanted(volume_key, key, claim, made, name, volume)
 
     def storage_class(self, wanted: Wanted) -> ClassSeen | None:
         """The class that makes its volume."""
-        return self._index.classes.get(wanted.storage_class or "")
+        return self._index.classes.get(wanted.storage_class)
 
     def waits(self, wanted: Wanted) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
@@ -152,7 +139,7 @@ class Claims:
     def candidates(self, wanted: Wanted) -> list[VolumeSeen]:
         """Free volumes that a claim could take, smallest first."""
         claim = wanted.claim
-        if claim is None or wanted.storage_class is None:
+        if claim is None:
             return []
         return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 

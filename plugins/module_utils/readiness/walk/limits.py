@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
+    Wanted,
     provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
@@ -234,15 +235,20 @@ class Limits:
 
     def _made(self, pod: PodToStart) -> Iterator[Unique]:
         for one in self._claims.of(pod):
-            if one.made and one.claim is not None:
-                yield from self._of_claim(one.claim, one.storage_class)
+            if one.made:
+                yield from self._of_wanted(one)
 
     def _of(self, pod: PodToStart) -> Iterator[Unique]:
         for one in self._claims.of(pod):
-            if one.claim is not None:
-                yield from self._of_claim(one.claim, one.storage_class)
+            yield from self._of_wanted(one)
         for inline in pod.inline:
             yield from _of_source(inline.source, inline=True)
+
+    def _of_wanted(self, one: Wanted) -> Iterator[Unique]:
+        if one.claim is not None and one.volume is not None:
+            yield from _of_source(one.volume.source)
+        elif one.claim is not None:
+            yield from self._of_claim(one.claim, one.storage_class)
 
     def _of_claim(self, claim: ClaimSeen, class_name: str | None) -> Iterator[Unique]:
         volume = self._index.volumes.get(claim.volume)

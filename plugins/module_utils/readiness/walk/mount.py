@@ -99,9 +99,14 @@ class Mounts:
 
     def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
-        seen = [one for one in self._claims.of(pod) if not one.made]
-        keys = [one.volume.name if one.volume is not None else one.key for one in seen]
-        keys += [f"new claim {pod.namespace}/{one.name} of {pod.workload}" for one in pod.made]
+        keys = [
+            one.volume.name
+            if one.volume is not None
+            else f"{one.volume_key} of {pod.workload}"
+            if one.made
+            else one.key
+            for one in self._claims.of(pod)
+        ]
         keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
         return zip(pod.volumes, keys, strict=True)
 

@@ -49,7 +49,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
 
 
 def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Iterator[PodToStart]:
-    """Ordinals with a claim that exists each by itself, all others together."""
+    """Ordinals with a claim or a volume that exists each by itself, all others together."""
     shared = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     alike = 0
     for ordinal in workload.ordinals:
@@ -57,7 +57,7 @@ def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Itera
             one.name: f"{workload.namespace}/{one.name}-{workload.name}-{ordinal}" for one in template.claim_templates
         }
         there = tuple(key for key in own.values() if key in index.claims)
-        if not there:
+        if not there and not any(key in index.reserved for key in own.values()):
             alike += 1
             continue
         made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)

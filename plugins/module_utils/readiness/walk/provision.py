@@ -28,12 +28,16 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 
+# Since this release the API has them as storage.k8s.io/v1, and no other form is read.
+_CAPACITIES_SINCE = (1, 24)
+
 
 class Provision:
     """The step for one snapshot."""
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
+        self._reporting = frozenset(one.name for one in index.snapshot.drivers if one.spec.get("storageCapacity"))
         self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
@@ -53,6 +57,7 @@ class Provision:
             static = static or self._claims.static(pod)
             here = nodes & ~static.sure[one.volume_key]
             self._allowed(one, storage_class, split, here)
+            self._room(one, storage_class, split, here)
             for finding in self._of_controller(one, storage_class):
                 note = split.unknown if finding.doubt else split.blocked
                 note(here, partial(replace, finding))
@@ -71,6 +76,31 @@ class Provision:
             evidence = (f"allowedTopologies: {keys}",)
             split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
+    def _room(self, one: Wanted, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+        """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
+        (binder.go, hasEnoughCapacity)."""
+        index, size = self._index, one.claim.size if one.claim is not None else 0
+        asked = storage_class.provisioner in self._reporting and self._claims.waits(one)
+        if not asked or not size:
+            return
+        told = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
+        old = index.kubernetes is not None and index.kubernetes.minor < _CAPACITIES_SINCE
+        if old or "csistoragecapacities" in index.unread:
+            what = "CSIStorageCapacities could not be read, so whether there is room for its volume is unknown"
+            remedy = (
+                "let this account list csistoragecapacities" if not old else "check kubectl get csistoragecapacities -A"
+            )
+            split.unknown(nodes, partial(found, "CSI-V41", _about(one), what, told, remedy))
+            return
+        room = 0
+        for seen in index.snapshot.capacities:
+            if seen.storage_class == storage_class.name and seen.size is not None and seen.size >= size:
+                term = seen.nodes
+                room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
+        what = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
+        remedy = "free or add storage; what is reported: kubectl get csistoragecapacities -A"
+        split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, told, remedy))
+
     def _of_controller(self, one: Wanted, storage_class: ClassSeen) -> tuple[Finding, ...]:
         """What keeps a driver from making volumes; what is in doubt besides."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
@@ -82,18 +112,6 @@ class Provision:
     def _look(self, name: str, plugin: str, storage_class: ClassSeen) -> tuple[Finding, ...]:
         index, about = self._index, f"StorageClass {storage_class.name}"
         noted: list[Finding] = []
-        spec = next((one.spec for one in index.snapshot.drivers if one.name == name), {})
-        if spec.get("storageCapacity") and storage_class.binding_mode != "Immediate":
-            what = f"CSIDriver {name} tracks its capacity, which this report does not read"
-            noted.append(
-                found(
-                    "CSI-V41",
-                    about,
-                    what,
-                    ("spec.storageCapacity: true",),
-                    "check the free capacity: kubectl get csistoragecapacities -A",
-                )
-            )
         driver = BY_NAME.get(name)
         if driver is None:
             if name not in index.provisioned_by:

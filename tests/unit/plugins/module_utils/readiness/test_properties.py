@@ -35,6 +35,7 @@ RESOURCES = {
     "volumeattachments": ("VolumeAttachment",),
     "storageclasses": ("StorageClass",),
     "csidrivers": ("CSIDriver",),
+    "csistoragecapacities": ("CSIStorageCapacity",),
     "configmaps": ("ConfigMap",),
     "runtimeclasses": ("RuntimeClass",),
     "namespaces": ("Namespace",),

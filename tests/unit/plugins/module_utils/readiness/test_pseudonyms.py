@@ -37,7 +37,7 @@ KEY = b"a key"
 
 # What stays as it is: words of Kubernetes, versions, states, and keys that a driver or the platform gives.
 KEPT = {
-    "ClassSeen": {"binding_mode", "policy", "parameters"},
+    "ClassSeen": {"binding_mode", "policy", "parameters", "created"},
     "ClaimSeen": {"phase", "access_modes", "narrowed", "waits_since"},
     "ClaimTemplate": {"access_modes", "narrowed"},
     "ClusterSeen": {"kubernetes", "openshift", "updating_to", "infrastructure", "storage_driver", "wmco"},

@@ -42,9 +42,9 @@ def test_it_is_told_from_health_and_from_every_other(planted: Situation) -> None
     # The pod that has a volume for one node keeps others from it, and comes back itself.
     told = (one for one in report.findings if one.id != "CSI-V53")
     against = {one.object for one in told if one.severity == "blocker" or one.doubt}
-    for one in report.workloads:
-        if one.comes_back == "yes":
-            assert not against & _objects(report, one), one
+    for workload in report.workloads:
+        if workload.comes_back == "yes":
+            assert not against & _objects(report, workload), workload
 
 
 def _objects(report: Report, workload: WorkloadVerdict) -> set[str]:
