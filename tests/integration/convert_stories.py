@@ -274,7 +274,7 @@ def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab
     for one in (story, late):
         plant(lab, one)
     before = shape(lab, late)
-    with lab.settings(syncer_down=True):
+    with lab.settings(syncer_stuck=True):
         killed_at(lab, late, folder / "late", "forget")
         # It goes back by itself when nobody takes the disk out of the register.
         for seconds in longer(1.5):

@@ -275,7 +275,7 @@ def test_the_syncer_hears_of_a_deleted_volume_late_or_only_in_its_full_sync(old:
         storage.gone(old, f"{CLAIMS}/orders")
         eventually(lambda: not storage.volumes(old), "the volume is gone")
         assert old.api.items(MIGRATIONS) == [registered]
-        with old.settings(pipes_without_host=True, full_sync=0.5, syncer_down=True):
+        with old.settings(pipes_without_host=True, full_sync=0.5, syncer_stuck=True):
             eventually(lambda: not old.api.items(ATTACHMENTS), "some time has passed")
             assert old.api.items(MIGRATIONS) == [registered]
         with old.settings(pipes_without_host=True, full_sync=0.5):

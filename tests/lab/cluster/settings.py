@@ -56,10 +56,10 @@ class Settings:
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
     nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
-    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and does nothing while it is `syncer_down`. With
-    `syncer_misses` it hears of no deletion (as when a volume goes and comes between two events) before its next full sync,
-    which runs every `full_sync` seconds. Pods that write do so every `write_interval`. `wmco`: there is such an operator
-    (`openshift.py` makes its objects), and csi-proxy on nodes without a host is what its release on them brings.
+    vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and only renews its Lease while it is
+    `syncer_stuck`. With `syncer_misses` it hears of no deletion (as when a volume goes and comes between two events) before its
+    next full sync, which runs every `full_sync` seconds. Pods that write do so every `write_interval`. `wmco`: there is such an
+    operator (`openshift.py` makes its objects), and csi-proxy on nodes without a host is what its release on them brings.
     """
 
     start_delay: float = 0.15
@@ -76,7 +76,7 @@ class Settings:
     rolled_back: tuple[str, ...] = ()
     exec_cuts: tuple[str, ...] = ()
     syncer_delay: float = 0.3
-    syncer_down: bool = False
+    syncer_stuck: bool = False
     syncer_misses: bool = False
     full_sync: float = 1800.0
     write_interval: float = 0.5

@@ -80,20 +80,22 @@ class Syncer:
                 self._enter(in_tree.disk(in_tree.VSPHERE, source["volumeHandle"]))
 
     async def lead(self) -> None:
-        """Say that it lives, as the leader of its replicas does."""
-        spec: Object = {"holderIdentity": "vsphere-csi-controller-0", "leaseDurationSeconds": 15}
+        """Say that it lives, as the leader of its replicas does.
+
+        A real one has 15 seconds to do so, which a busy machine may not have.
+        """
+        spec: Object = {"holderIdentity": "vsphere-csi-controller-0", "leaseDurationSeconds": 3600}
         while True:
-            if not self._settings.get().syncer_down:
-                now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-                body = {"metadata": {"name": LEASE}, "spec": {**spec, "renewTime": now}}
-                try:
-                    await self._cluster.call("PATCH", f"{LEASES}/{LEASE}", {"spec": body["spec"]}, MERGE)
-                except Refused as error:
-                    if error.status != 404:
-                        raise
-                    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}
-                    with contextlib.suppress(Refused):
-                        await self._cluster.call("POST", LEASES, lease)
+            now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            body = {"metadata": {"name": LEASE}, "spec": {**spec, "renewTime": now}}
+            try:
+                await self._cluster.call("PATCH", f"{LEASES}/{LEASE}", {"spec": body["spec"]}, MERGE)
+            except Refused as error:
+                if error.status != 404:
+                    raise
+                lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}
+                with contextlib.suppress(Refused):
+                    await self._cluster.call("POST", LEASES, lease)
             await asyncio.sleep(5)
 
     async def sync_fully(self) -> None:
@@ -102,7 +104,7 @@ class Syncer:
         last = loop.time()
         while True:
             await asyncio.sleep(0.5)
-            if self._settings.get().syncer_down or loop.time() - last < self._settings.get().full_sync:
+            if self._settings.get().syncer_stuck or loop.time() - last < self._settings.get().full_sync:
                 continue
             last = loop.time()
             entered = {path.name for path in self._register.glob("*")}
@@ -122,7 +124,7 @@ class Syncer:
 
     async def _unregister(self, path: str) -> None:
         await asyncio.sleep(self._settings.get().syncer_delay)
-        while self._settings.get().syncer_down:
+        while self._settings.get().syncer_stuck:
             await asyncio.sleep(0.2)
         await self._forget(in_tree.fcd(path))
 
