@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from unit.plugins.module_utils.drivers.test_openshift_lines import planned
 
-PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "guide_platforms.rst"
+PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "platforms.rst"
 BEGIN, END = ".. The table is drawn from the catalog.\n", ".. The end of the table.\n"
 MODES = {"csi_proxy": "csi-proxy", "host_process": "HostProcess"}
 

@@ -21,7 +21,7 @@ def test_the_page_of_findings_is_complete() -> None:
     assert set(re.findall(r"^(CSI-[A-Z]\d\d) \(", page, re.MULTILINE)) == printed
 
 
-@pytest.mark.parametrize("name", ["findings", "guide_platforms"])
+@pytest.mark.parametrize("name", ["findings", "platforms", "guide_handover"])
 def test_a_remedy_names_variables_that_exist(name: str) -> None:
     page = (ROOT / "docs" / "docsite" / "rst" / f"{name}.rst").read_text(encoding="utf-8")
     listed = (ROOT / "docs" / "docsite" / "rst" / "variables.rst").read_text(encoding="utf-8")

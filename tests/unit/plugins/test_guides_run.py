@@ -21,11 +21,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import wrong
 
 ROOT = Path(__file__).parents[3]
 RST = ROOT / "docs" / "docsite" / "rst"
-PAGES = [ROOT / "README.md", *sorted(RST.glob("guide_*.rst"))]
+PAGES = [ROOT / "README.md", *sorted(RST.glob("*.rst"))]
 DOCUMENTED = "".join((RST / name).read_text(encoding="utf-8") for name in ("variables.rst", "guide_build.rst"))
 PREFIX = "kubewin.csi."
-# They show tasks, an inventory, the lab, code or a report, and no playbook of ours.
-WITHOUT_COMMANDS = ["guide_data", "guide_inventory", "guide_lab", "guide_new_driver", "guide_reading_report"]
+# Reference and explanation, and how-tos that show tasks, an inventory, the lab or code.
+WITHOUT_COMMANDS = [
+    *("exit_codes", "findings", "glossary"),
+    *("guide_data", "guide_inventory", "guide_lab", "guide_new_driver"),
+    *("how_it_works", "platforms", "rbac", "readiness_report", "variables"),
+]
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -89,6 +93,30 @@ def test_a_task_has_options_that_its_module_takes() -> None:
         taken = {**CLUSTER_ARG_SPEC, **module.ARGUMENT_SPEC}
         assert set(options) <= set(taken), name
         assert {key for key, spec in module.ARGUMENT_SPEC.items() if spec.get("required")} <= set(options), name
+
+
+def test_a_how_to_begins_with_a_command() -> None:
+    for page in RST.glob("guide_*.rst"):
+        text = page.read_text(encoding="utf-8")
+        if page.stem in ("guide_lab", "guide_new_driver"):
+            continue
+        assert ".. code-block::" in text.split("\n---", 1)[0], page.stem
+
+
+def test_the_glossary_is_short_and_sorted() -> None:
+    terms = re.findall(r"^   (\S.*)$", (RST / "glossary.rst").read_text(encoding="utf-8"), re.MULTILINE)
+    assert terms == sorted(terms, key=str.casefold)
+    assert 1 < len(terms) <= 25
+
+
+def test_links_of_the_readme_work_outside_the_repository() -> None:
+    base = "https://github.com/kubewin/csi/blob/main/"
+    raw = "https://raw.githubusercontent.com/kubewin/csi/main/"
+    for link in re.findall(r"\]\(([^)]+)\)", PAGES[0].read_text(encoding="utf-8")):
+        assert link.startswith(("https://", "#")), link
+        for prefix in (base, raw):
+            if link.startswith(prefix):
+                assert (ROOT / link.removeprefix(prefix)).is_file(), link
 
 
 def test_how_upgrade_data_and_conversion_are_used_is_in_the_readme() -> None:
