@@ -29,16 +29,6 @@ class Finding:
     def __post_init__(self) -> None:
         lines(self, "object", "message", "remedy")
 
-    def as_dict(self) -> dict[str, str]:
-        """For a module's result."""
-        return {
-            "id": self.id,
-            "severity": self.severity,
-            "object": self.object,
-            "message": self.message,
-            "remedy": self.remedy,
-        }
-
     def line(self) -> str:
         """For people."""
         return f"{self.severity} {self.id} {self.object}: {self.message} -> {self.remedy}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was stored as JSON, and may have been edited by hand, as the dataclass that it was. Pure."""
+"""Dataclasses as JSON's types, and back from JSON that may have been edited by hand. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ _hints = cache(get_type_hints)
 
 class Misfit(ValueError):
     """It is not of that form; says where, what was found and what is expected."""
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass in JSON's types. A record inside it that has as_dict() is what that returns."""
+    return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return value.as_dict() if hasattr(value, "as_dict") else plain(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, Mapping) else value
 
 
 def read(kind: Any, text: str, schema: int) -> Any:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+
 DOCUMENTATION = r"""
 module: node_rollout
 short_description: Wait until a CSI driver works on every Windows node it should be on
@@ -187,7 +189,7 @@ def report(judgement: Judgement, daemon_set: DaemonSetFacts | None) -> dict[str,
         "daemonset": counts,
         "nodes": [node.as_dict() for node in judgement.nodes],
         "others": [{"node": name, "reason": reason} for name, reason in judgement.others],
-        "trouble": [lack.as_dict() for lack in judgement.trouble],
+        "trouble": [plain(lack) for lack in judgement.trouble],
     }
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+
 DOCUMENTATION = r"""
 module: storage_proof
 short_description: Prove on every Windows node that a volume keeps what a pod wrote
@@ -223,7 +225,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import (
     watch_over,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, Found, earlier, take_away
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import PREFIX, Room
@@ -330,7 +332,7 @@ def main() -> None:
         told["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
         refuse(client, decided, room)
         found = earlier(client, room)
-        told["earlier"] = [_as_dict(one) for one in found]
+        told["earlier"] = [{"run": one.room.run, "namespace": one.room.namespace, "lives": one.lives} for one in found]
         dead = [one for one in found if not one.lives]
         if ansible.check_mode:
             told["plan"] += [f"take away what run {one.room.run} left in {one.room.namespace}" for one in dead]
@@ -351,10 +353,10 @@ def main() -> None:
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused", **told)
     except ClusterError as error:
-        told["left"] = [one.as_dict() for one in prover.left] if prover else []
+        told["left"] = [plain(one) for one in prover.left] if prover else []
         ansible.fail_json(msg=str(error), reason=error.reason, **told)
     except Interrupted:
-        told["left"] = [one.as_dict() for one in prover.left] if prover else []
+        told["left"] = [plain(one) for one in prover.left] if prover else []
         ansible.fail_json(
             msg="the run was ended from outside; what it made was taken away, but for what is left",
             reason="interrupted",
@@ -364,7 +366,7 @@ def main() -> None:
         run=run,
         proofs=[proof.as_dict() for proof in proofs],
         proven=proven_nodes(proofs),
-        left=[one.as_dict() for one in left],
+        left=[plain(one) for one in left],
         changed=bool(dead or left),
     )
     for one in left:
@@ -376,10 +378,6 @@ def main() -> None:
         names = "; ".join(f"{one.kind} {one.name} ({one.why})" for one in stuck)
         ansible.fail_json(msg=f"proven, but not everything could be taken away: {names}", reason="left_behind", **told)
     ansible.exit_json(**told)
-
-
-def _as_dict(found: Found) -> dict[str, Any]:
-    return {"run": found.room.run, "namespace": found.room.namespace, "lives": found.lives}
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+
 DOCUMENTATION = r"""
 module: workload_data
 short_description: Note what is on the volumes of Windows workloads, and compare it later
@@ -449,7 +451,7 @@ class Looks:
         found = compare(old, after, self._params["growing"])
         told |= {
             "verdict": found.verdict,
-            "differences": [difference.as_dict() for difference in found.differences[:_SHOWN]],
+            "differences": [plain(difference) for difference in found.differences[:_SHOWN]],
             "not_compared": [{"path": gap.path, "why": gap.why} for gap in found.not_compared[:_SHOWN]],
             "different": len(found.differences),
             "uncompared": len(found.not_compared),

@@ -27,6 +27,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "resting", "undone", "failed", "not_run"]
 
@@ -56,7 +57,7 @@ class Result:
             "step": record.step if record else "",
             "volume": record.target.name if record else "",
             "handle": record.target.handle if record else "",
-            "findings": [finding.as_dict() for finding in self.findings],
+            "findings": [plain(finding) for finding in self.findings],
             "plan": self.plan,
             "actions": list(self.actions),
             "msg": self.message,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import folders, grows
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Folder, Gap, Manifest
@@ -28,10 +28,6 @@ class Difference:
     path: str
     what: What
     told: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
-        return {"path": self.path, "what": self.what, "told": self.told}
 
 
 @dataclass(slots=True)

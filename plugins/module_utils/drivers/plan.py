@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import 
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Plan:
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),
-            "findings": [finding.as_dict() for finding in self.findings],
+            "findings": [plain(finding) for finding in self.findings],
             "nodes": list(self.nodes),
             "settings": self.settings,
         }

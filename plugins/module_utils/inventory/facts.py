@@ -9,15 +9,15 @@ were asked for, and of an instance's entry only the user's name.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import platform_of
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain, restore
 
 SCHEMA = 1
 
@@ -137,35 +137,19 @@ class Seen:
 
     def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Seen:
         """The same with what these instances' names mean in DNS."""
-        return dataclasses.replace(
+        return replace(
             self,
-            instances=tuple(
-                dataclasses.replace(one, resolved=addresses.get(one.name, one.resolved)) for one in self.instances
-            ),
+            instances=tuple(replace(one, resolved=addresses.get(one.name, one.resolved)) for one in self.instances),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """For a cache: JSON's types alone."""
-        return {"schema": SCHEMA, **dataclasses.asdict(self)}
+        return {"schema": SCHEMA, **plain(self)}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Seen:
-        """What as_dict made; KeyError, TypeError or ValueError for anything else."""
-        if given["schema"] != SCHEMA:
-            raise ValueError(f"schema {given['schema']!r}, expected {SCHEMA}")
-        return cls(
-            server=given["server"],
-            read_at=given["read_at"],
-            platform=given["platform"],
-            nodes=tuple(
-                NodeListed(
-                    **{
-                        **one,
-                        "addresses": tuple((kind, value) for kind, value in one["addresses"]),
-                        "drivers": tuple(one["drivers"]),
-                    }
-                )
-                for one in given["nodes"]
-            ),
-            instances=tuple(Instance(**{**one, "resolved": tuple(one["resolved"])}) for one in given["instances"]),
-        )
+        """What as_dict made; ValueError for anything else."""
+        if given.get("schema") != SCHEMA:
+            raise ValueError(f"schema is {given.get('schema')!r}, expected {SCHEMA}")
+        seen: Seen = restore(cls, {name: value for name, value in given.items() if name != "schema"})
+        return seen

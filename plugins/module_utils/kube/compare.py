@@ -36,13 +36,7 @@ class Change:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "action": self.action,
-            "validated": self.validated,
-        }
+        return {name: getattr(self, name) for name in ("kind", "namespace", "name", "action", "validated")}
 
     def diff(self) -> dict[str, Any]:
         """As Ansible's --diff wants it."""

@@ -10,14 +10,16 @@ verdict follows from its findings alone, so that leaving one out by a suppressio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils import findings
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line, lines
 
 REPORT_VERSION = 1
 
-Severity = Literal["blocker", "warning", "note"]
+Severity = findings.Severity
 SEVERITIES: tuple[Severity, ...] = ("blocker", "warning", "note")
 
 Answer = Literal["yes", "no", "unknown"]
@@ -49,41 +51,22 @@ NAMED_NODES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding.
+class Finding(findings.Finding):
+    """A finding of the report.
 
-    id: stable (CSI-V10). object: kind and name of what it is about. evidence: what was seen and where. why: why it
-    matters. remedy: what helps, a command where one exists. link: where it is explained. doubt: it stands for something
+    evidence: what was seen and where. why: why it matters. link: where it is explained. doubt: it stands for something
     that is not known, so nothing with it is ready.
     """
 
-    id: str
-    severity: Severity
-    object: str
-    message: str
     evidence: tuple[str, ...]
     why: str
-    remedy: str
     link: str
     doubt: bool = False
 
     def __post_init__(self) -> None:
-        lines(self, "object", "message", "why", "remedy")
+        findings.Finding.__post_init__(self)
+        lines(self, "why")
         object.__setattr__(self, "evidence", tuple(line(one) for one in self.evidence))
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a report."""
-        return {
-            "id": self.id,
-            "severity": self.severity,
-            "doubt": self.doubt,
-            "object": self.object,
-            "message": self.message,
-            "evidence": list(self.evidence),
-            "why": self.why,
-            "remedy": self.remedy,
-            "link": self.link,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +89,7 @@ class VolumeVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return {
-            "volume": self.volume,
-            "claim": self.claim,
-            "source": self.source,
-            "driver": self.driver,
-            "nodes": list(self.nodes[:NAMED_NODES]),
-            "node_count": len(self.nodes),
-            "verdict": self.verdict,
-            "because": self.because,
-            "evidence": list(self.evidence),
-            "findings": list(self.findings),
-        }
+        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +100,6 @@ class Check:
     driver: str
     ok: Answer
     evidence: str
-
-    def as_dict(self) -> dict[str, str]:
-        """For a report."""
-        return {"name": self.name, "driver": self.driver, "ok": self.ok, "evidence": self.evidence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +112,6 @@ class NodeVerdict:
     because: str
     checks: tuple[Check, ...]
     findings: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a report."""
-        return {
-            "node": self.node,
-            "drivers": list(self.drivers),
-            "ok": self.ok,
-            "because": self.because,
-            "checks": [check.as_dict() for check in self.checks],
-            "findings": list(self.findings),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +135,7 @@ class StepVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        return {
-            "pod": self.pod,
-            "step": self.step,
-            "answer": self.answer,
-            "decides": self.decides,
-            "nodes": list(self.nodes[:NAMED_NODES]),
-            "node_count": len(self.nodes),
-            "volume": self.volume,
-            "because": self.because,
-            "remedy": self.remedy,
-            "findings": list(self.findings),
-        }
+        return {**plain(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +155,6 @@ class WorkloadVerdict:
     volumes: tuple[str, ...]
     findings: tuple[str, ...] = ()
     steps: tuple[StepVerdict, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a report."""
-        return {
-            "workload": self.workload,
-            "runs_on": self.runs_on,
-            "runs_on_because": self.runs_on_because,
-            "comes_back": self.comes_back,
-            "because": self.because,
-            "volumes": list(self.volumes),
-            "steps": [one.as_dict() for one in self.steps],
-            "findings": list(self.findings),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,15 +178,7 @@ class Target:
 
     def as_dict(self) -> dict[str, str]:
         """For a report: what was asked only."""
-        found = {
-            "kubernetes": self.kubernetes,
-            "openshift": self.openshift,
-            "wmco": self.wmco,
-            "driver": self.driver,
-            "driver_version": self.driver_version,
-            "mode": self.mode,
-        }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in plain(self).items() if value}
 
 
 NO_TARGET = Target()
@@ -266,10 +191,6 @@ class Suppressed:
     finding: Finding
     reason: str
     expires: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a report."""
-        return {"finding": self.finding.as_dict(), "reason": self.reason, "expires": self.expires}
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,19 +222,4 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON; its schema is versioned and shipped."""
-        return {
-            "report_version": REPORT_VERSION,
-            "cluster": self.cluster,
-            "kubernetes": self.kubernetes,
-            "openshift": self.openshift,
-            "taken_at": self.taken_at,
-            "target": self.target.as_dict(),
-            "verdict": self.verdict,
-            "counts": self.counts(),
-            "findings": [finding.as_dict() for finding in self.findings],
-            "nodes": [node.as_dict() for node in self.nodes],
-            "workloads": [workload.as_dict() for workload in self.workloads],
-            "volumes": [volume.as_dict() for volume in self.volumes],
-            "unread": [dict(one) for one in self.unread],
-            "suppressed": [one.as_dict() for one in self.suppressed],
-        }
+        return {"report_version": REPORT_VERSION, **plain(self), "verdict": self.verdict, "counts": self.counts()}

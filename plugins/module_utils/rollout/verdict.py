@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line, lines
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
@@ -27,10 +28,6 @@ class Lack:
 
     def __post_init__(self) -> None:
         lines(self, "message", "remedy")
-
-    def as_dict(self) -> dict[str, str]:
-        """For a module's result."""
-        return {"id": self.id, "verdict": self.verdict, "message": self.message, "remedy": self.remedy}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +54,7 @@ class NodeVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {
-            "node": self.node,
-            "verdict": self.verdict,
-            "pod": self.pod,
-            "lacks": [lack.as_dict() for lack in self.lacks],
-            "notes": list(self.notes),
-            "fingerprint": self.fingerprint,
-        }
+        return {**plain(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
 
 
 @dataclass(frozen=True, slots=True)

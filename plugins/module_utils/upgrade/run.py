@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import boun
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
@@ -128,7 +129,7 @@ class Upgrade:
                 )
                 lines += [f"{entry.node}: {why}" for why in empty.never]
                 lines += self.worker.rehearse(entry.node, empty.left)
-        findings = [one.as_dict() for one in self.findings(seen)]
+        findings = [plain(one) for one in self.findings(seen)]
         told = {"plan": lines, "locked": self.lease.others(), "findings": findings, "stored": _version(found)}
         return {**self._told(journal, "planned"), **told}
 
@@ -188,7 +189,7 @@ class Upgrade:
             return self._finished(decision.journal)
         outcome = "handed" if isinstance(decision, Hand) else "resting" if isinstance(decision, Rest) else "stopped"
         following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Hand) else None
-        return {**self._told(decision.journal, outcome, following), "findings": [one.as_dict() for one in findings]}
+        return {**self._told(decision.journal, outcome, following), "findings": [plain(one) for one in findings]}
 
     def _finished(self, journal: Journal) -> dict[str, Any]:
         before = picture.unpack(journal.before)
@@ -196,7 +197,7 @@ class Upgrade:
         return {
             **self._told(journal, "finished"),
             "report": picture.lines(before, after),
-            "findings": [one.as_dict() for one in picture.compare(before, after)],
+            "findings": [plain(one) for one in picture.compare(before, after)],
         }
 
     def _told(self, journal: Journal, outcome: str, following: dict[str, Any] | None = None) -> dict[str, Any]:

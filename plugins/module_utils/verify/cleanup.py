@@ -36,10 +36,6 @@ class Left:
     why: str
     kept: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
-        return {"kind": self.kind, "namespace": self.namespace, "name": self.name, "why": self.why, "kept": self.kept}
-
 
 class Cleaner:
     """Takes away what carries a run's label."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
+
 Verdict = Literal["proven", "failed", "not_run"]
 
 
@@ -55,20 +57,8 @@ class Proof:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {
-            "driver": self.driver,
-            "node": self.node,
-            "storage_class": self.storage_class,
-            "verdict": self.verdict,
-            "volume": self.volume,
-            "read_on": list(self.read_on),
-            "seconds": self.seconds,
-            "steps": [step.as_dict() for step in self.steps],
-            "note": self.note,
-            "error": self.error,
-            "remedy": self.remedy,
-            "events": list(self.events),
-        }
+        told = {name: value for name, value in plain(self).items() if name != "not_on"}
+        return {**told, "seconds": self.seconds}
 
 
 def proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Finding, Service, Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, Service, Snapshot
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
 _GONE = (0x80070002, 0x80070003)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.text import lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import c_argument
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import executable_of
 
@@ -25,7 +24,6 @@ STATE_NAMES = {
 
 StartMode = Literal["auto", "delayed-auto", "demand", "disabled"]
 ManagedBy = Literal["none", "kubewin", "adopted", "wicd", "nssm", "rancher-wins", "host-process", "foreign"]
-Severity = Literal["blocker", "warning", "note"]
 
 SERVICES_KEY = r"HKLM\SYSTEM\CurrentControlSet\Services"
 OWN_KEY = r"HKLM\SOFTWARE\kubewin.csi"
@@ -259,15 +257,3 @@ class Drift:
     item: str
     found: object
     expected: object
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    id: str
-    severity: Severity
-    object: str
-    message: str
-    remedy: str
-
-    def __post_init__(self) -> None:
-        lines(self, "object", "message", "remedy")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
@@ -192,16 +193,7 @@ def state(desired: Desired, snapshot: Snapshot) -> dict[str, Any]:
             {"item": item.item, "found": _plain(item.found), "expected": _plain(item.expected)}
             for item in plan.drift(desired, snapshot)
         ],
-        "findings": [
-            {
-                "id": found.id,
-                "severity": found.severity,
-                "object": found.object,
-                "message": found.message,
-                "remedy": found.remedy,
-            }
-            for found in findings(desired, snapshot)
-        ],
+        "findings": [plain(found) for found in findings(desired, snapshot)],
     }
 
 

@@ -15,8 +15,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import verdict as readiness
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack, NodeVerdict
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried, harmless, harmless_json, line, restored
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
 
 from ..module_utils.kube.fakes import ApiError, Response, Script
@@ -141,13 +142,11 @@ def test_names_of_files_on_a_volume_are_cleaned() -> None:
 def test_findings_hold_lines() -> None:
     made: list[Any] = [
         deploy.Finding("CSI-D00", "note", NASTY, NASTY, NASTY),
-        readiness.Finding("CSI-C00", "note", NASTY, NASTY, (NASTY,), NASTY, NASTY, ""),
-        model.Finding("CSI-N00", "note", NASTY, NASTY, NASTY),
+        readiness.Finding("CSI-C00", "note", NASTY, NASTY, NASTY, (NASTY,), NASTY, ""),
         Lack("CSI-G00", "red", NASTY, NASTY),
         NodeVerdict("win-1", "", (), (NASTY,)),
     ]
     for one in made:
-        shown = one.as_dict() if hasattr(one, "as_dict") else {"message": one.message, "remedy": one.remedy}
-        text = json.dumps(shown, ensure_ascii=False)
+        text = json.dumps(plain(one), ensure_ascii=False)
         assert acts(text) == []
         assert "\\n" not in text
