@@ -92,24 +92,20 @@ def _in_kubeconfig(given: Any, context: str, environment: Mapping[str, str]) -> 
 
 
 def _read(paths: str) -> Any:
-    """Kubeconfig files merged as the client does: of one name the first, of current-context the last."""
-    # PyYAML is a requirement of the client, so it is there where this matters.
-    import yaml
-
-    merged: dict[str, Any] = {"contexts": [], "clusters": [], "users": []}
-    for path in filter(None, paths.split(os.pathsep)):
-        try:
-            found = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
-        if not isinstance(found, Mapping):
-            continue
-        for kind in ("contexts", "clusters", "users"):
-            listed = found.get(kind)
-            # Read from the back into a dictionary, where the last of one name stays.
-            merged[kind] = [*reversed(listed if isinstance(listed, list) else []), *merged[kind]]
-        merged["current-context"] = found.get("current-context", merged.get("current-context"))
-    return merged
+    """Kubeconfig files as the client merges them; None where it cannot."""
+    try:
+        from kubernetes.config import ConfigException
+        from kubernetes.config.kube_config import KubeConfigMerger
+        from yaml import YAMLError
+    except ImportError:
+        return None
+    merger: Any = KubeConfigMerger
+    try:
+        merged = merger(paths).config.value
+        lists = {kind: [one.value for one in merged[kind]] for kind in ("contexts", "clusters", "users")}
+    except (AttributeError, ConfigException, KeyError, OSError, TypeError, ValueError, YAMLError):
+        return None
+    return {**merged, **lists}
 
 
 def _without_credentials(server: str) -> str:
