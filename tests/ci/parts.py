@@ -121,7 +121,7 @@ def check_parts(bench: Bench) -> list[Part]:
 
     def mypy(step: Step) -> None:
         packages = ["ansible_collections.kubewin.csi.plugins"]
-        packages += [name for name in ("ci", "lab", *TEST_FOLDERS, "benchmark") if has_python(name)]
+        packages += [name for name in ("ci", "lab", "real_windows", *TEST_FOLDERS, "benchmark") if has_python(name)]
         # The cache remembers which packages were not installed, so each environment has its own. It outlives the checkout:
         # mypy compares contents, and most of them are the same in the next one.
         cache = paths.cache() / "mypy" / bench.main.folder.name

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,11 @@ def test_a_job_ends_and_keeps_no_credentials(name: str, job: dict[str, Any]) -> 
     assert job["timeout-minutes"] <= 350, name
     checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
     assert [step for step in checkouts if step["with"].get("persist-credentials") is not False] == []
+
+
+def test_scripts_that_actionlint_does_not_read_are_shell() -> None:
+    scripts = [step["run"] for _name, job in jobs() for step in job["steps"] if "wsl-bash" in step.get("shell", "")]
+    assert scripts
+    for script in scripts:
+        done = subprocess.run(["bash", "-n"], input=script, text=True, check=False, capture_output=True)
+        assert done.stderr == ""

@@ -75,7 +75,7 @@ def test_everything_is_described(stub: Any) -> None:
 def test_keywords_without_effect_are_refused_by_name(action: Any, task: dict[str, Any], keyword: str) -> None:
     given = {"become": False, "environment": [], "async_val": 0, "action": "kubewin.csi.csi_proxy", "args": {}, **task}
     plugin = action.ActionModule(
-        SimpleNamespace(**given), SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None
+        SimpleNamespace(**given), SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None, None
     )
     result = plugin.run()
     assert result["failed"]
@@ -92,7 +92,7 @@ def test_bad_options_are_told_before_the_node_is_asked() -> None:
     ):
         task.args = args
         make: Any = csi_proxy.ActionModule
-        result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None).run()
+        result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None, None).run()
         assert (result["failed"], result["reason"]) == (True, reason)
         assert "csi_proxy" not in result
 
@@ -126,7 +126,7 @@ def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there()
     connection = SimpleNamespace(
         transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")
     )
-    plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None)
+    plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None, None)
     plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
     assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
     assert re.fullmatch(r"  win-1: stopping service csi-proxy \(\d+ s so far\)", said[0])
