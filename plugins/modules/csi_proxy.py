@@ -36,6 +36,12 @@ options:
     type: str
     choices: [absent, present, staged]
     default: present
+  from_variables:
+    description:
+      - Internal to the role C(csi_proxy). Takes each option that the task leaves out from the variable C(csi_proxy_<option>).
+        A blank variable is not given.
+    type: bool
+    default: false
   version:
     description:
       - Release of csi-proxy. Required unless O(state=absent).

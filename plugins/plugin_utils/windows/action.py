@@ -8,9 +8,11 @@ from __future__ import annotations
 import gc
 import time
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell, telling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
@@ -18,6 +20,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import failed_part
+
+# What a variable of the role holds that is not given.
+_BLANK: tuple[Any, ...] = (None, "", [])
 
 
 class WindowsAction(ActionBase):
@@ -38,7 +43,7 @@ class WindowsAction(ActionBase):
         result: dict[str, Any] = {"changed": False}
         try:
             self._refuse_keywords()
-            options = self._options()
+            options = self._options(task_vars or {})
             wanted = self.prepare(options)
             super().run(tmp, task_vars)
             node = Node(open_channel(self._connection))
@@ -93,13 +98,27 @@ class WindowsAction(ActionBase):
                     "keyword_unsupported", f"{action} does not support the keyword {keyword}.", remedy=remedy
                 )
 
-    def _options(self) -> dict[str, Any]:
-        validated = ArgumentSpecValidator(self.argument_spec).validate(dict(self._task.args))
+    def _options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        given = dict(self._task.args)
+        if boolean(given.get("from_variables", False), strict=False):
+            given = {**self._from_variables(task_vars, self.argument_spec.keys() - given.keys()), **given}
+        validated = ArgumentSpecValidator(self.argument_spec).validate(given)
         if validated.error_messages:
             raise NodeError(
                 "bad_option", "; ".join(validated.error_messages) + ".", remedy="See ansible-doc for the options."
             )
         return dict(validated.validated_parameters)
+
+    def _from_variables(self, task_vars: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """The role's variables as options, without blank ones, as a survey answers.
+
+        An expression in a task costs each host a millisecond and more, and most variables hold none.
+        """
+        given = {name: task_vars.get(f"csi_proxy_{name}") for name in names}
+        # From ansible-core 2.19 on what is omitted is not in the result, before it is a text.
+        blank = (*_BLANK, task_vars.get("omit"))
+        found = self._templar.template({name: value for name, value in given.items() if value not in _BLANK})
+        return {name: value for name, value in found.items() if value not in blank}
 
 
 # As in plugin_utils/controller.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.

@@ -34,6 +34,7 @@ CSI_PROXY: ArgumentSpec = {
     "checksum": {"type": "str"},
     "dependencies": {"type": "list", "elements": "str", "default": []},
     "extra_flags": {"type": "dict", "default": {}},
+    "from_variables": {"type": "bool", "default": False},
     "lock_timeout": {"type": "int", "default": 60},
     "log_dir": {"type": "str", "default": "C:\\var\\log\\csi-proxy"},
     "log_file_max_size": {"type": "int", "default": 100},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from itertools import repeat
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,6 +96,49 @@ def test_bad_options_are_told_before_the_node_is_asked() -> None:
         result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None, None).run()
         assert (result["failed"], result["reason"]) == (True, reason)
         assert "csi_proxy" not in result
+
+
+def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
+    """The options that a task has by from_variables, without those that have no value."""
+    task = SimpleNamespace(args={"from_variables": True, **args})
+    templar = SimpleNamespace(
+        template=lambda given: {name: "value of it" if value == "{{ it }}" else value for name, value in given.items()}
+    )
+    make: Any = csi_proxy.ActionModule
+    found: dict[str, Any] = make(task, None, None, None, templar)._options({"omit": "omitted", **variables})
+    return {name: value for name, value in found.items() if value is not None and name != "from_variables"}
+
+
+@pytest.mark.parametrize("blank", [None, "", [], "omitted"])
+@pytest.mark.parametrize("name", sorted(csi_proxy.ActionModule.argument_spec.keys() - {"from_variables"}))
+def test_a_blank_variable_of_the_role_is_not_given(name: str, blank: Any) -> None:
+    assert taken({f"csi_proxy_{name}": blank}) == taken({})
+
+
+def test_a_variable_of_the_role_is_an_option() -> None:
+    given = {
+        "csi_proxy_log_level": 0,
+        "csi_proxy_adopt": False,
+        "csi_proxy_recovery": {},
+        "csi_proxy_source": "{{ it }}",
+    }
+    wanted = {
+        "log_level": 0,
+        "adopt": False,
+        "recovery": {"actions": [], "reset_seconds": 86400},
+        "source": "value of it",
+    }
+    assert taken(given) == taken({}) | wanted
+    assert taken({"csi_proxy_log_level": "4"})["log_level"] == 4
+    assert taken({"csi_proxy_state": "absent"}, state="present")["state"] == "present"
+
+
+def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
+    text = (Path(__file__).parents[4] / "roles" / "csi_proxy" / "meta" / "argument_specs.yml").read_text("utf-8")
+    for entry in yaml.safe_load(text)["argument_specs"].values():
+        assert {
+            name.removeprefix("csi_proxy_") for name in entry["options"]
+        } == csi_proxy.ActionModule.argument_spec.keys() - {"from_variables"}
 
 
 def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there() -> None:
