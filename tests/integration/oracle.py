@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -43,6 +45,10 @@ from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, a
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 VOLUMES, NODES, NAMESPACES = "/api/v1/persistentvolumes", "/api/v1/nodes", "/api/v1/namespaces"
+PODS, CLAIMS = "/api/v1/pods", "/api/v1/persistentvolumeclaims"
+# On every object without a namespace, so that those of a run are deleted together.
+RUN = "oracle.test/run"
+NOT_READY, KEPT_OFF = "node.kubernetes.io/not-ready", ("NoSchedule", "NoExecute")
 
 
 @dataclass
@@ -88,6 +94,74 @@ class Tally:
 # On the API server
 
 
+class _Watched:
+    """A collection as a watch in a thread of its own last saw it, of one run's objects only."""
+
+    def __init__(self, api: Api, path: str, prefix: str) -> None:
+        self._api, self._path, self._prefix = api, path, prefix
+        self._objects: dict[str, Object] = {}
+        self._error: BaseException | None = None
+        self._stop = threading.Event()
+        # When an object came, changed or went last.
+        self._changed = time.monotonic()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    @property
+    def changed(self) -> float:
+        self._alive()
+        return self._changed
+
+    def objects(self) -> dict[str, Object]:
+        """By "namespace/name", of what has no namespace "/name"."""
+        self._alive()
+        return dict(self._objects)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _alive(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _follow(self) -> None:
+        try:
+            while not self._stop.is_set():
+                for kind, item in self._api.watch(self._path, seconds=WATCH):
+                    self._note(kind, item)
+        except BaseException as error:
+            self._error = error
+
+    def _note(self, kind: str, item: Object) -> None:
+        if kind == "RESET":
+            kept = {self._key(one): one for one in item["items"] if self._is_own(one)}
+            versions = [{key: _version(one) for key, one in some.items()} for some in (kept, self._objects)]
+            self._objects = kept
+            if versions[0] != versions[1]:
+                self._changed = time.monotonic()
+        elif self._is_own(item):
+            if kind == "DELETED":
+                self._objects.pop(self._key(item), None)
+            else:
+                self._objects[self._key(item)] = item
+            self._changed = time.monotonic()
+
+    @staticmethod
+    def _key(item: Object) -> str:
+        return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
+
+    def _is_own(self, item: Object) -> bool:
+        """Whether an object belongs to the clusters of this run; the lab has others."""
+        metadata, reference = item["metadata"], item["spec"].get("claimRef") or {}
+        node = item["spec"].get("nodeName", "")
+        names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""), node)
+        return any(name.startswith(self._prefix) for name in names)
+
+
+def _version(item: Object) -> tuple[str, str]:
+    return item["metadata"]["uid"], item["metadata"]["resourceVersion"]
+
+
 class Oracle:
     """Clusters on a real control plane."""
 
@@ -96,39 +170,59 @@ class Oracle:
         self._runs, self._own = 0, uuid.uuid4().hex[:6]
         self._prefix = ""
         self._made: set[str] = set()
+        self._watched: dict[str, _Watched] = {}
+        self._classes: dict[str, Object] = {}
 
     def run(self, clusters: Sequence[Cluster]) -> Tally:
         """Create these clusters and their pods, one pod of each at a time, and compare."""
         tally = Tally(clusters=len(clusters))
-        lived = self._lived(clusters)
-        for one in lived:
-            one.create()
+        lived = self._begin(clusters)
         try:
-            self._until(lambda: all(one.settled() for one in lived), "nodes and namespaces are there")
+            _each(_Living.create, lived)
+            self._until(lambda: self._settled(lived), "nodes and namespaces are there")
             self._at_rest()
             for number in range(max(len(one.cluster.pods) for one in lived)):
                 self._round([one for one in lived if number < len(one.cluster.pods)], number, tally)
         finally:
-            for one in lived:
-                one.remove()
+            self._end(lived)
         return tally
 
-    def _lived(self, clusters: Sequence[Cluster]) -> list[_Living]:
+    def _begin(self, clusters: Sequence[Cluster]) -> list[_Living]:
+        """Names of their own for these clusters, and watches of what controllers write."""
         self._runs += 1
         # Namespaces of an earlier run may still be going away.
         self._prefix = f"o{self._own}r{self._runs}x"
-        return [_Living(self._api, one, f"{self._prefix}{number}-") for number, one in enumerate(clusters)]
+        self._watched = {path: _Watched(self._api, path, self._prefix) for path in (VOLUMES, CLAIMS, PODS, ATTACHMENTS)}
+        lived = [_Living(self._api, one, self._prefix, number) for number, one in enumerate(clusters)]
+        self._classes = {name: found for one in lived for name, found in one.classes().items()}
+        return lived
+
+    def _end(self, lived: Sequence[_Living]) -> None:
+        """Take everything of this run away."""
+        for watched in self._watched.values():
+            watched.stop()
+        _each(_Living.remove, lived)
+        for path in (ATTACHMENTS, VOLUMES, CLASSES, CSI_NODES, NODES):
+            self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}")
+
+    def _settled(self, lived: Sequence[_Living]) -> bool:
+        accounts = {
+            one["metadata"]["namespace"]
+            for one in self._api.items("/api/v1/serviceaccounts?fieldSelector=metadata.name=default")
+        }
+        nodes = {one["metadata"]["name"]: one for one in self._api.items(f"{NODES}?labelSelector={RUN}={self._prefix}")}
+        return all(one.settled(accounts, nodes) for one in lived)
 
     def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
         index = Index(take(self._client))
         claims = Claims(index)
         steps = (Bind(index, claims), Provision(index, claims), Schedule(index, claims))
         judged = [(one, _judged(index, steps, one, number)) for one in lived]
-        for one in lived:
-            one.start(number)
+        _each(lambda one: one.start(number), lived)
         self._until_decided(judged, number)
         self._at_rest()
-        pods = self._pods()
+        pods = self._watched[PODS].objects()
+        pending = []
         for one, (good, bad, told) in judged:
             pod = pods[one.key(number)]
             node = pod["spec"].get("nodeName", "")
@@ -142,7 +236,8 @@ class Oracle:
                     Disagreement(copy.deepcopy(one.cluster), number, not node, told, node and f"{node}")
                 )
             if not node:
-                self._api.gone(one.path(number) + "?gracePeriodSeconds=0")
+                pending.append(one)
+        _each(lambda one: self._api.gone(one.path(number) + "?gracePeriodSeconds=0"), pending)
         self._at_rest()
 
     def _until_decided(self, judged: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
@@ -150,8 +245,8 @@ class Oracle:
         deadline, alone = time.monotonic() + PATIENCE, 0.0
         while time.monotonic() < deadline:
             self._provision()
-            pods = self._pods()
-            states = [_state(pods[one.key(number)]) for one, dummy in judged]
+            pods = self._watched[PODS].objects()
+            states = [_state(pods.get(one.key(number))) for one, dummy in judged]
             if "" not in states:
                 hoped = [said[0] for (dummy, said), state in zip(judged, states, strict=True) if state == "refused"]
                 if not any(hoped):
@@ -163,52 +258,30 @@ class Oracle:
         # A pod that nobody looked at is pending whatever we say, and would agree with "it cannot be placed".
         assert "" not in states, f"the scheduler left {states.count('')} of {len(states)} pods undecided"
 
-    def _pods(self) -> dict[str, Object]:
-        return {
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in self._api.items("/api/v1/pods")
-        }
-
-    def _until(self, look: Any, what: str) -> None:
+    def _until(self, look: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not look():
             assert time.monotonic() < deadline, what
             time.sleep(PAUSE)
 
     def _at_rest(self) -> None:
-        """Until two looks at what controllers write, one of their rounds apart, are the same."""
-        before: object = None
+        """Until controllers have written nothing for longer than one of their rounds."""
         deadline = time.monotonic() + PATIENCE
         since = time.monotonic()
         while time.monotonic() < deadline:
             self._provision()
-            now = [
-                (item["metadata"]["uid"], item["metadata"]["resourceVersion"])
-                for path in (VOLUMES, "/api/v1/persistentvolumeclaims", "/api/v1/pods", ATTACHMENTS)
-                for item in self._api.items(path)
-                if self._is_own(item)
-            ]
-            if now != before:
-                before, since = now, time.monotonic()
-            elif time.monotonic() - since > REST:
+            if time.monotonic() - max(since, *(one.changed for one in self._watched.values())) > REST:
                 return
             time.sleep(PAUSE)
         raise AssertionError("the cluster does not come to rest")
 
-    def _is_own(self, item: Object) -> bool:
-        """Whether an object belongs to the clusters of this run; the lab has others."""
-        metadata, reference = item["metadata"], item["spec"].get("claimRef") or {}
-        names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""))
-        return any(name.startswith(self._prefix) for name in names)
-
     def _provision(self) -> None:
         """What the driver's own controller does: make a volume for a claim, where its pod goes."""
-        classes = {one["metadata"]["name"]: one for one in self._api.items(CLASSES)}
-        for claim in self._api.items("/api/v1/persistentvolumeclaims"):
+        for claim in self._watched[CLAIMS].objects().values():
             metadata, spec = claim["metadata"], claim["spec"]
-            found = classes.get(spec.get("storageClassName") or "")
+            found = self._classes.get(spec.get("storageClassName") or "")
             if (
-                not self._is_own(claim)
-                or spec.get("volumeName")
+                spec.get("volumeName")
                 or found is None
                 or found["provisioner"] != DRIVER
                 or "deletionTimestamp" in metadata
@@ -230,7 +303,11 @@ class Oracle:
         body: Object = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
-            "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER}},
+            "metadata": {
+                "name": name,
+                "labels": {RUN: self._prefix},
+                "annotations": {"pv.kubernetes.io/provisioned-by": DRIVER},
+            },
             "spec": {
                 "capacity": spec["resources"]["requests"],
                 "accessModes": spec["accessModes"],
@@ -260,15 +337,13 @@ class Oracle:
         We say it before the volume controller has seen the claim. again: it is deleted when it is settled, so that its
         volume is Released, and created again; we say it once the controller has seen the new one.
         """
-        lived = self._lived(clusters)
-        for one in lived:
-            one.create()
+        lived = self._begin(clusters)
         try:
+            _each(_Living.create, lived)
             self._at_rest()
             said = [_before(copy.deepcopy(one.cluster)) for one in lived] if not again else []
             if again:
-                for one in lived:
-                    one.claim_again()
+                _each(_Living.claim_again, lived)
                 self._at_rest()
                 index = Index(take(self._client))
                 said = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
@@ -280,8 +355,7 @@ class Oracle:
                     found.append({"said": word, "is": phase, **vars(one.cluster)})
             return found, said
         finally:
-            for one in lived:
-                one.remove()
+            self._end(lived)
 
     # Making a disagreement small
 
@@ -303,12 +377,25 @@ class Oracle:
 PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5
+# Seconds of one watch, after which it is asked for again from where it ended.
+WATCH = 30
+# Requests to the API server at a time.
+THREADS = 8
 # Longer than the scheduler waits before it tries a refused pod again, which is at most ten seconds.
 SECOND_CHANCE = 15.0
 
 
-def _state(pod: Object) -> str:
+def _each(do: Callable[[_Living], None], lived: Sequence[_Living]) -> None:
+    """For several clusters at a time."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        for future in [pool.submit(do, one) for one in lived]:
+            future.result()
+
+
+def _state(pod: Object | None) -> str:
     """ "placed", "refused", or nothing while the scheduler has not looked at it."""
+    if pod is None:
+        return ""
     if pod["spec"].get("nodeName"):
         return "placed"
     conditions = pod.get("status", {}).get("conditions") or []
@@ -317,15 +404,21 @@ def _state(pod: Object) -> str:
 
 
 class _Living:
-    """A cluster on the API server, under a prefix."""
+    """A cluster on the API server, under a prefix of its own within that of its run."""
 
-    def __init__(self, api: Api, cluster: Cluster, prefix: str) -> None:
-        self._api, self.cluster, self._prefix = api, cluster, prefix
-        self.namespace = f"{prefix}x"
+    def __init__(self, api: Api, cluster: Cluster, run: str, number: int) -> None:
+        self._api, self.cluster, self._run = api, cluster, run
+        self._prefix = f"{run}{number}-"
+        self.namespace = f"{self._prefix}x"
 
     def _own(self, thing: Object, kind: str, version: str = "v1") -> Object:
         found: Object = json.loads(json.dumps(thing).replace(OWN, self._prefix))
         return {"apiVersion": version, "kind": kind, **found}
+
+    def classes(self) -> dict[str, Object]:
+        """Its StorageClasses by name."""
+        made = [self._own(one, "StorageClass", "storage.k8s.io/v1") for one in self.cluster.classes]
+        return {one["metadata"]["name"]: one for one in made}
 
     def create(self) -> None:
         storage = "storage.k8s.io/v1"
@@ -340,17 +433,22 @@ class _Living:
             (ATTACHMENTS, "VolumeAttachment", storage, self.cluster.attachments),
         ):
             for thing in things:
-                self._api.post(path, self._own(thing, kind, version))
+                made = self._own(thing, kind, version)
+                made["metadata"].setdefault("labels", {})[RUN] = self._run
+                if kind == "Node" and not _is_ready(made):
+                    # The controller adds the second one to a node every ten seconds and no sooner.
+                    made["spec"]["taints"] += [{"key": NOT_READY, "effect": effect} for effect in KEPT_OFF]
+                self._api.post(path, made)
 
-    def settled(self) -> bool:
+    def settled(self, accounts: Iterable[str], nodes: Mapping[str, Object]) -> bool:
         """Whether its namespace can hold pods, and its nodes carry the taints that their state asks for."""
-        if not self._api.ok(f"{NAMESPACES}/{self.namespace}/serviceaccounts/default"):
+        if self.namespace not in accounts:
             return False
         for thing in self.cluster.nodes:
-            node = self._api.get(f"{NODES}/{self._own(thing, 'Node')['metadata']['name']}")
+            node = nodes[self._own(thing, "Node")["metadata"]["name"]]
             keys = {(one["key"], one["effect"]) for one in node["spec"].get("taints") or ()}
-            ready = thing["status"]["conditions"][0]["status"] == "True"
-            out = {("node.kubernetes.io/not-ready", effect) for effect in ("NoSchedule", "NoExecute")}
+            out = {(NOT_READY, effect) for effect in KEPT_OFF}
+            ready = _is_ready(thing)
             if bool(keys & out) == ready or (not ready and not out <= keys):
                 return False
             if thing["spec"].get("unschedulable", False) != (
@@ -387,21 +485,14 @@ class _Living:
         self._api.post(f"{NAMESPACES}/{self.namespace}/pods", self.pod(number))
 
     def remove(self) -> None:
-        """Take everything away that has a name of this cluster's; what a provisioner made goes with its claims."""
+        """Take its namespace away with what is in there; no kubelet ends its pods."""
         space = f"{NAMESPACES}/{self.namespace}"
-        for pod in self._api.items(f"{space}/pods"):
-            self._api.gone(f"{space}/pods/{pod['metadata']['name']}?gracePeriodSeconds=0")
-        self._api.request("DELETE", f"{space}/persistentvolumeclaims")
-        for path, things in (
-            (ATTACHMENTS, self.cluster.attachments),
-            (VOLUMES, self.cluster.volumes),
-            (CLASSES, self.cluster.classes),
-            (CSI_NODES, self.cluster.csi_nodes),
-            (NODES, self.cluster.nodes),
-        ):
-            for thing in things:
-                self._api.gone(f"{path}/{self._own(thing, '')['metadata']['name']}")
-        self._api.request("DELETE", space)
+        self._api.request("DELETE", f"{space}/pods?gracePeriodSeconds=0")
+        self._api.gone(space)
+
+
+def _is_ready(node: Object) -> bool:
+    return bool(node["status"]["conditions"][0]["status"] == "True")
 
 
 def _before(cluster: Cluster) -> str:

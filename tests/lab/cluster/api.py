@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Api:
             cert_reqs="CERT_REQUIRED",
             cert_file=str(certificate) if certificate else None,
             key_file=str(certificate.with_suffix(".key")) if certificate else None,
-            maxsize=8,
+            maxsize=16,
             retries=False,
         )
 
@@ -72,6 +72,24 @@ class Api:
     def items(self, path: str) -> list[Object]:
         found: list[Object] = self.get(path)["items"]
         return found
+
+    def watch(self, path: str, seconds: int) -> Iterator[tuple[str, Object]]:
+        """RESET with a fresh list of a collection, then its events for so many seconds after the last one began."""
+        listed = self.get(path)
+        yield "RESET", listed
+        query = f"watch=1&timeoutSeconds={seconds}&resourceVersion={listed['metadata']['resourceVersion']}"
+        with self._pool.request(
+            "GET", f"{self.server}{path}?{query}", headers=self._headers, timeout=seconds + 30, preload_content=False
+        ) as answer:
+            if answer.status >= 300:
+                raise ApiError("GET", path, answer.status, answer.data)
+            buffer = b""
+            for chunk in answer.stream(65536):
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for event in map(json.loads, lines):
+                    if event["type"] == "ERROR":
+                        return
+                    yield event["type"], event["object"]
 
     def post(self, path: str, body: Object) -> Object:
         made: Object = json.loads(self.request("POST", path, body))

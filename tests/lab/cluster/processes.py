@@ -111,6 +111,8 @@ def scheduler(binary: Path, place: Paths, ports: Mapping[str, int]) -> Component
     command = (
         str(binary),
         f"--kubeconfig={place.kubeconfigs / 'scheduler.yaml'}",
+        "--kube-api-qps=300",
+        "--kube-api-burst=300",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={ports['scheduler']}",
