@@ -75,6 +75,7 @@ class ApiPeer:
         version: str = "v1.36.3",
     ) -> None:  # fmt: skip
         self._states: dict[int, Mapping[str, Shelf]] = {_FIRST: dict(shelves)}
+        self._made: dict[tuple[int, str, int, int], bytes] = {}
         self._objects = dict(objects or {})
         self._trouble = trouble
         self._release = {"gitVersion": version, "platform": "linux/amd64"}
@@ -119,6 +120,13 @@ class ApiPeer:
         """One collection is another from now on; what it was stays readable until `compact`."""
         with self._guard:
             self._states[self.version + 1] = {**self._states[self.version], path: shelf}
+
+    def prepare(self, limit: int) -> None:
+        """Make every page of that many objects, so that a reader waits for none."""
+        for path, shelf in self._states[self.version].items():
+            for start in range(0, max(shelf.count, 1), limit):
+                end = min(start + limit, shelf.count)
+                self._made[self.version, path, start, end] = _framed(self._page(self.version, path, start, end))
 
     def compact(self) -> None:
         """Forget every state but the newest."""
@@ -190,6 +198,12 @@ class ApiPeer:
         if not limit or query.get("resourceVersion") == "0":
             limit = shelf.count
         end = min(start + limit, shelf.count)
+        made = self._made.get((version, path, start, end))
+        _send(handler, 200, self._page(version, path, start, end) if made is None else made, cut=cut)
+
+    def _page(self, version: int, path: str, start: int, end: int) -> Sequence[bytes]:
+        """The objects of a list from one number to another, as a server writes them."""
+        shelf = self._states[version][path]
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if end < shelf.count:
             metadata["continue"] = base64.b64encode(json.dumps([version, end]).encode()).decode()
@@ -198,11 +212,11 @@ class ApiPeer:
         named = {"kind": f"{kind.kind if kind else ''}List", "apiVersion": kind.api_version if kind else "v1"}
         head = (json.dumps({**named, "metadata": metadata})[:-1] + ', "items": [').encode()
         items = [(b"," if number > start else b"") + shelf.item(number) for number in range(start, end)]
-        _send(handler, 200, [head, *items, b"]}\n"], cut=cut)
+        return [head, *items, b"]}\n"]
 
 
 def _send(
-    handler: BaseHTTPRequestHandler, status: int, chunks: Sequence[bytes], *,
+    handler: BaseHTTPRequestHandler, status: int, content: Sequence[bytes] | bytes, *,
     headers: Mapping[str, str] | None = None, cut: bool = False,
 ) -> None:  # fmt: skip
     handler.send_response(status)
@@ -211,12 +225,17 @@ def _send(
     for name, value in (headers or {}).items():
         handler.send_header(name, value)
     handler.end_headers()
-    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in _as_go_does(chunks))
+    framed = content if isinstance(content, bytes) else _framed(content)
     if cut:
         handler.wfile.write(framed[: len(framed) // 2])
         handler.close_connection = True
         return
-    handler.wfile.write(framed + b"0\r\n\r\n")
+    handler.wfile.write(framed)
+    handler.wfile.write(b"0\r\n\r\n")
+
+
+def _framed(writes: Sequence[bytes]) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in _as_go_does(writes))
 
 
 def _as_go_does(writes: Sequence[bytes]) -> Iterator[bytes]:

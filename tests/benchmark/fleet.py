@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.cluster.client import PAGE
+
 from benchmark.apipeer import ApiPeer, Shelf
 
 CREATED = "2026-03-02T08:15:00Z"
@@ -564,6 +566,7 @@ def main() -> int:
     options = parser.parse_args()
     fleet = Fleet(options.nodes, options.windows, options.pods, options.volumes)
     with ApiPeer(fleet.shelves(), objects=OBJECTS) as peer:
+        peer.prepare(PAGE)
         print(f"LISTEN {peer.url}", flush=True)
         # The parent closes our input when it is done.
         sys.stdin.read()

@@ -45,7 +45,9 @@ from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, a
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 VOLUMES, NODES, NAMESPACES = "/api/v1/persistentvolumes", "/api/v1/nodes", "/api/v1/namespaces"
-PODS, CLAIMS = "/api/v1/pods", "/api/v1/persistentvolumeclaims"
+PODS, CLAIMS, ACCOUNTS = "/api/v1/pods", "/api/v1/persistentvolumeclaims", "/api/v1/serviceaccounts"
+# What controllers write.
+WRITTEN = (VOLUMES, CLAIMS, PODS, ATTACHMENTS, NODES, ACCOUNTS)
 # On every object without a namespace, so that those of a run are deleted together.
 RUN = "oracle.test/run"
 NOT_READY, KEPT_OFF = "node.kubernetes.io/not-ready", ("NoSchedule", "NoExecute")
@@ -152,8 +154,8 @@ class _Watched:
 
     def _is_own(self, item: Object) -> bool:
         """Whether an object belongs to the clusters of this run; the lab has others."""
-        metadata, reference = item["metadata"], item["spec"].get("claimRef") or {}
-        node = item["spec"].get("nodeName", "")
+        metadata, spec = item["metadata"], item.get("spec") or {}
+        reference, node = spec.get("claimRef") or {}, spec.get("nodeName", "")
         names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""), node)
         return any(name.startswith(self._prefix) for name in names)
 
@@ -192,7 +194,7 @@ class Oracle:
         self._runs += 1
         # Namespaces of an earlier run may still be going away.
         self._prefix = f"o{self._own}r{self._runs}x"
-        self._watched = {path: _Watched(self._api, path, self._prefix) for path in (VOLUMES, CLAIMS, PODS, ATTACHMENTS)}
+        self._watched = {path: _Watched(self._api, path, self._prefix) for path in WRITTEN}
         lived = [_Living(self._api, one, self._prefix, number) for number, one in enumerate(clusters)]
         self._classes = {name: found for one in lived for name, found in one.classes().items()}
         return lived
@@ -206,11 +208,7 @@ class Oracle:
             self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}")
 
     def _settled(self, lived: Sequence[_Living]) -> bool:
-        accounts = {
-            one["metadata"]["namespace"]
-            for one in self._api.items("/api/v1/serviceaccounts?fieldSelector=metadata.name=default")
-        }
-        nodes = {one["metadata"]["name"]: one for one in self._api.items(f"{NODES}?labelSelector={RUN}={self._prefix}")}
+        accounts, nodes = self._watched[ACCOUNTS].objects(), self._watched[NODES].objects()
         return all(one.settled(accounts, nodes) for one in lived)
 
     def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
@@ -256,7 +254,16 @@ class Oracle:
                     return
             time.sleep(PAUSE)
         # A pod that nobody looked at is pending whatever we say, and would agree with "it cannot be placed".
-        assert "" not in states, f"the scheduler left {states.count('')} of {len(states)} pods undecided"
+        left = [one for (one, dummy), state in zip(judged, states, strict=True) if not state]
+        assert not left, "the scheduler left pods undecided\n" + "\n".join(self._shown(one, number) for one in left)
+
+    def _shown(self, one: _Living, number: int) -> str:
+        """A pod and the claims of its cluster, as they are."""
+        claims = [
+            found for key, found in self._watched[CLAIMS].objects().items() if key.startswith(f"{one.namespace}/")
+        ]
+        shown = [self._watched[PODS].objects().get(one.key(number)), *claims]
+        return f"seed {one.cluster.seed}, pod {number}\n{yaml.safe_dump_all(shown)}"
 
     def _until(self, look: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -347,15 +354,23 @@ class Oracle:
                 self._at_rest()
                 index = Index(take(self._client))
                 said = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
-            found: list[Object] = []
-            for one, word in zip(lived, said, strict=True):
-                claim = self._api.items(f"{NAMESPACES}/{one.namespace}/persistentvolumeclaims")[0]
-                phase = claim["status"]["phase"]
-                if word and (word == "Bound") != (phase == "Bound"):
-                    found.append({"said": word, "is": phase, **vars(one.cluster)})
+            deadline = time.monotonic() + SECOND_CHANCE
+            while (found := self._otherwise(lived, said)) and time.monotonic() < deadline:
+                time.sleep(PAUSE)
             return found, said
         finally:
             self._end(lived)
+
+    def _otherwise(self, lived: Sequence[_Living], said: Sequence[str]) -> list[Object]:
+        """The claims of which we say another phase than they have."""
+        claims = self._watched[CLAIMS].objects()
+        found: list[Object] = []
+        for one, word in zip(lived, said, strict=True):
+            claim = claims[f"{one.namespace}/{one.claim}"]
+            phase = claim["status"]["phase"]
+            if word and (word == "Bound") != (phase == "Bound"):
+                found.append({"said": word, "is": phase, **vars(one.cluster)})
+        return found
 
     # Making a disagreement small
 
@@ -440,12 +455,14 @@ class _Living:
                     made["spec"]["taints"] += [{"key": NOT_READY, "effect": effect} for effect in KEPT_OFF]
                 self._api.post(path, made)
 
-    def settled(self, accounts: Iterable[str], nodes: Mapping[str, Object]) -> bool:
+    def settled(self, accounts: Mapping[str, Object], nodes: Mapping[str, Object]) -> bool:
         """Whether its namespace can hold pods, and its nodes carry the taints that their state asks for."""
-        if self.namespace not in accounts:
+        if f"{self.namespace}/default" not in accounts:
             return False
         for thing in self.cluster.nodes:
-            node = nodes[self._own(thing, "Node")["metadata"]["name"]]
+            node = nodes.get(f"/{self._own(thing, 'Node')['metadata']['name']}")
+            if node is None:
+                return False
             keys = {(one["key"], one["effect"]) for one in node["spec"].get("taints") or ()}
             out = {(NOT_READY, effect) for effect in KEPT_OFF}
             ready = _is_ready(thing)
@@ -472,11 +489,16 @@ class _Living:
     def pod_to_start(self, number: int) -> PodToStart:
         return _to_start(self.pod(number), self.namespace)
 
+    @property
+    def claim(self) -> str:
+        """The name of its only claim."""
+        return str(self._own(self.cluster.claims[0], "")["metadata"]["name"])
+
     def claim_again(self) -> None:
         """Delete the only claim, and create it again."""
         path = f"{NAMESPACES}/{self.namespace}/persistentvolumeclaims"
         claim = self._own(self.cluster.claims[0], "PersistentVolumeClaim")
-        name = f"{path}/{claim['metadata']['name']}"
+        name = f"{path}/{self.claim}"
         self._api.gone(name)
         eventually(lambda: not self._api.ok(name), "the claim is gone")
         self._api.post(path, claim)
