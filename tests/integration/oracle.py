@@ -239,15 +239,15 @@ class Oracle:
         self._at_rest()
 
     def _until_decided(self, judged: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
-        """Until each pod is on a node or refused; one of which we say that it can be placed gets a second chance."""
+        """Until each pod is on a node or refused; one that may still come gets a second chance."""
         deadline, alone = time.monotonic() + PATIENCE, 0.0
         while time.monotonic() < deadline:
             self._provision()
             pods = self._watched[PODS].objects()
             states = [_state(pods.get(one.key(number))) for one, dummy in judged]
             if "" not in states:
-                hoped = [said[0] for (dummy, said), state in zip(judged, states, strict=True) if state == "refused"]
-                if not any(hoped):
+                hoped = any(said[0] and state == "refused" for (dummy, said), state in zip(judged, states, strict=True))
+                if not hoped and "chosen" not in states:
                     return
                 alone = alone or time.monotonic()
                 if time.monotonic() - alone > SECOND_CHANCE:
@@ -408,14 +408,15 @@ def _each(do: Callable[[_Living], None], lived: Sequence[_Living]) -> None:
 
 
 def _state(pod: Object | None) -> str:
-    """ "placed", "refused", or nothing while the scheduler has not looked at it."""
+    """ "placed", "refused", "chosen" where a node waits for its volumes, or nothing while nobody has looked at it."""
     if pod is None:
         return ""
     if pod["spec"].get("nodeName"):
         return "placed"
-    conditions = pod.get("status", {}).get("conditions") or []
-    refused = any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
-    return "refused" if refused else ""
+    status = pod.get("status", {})
+    if any(one["type"] == "PodScheduled" and one["status"] == "False" for one in status.get("conditions") or ()):
+        return "refused"
+    return "chosen" if status.get("nominatedNodeName") else ""
 
 
 class _Living:

@@ -89,6 +89,17 @@ def free(**more: Any) -> Plant:
     return plant
 
 
+def reserved(*modes: str) -> Plant:
+    """A class that makes volumes, a claim of it, and a volume of it that names the claim."""
+
+    def plant(world: World) -> None:
+        unbound()(world)
+        made = volume(world, "pv-free", csi(VSPHERE.name, "fcd-free"), storage_class="disks", accessModes=[*modes])
+        made["spec"]["claimRef"] = {"namespace": SHOP, "name": "web-data"}
+
+    return plant
+
+
 def asking(**more: Any) -> Plant:
     """The claim names a volume that is free, and is not bound yet."""
 
@@ -351,6 +362,8 @@ CASES = {
                  nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [
                      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-2"]}]}]}})),
              free()),
+        Case("reserved volume without the access mode", "bind", "blocked", "CSI-V40",
+             reserved("ReadOnlyMany"), reserved("ReadOnlyMany", "ReadWriteOnce")),
         Case("binding mode that nobody knows", "bind", "unknown", "CSI-V41",
              both(unbound(), lambda world: world.get("StorageClass", "disks").update(volumeBindingMode="New")), unbound()),
         Case("claim with a selector", "bind", "unknown", "CSI-V41", unbound(selector={"matchLabels": {"a": "b"}}), unbound()),

@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     belongs,
     fits,
     provisioner,
+    reachable,
     serves,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split, unclaimed
@@ -223,6 +224,7 @@ class Bind:
             else:
                 self._waited(wanted, claim, split)
             return "a volume is made for it"
+        self._promised(wanted, claim, split)
         if pod.node and not claim.selected_node:
             what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
@@ -233,6 +235,14 @@ class Bind:
             split.blocked(rest, self._nobody(wanted, claim))
             return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
         return "a volume is made for it" if not some else f"one of {len(some)} volumes fits, or one is made"
+
+    def _promised(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+        """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
+        volume = self._claims.promised(wanted)
+        if volume is not None:
+            what = f"volume {volume.name} is reserved for it, and is {_misfit(wanted, claim, volume)}"
+            remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
+            split.blocked(reachable(self._index, volume), _finding("CSI-V40", wanted, what, remedy))
 
     def _waited(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""

@@ -143,6 +143,19 @@ class Claims:
             return []
         return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 
+    def promised(self, wanted: Wanted) -> VolumeSeen | None:
+        """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
+
+        The scheduler does not compare the access modes of such a volume, the controller does.
+        """
+        claim = wanted.claim
+        if claim is None or claim.selected_node:
+            return None
+        for one in self._reserved.get(claim.key, ()):
+            if one.storage_class == wanted.storage_class and belongs(one, claim) and fits(one, claim):
+                return None if serves(one, claim) else one
+        return None
+
     def static(self, pod: PodToStart) -> Static:
         """Where the claims of a pod that wait for it would take volumes that are there.
 
