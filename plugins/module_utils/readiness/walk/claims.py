@@ -151,7 +151,7 @@ class Claims:
         claim = wanted.claim
         if claim is None or claim.selected_node:
             return None
-        for one in self._reserved.get(claim.key, ()):
+        for one in self._index.reserved.get(claim.key, ()):
             if one.storage_class == wanted.storage_class and belongs(one, claim) and fits(one, claim):
                 return None if serves(one, claim) else one
         return None
