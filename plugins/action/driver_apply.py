@@ -26,6 +26,7 @@ class ActionModule(WindowedAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what was applied, with the last look at the nodes."""
         result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
+        self._take_variables(task_vars)
         result.update(self._window(task_vars, progress={}))
         following: dict[str, Any] | None = result.pop("progress", None)
         if result.get("failed"):

@@ -26,6 +26,7 @@ class ActionModule(WindowedAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the last window's judgement; failed with a reason unless the gate passed."""
         result: dict[str, Any] = ActionBase.run(self, tmp, task_vars)
+        self._take_variables(task_vars)
         arguments = dict(self._task.args)
         timeout = self._number(arguments.get("timeout", 600))
         started = time.monotonic()

@@ -55,7 +55,8 @@ from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.kubewin.csi.plugins.plugin_utils import names
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import Chosen, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
@@ -114,6 +115,11 @@ class LookupModule(LookupBase):
                 seen.append(judged)
                 of_host = here["hostvars"][host]
                 said += wrong({name: of_host[name] for name in judged})
+        for driver in DRIVERS if playbook in names.TAKE_DRIVERS else ():
+            said += driver_options.wrong(
+                driver,
+                {name: self._templar.template(here[name]) for name in driver_options.variables(driver) if name in here},
+            )
         own = as_list(values.get(names.OWN))
         refused, elsewhere = names.refused(
             playbook, _outside(here, given), extra, _typed(), own, partial(_options_of, cache={})
@@ -185,7 +191,9 @@ def _typed() -> set[str]:
 
 
 def _options_of(role: str, cache: dict[str, set[str]]) -> set[str]:
-    """The variables of a role, as its argument specification has them."""
+    """The variables of a role: those of a driver as they are declared, others as its argument specification has them."""
+    if role in names.DRIVER_ROLES:
+        return set(driver_options.variables(role.removesuffix("_csi")))
     if role not in cache:
         text = (ROLES / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
         entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["argument_specs"].values()

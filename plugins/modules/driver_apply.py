@@ -26,6 +26,7 @@ description:
   - Deleting plugin pods needs the role C(kubewin-csi-roll) in the driver's namespace; each pod is deleted by its uid.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver.apply
   - kubewin.csi.hosts
   - kubewin.csi.attributes
 attributes:
@@ -45,26 +46,6 @@ options:
       - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
     type: str
     required: true
-  nodes:
-    description:
-      - The Nodes whose pods may be replaced, the canary first. Without it every Node that the DaemonSet goes to, by name.
-      - While other Nodes are left on the former template, the DaemonSet stays under C(OnDelete).
-    type: list
-    elements: str
-    default: []
-  batches:
-    description: Sizes of the batches after the canary, numbers or percentages of all nodes; the last one repeats.
-    type: list
-    elements: str
-    default: ['1', '25%']
-  node_timeout:
-    description: Seconds that one node may take from the end of its former pod until the driver works there again.
-    type: int
-    default: 600
-  force_conflicts:
-    description: Take over fields that another manager owns. Without it such a conflict names that manager and fails.
-    type: bool
-    default: false
   window:
     description: Seconds of one look; the action sets it.
     type: int
@@ -130,6 +111,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -150,12 +132,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
+    **declared.spec(declared.APPLY),
     "driver": {"type": "str", "required": True},
-    "nodes": {"type": "list", "elements": "str", "default": []},
     "hosts": HOSTS,
-    "batches": {"type": "list", "elements": "str", "default": ["1", "25%"]},
-    "node_timeout": {"type": "int", "default": 600},
-    "force_conflicts": {"type": "bool", "default": False},
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }

@@ -20,6 +20,7 @@ description:
     only.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
@@ -28,153 +29,15 @@ options:
       - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
     type: str
     required: true
-  mode:
-    description: How the node plugin reaches the host; V(auto) takes the mode that the release has.
-    type: str
-    default: auto
-    choices: [auto, csi_proxy, host_process]
-  version:
-    description:
-      - Release of the driver. Without it that of the Linux controller found in the cluster, else the catalog's default.
-    type: str
-  namespace:
-    description: Namespace of the DaemonSet. Without it the one of the Linux controller, else upstream's.
-    type: str
-  controller_namespace:
-    description: Where to look for the Linux controller first.
-    type: str
-  service_account:
-    description: Name of our own ServiceAccount, and of the roles bound to it.
-    type: str
-  create_cluster_objects:
-    description: Plan CSIDriver and feature-state map as well where they are absent.
-    type: bool
-    default: false
-  allow_version_skew:
-    description: Accept a node plugin of another minor release than the controller's.
-    type: bool
-    default: false
-  csi_proxy_managed:
-    description:
-      - Whether this collection installs csi-proxy. The DaemonSet then goes only to Nodes with the label
-        C(kubewin.io/csi-proxy=proven), which is set once the pipes were proven.
-      - Switch it off where the platform brings csi-proxy.
-    type: bool
-    default: true
   csi_proxy_version:
     description: Release of csi-proxy that this collection installs, for notes on older ones.
     type: str
-  images:
-    description: Image references that replace the catalog's.
-    type: dict
-    default: {}
-    suboptions:
-      driver:
-        description: The driver.
-        type: str
-      registrar:
-        description: The node driver registrar.
-        type: str
-      liveness_probe:
-        description: The liveness probe.
-        type: str
-  image_mirror:
-    description: Registry, with a path if need be, that replaces the registry host of every image.
-    type: str
-  image_digests:
-    description: Digests (C(sha256:...)) that pin the images.
-    type: dict
-    default: {}
-    suboptions:
-      driver:
-        description: The driver.
-        type: str
-      registrar:
-        description: The node driver registrar.
-        type: str
-      liveness_probe:
-        description: The liveness probe.
-        type: str
-  image_pull_policy:
-    description: Pull policy of all images instead of upstream's.
-    type: str
-    choices: [Always, IfNotPresent, Never]
-  image_pull_secrets:
-    description: Names of Secrets for the registry, in the same namespace.
-    type: list
-    elements: str
-    default: []
-  kubelet_dir:
-    description: The kubelet's root directory on Windows.
-    type: str
-    default: C:\var\lib\kubelet
-  tolerations:
-    description: Tolerations instead of upstream's, which tolerate everything.
-    type: list
-    elements: dict
-  node_selector:
-    description: Labels that Nodes must have besides C(kubernetes.io/os=windows).
-    type: dict
-    default: {}
-  resources:
-    description: Requests and limits by container.
-    type: dict
-    default: {}
-    suboptions:
-      driver:
-        description: The driver.
-        type: dict
-      registrar:
-        description: The node driver registrar.
-        type: dict
-      liveness_probe:
-        description: The liveness probe.
-        type: dict
-  max_unavailable:
-    description: How many nodes a rolling update may take at once, a number or a percentage.
-    type: str
-  log_level:
-    description: Log level of the driver, in its own words.
-    type: str
-  storage_class:
-    description: The StorageClass for Windows claims.
-    type: dict
-    default: {}
-    suboptions:
-      create:
-        description: Whether to apply one.
-        type: bool
-        default: true
-      name:
-        description: Its name.
-        type: str
-      parameters:
-        description: Parameters besides the file system.
-        type: dict
-        default: {}
-      reclaim_policy:
-        description: What becomes of a volume whose claim is deleted.
-        type: str
-        choices: [Delete, Retain]
-      binding_mode:
-        description: When a volume is made.
-        type: str
-        choices: [WaitForFirstConsumer, Immediate]
-      default:
-        description: Whether claims without a class take this one.
-        type: bool
-        default: false
   replace:
     description:
       - The DaemonSet of somebody else that ours is to replace node by node, as namespace/name. It is then no blocker, unless
         its owner would bring it again; M(kubewin.csi.driver_handover) does it.
     type: str
     default: ''
-  check_access:
-    description:
-      - Whether to ask the API server for everything that deploying and the gate will need, and report what is missing.
-    type: bool
-    default: true
   require:
     description: Fail with RV(driver_plan.refusal) as the message when something is in the way.
     type: bool
@@ -318,56 +181,23 @@ reason:
   sample: unreachable
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import UNREAD, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
-BY_ROLE: dict[str, Any] = {role: {"type": "str"} for role in IMAGE_ROLES}
-
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
-    "mode": {"type": "str", "default": "auto", "choices": ["auto", "csi_proxy", "host_process"]},
-    "version": {"type": "str"},
-    "namespace": {"type": "str"},
-    "controller_namespace": {"type": "str"},
-    "service_account": {"type": "str"},
-    "create_cluster_objects": {"type": "bool", "default": False},
-    "allow_version_skew": {"type": "bool", "default": False},
-    "csi_proxy_managed": {"type": "bool", "default": True},
+    **declared.spec(declared.INFO),
     "csi_proxy_version": {"type": "str"},
-    "images": {"type": "dict", "default": {}, "options": BY_ROLE},
-    "image_mirror": {"type": "str"},
-    "image_digests": {"type": "dict", "default": {}, "options": BY_ROLE},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"]},
-    "image_pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-    "kubelet_dir": {"type": "str", "default": "C:\\var\\lib\\kubelet"},
-    "tolerations": {"type": "list", "elements": "dict"},
-    "node_selector": {"type": "dict", "default": {}},
-    "resources": {"type": "dict", "default": {}, "options": {role: {"type": "dict"} for role in IMAGE_ROLES}},
-    "max_unavailable": {"type": "str"},
-    "log_level": {"type": "str"},
-    "storage_class": {
-        "type": "dict",
-        "default": {},
-        "options": {
-            "create": {"type": "bool", "default": True},
-            "name": {"type": "str"},
-            "parameters": {"type": "dict", "default": {}},
-            "reclaim_policy": {"type": "str", "choices": ["Delete", "Retain"]},
-            "binding_mode": {"type": "str", "choices": ["WaitForFirstConsumer", "Immediate"]},
-            "default": {"type": "bool", "default": False},
-        },
-    },
     "replace": {"type": "str", "default": ""},
-    "check_access": {"type": "bool", "default": True},
     "require": {"type": "bool", "default": False},
     "show": {"type": "bool", "default": False},
     "planned": {"type": "list", "elements": "dict", "default": []},
@@ -375,32 +205,21 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 
 def wanted_of(params: dict[str, Any]) -> Wanted:
-    """The options; an empty text counts as not given, since surveys and defaults produce it."""
-    tolerations = params["tolerations"]
+    """The request. Empty text counts as not given."""
+    given = {name: params[name] for name in (*declared.of_module(declared.INFO), "csi_proxy_version", "replace")}
+    given |= {
+        name: {key: one for key, one in (given[name] or {}).items() if one}
+        for name in ("images", "image_digests", "resources")
+    }
+    known = {one.name for one in fields(Wanted)}
     return Wanted(
-        mode=params["mode"],
-        version=params["version"] or None,
-        namespace=params["namespace"] or None,
-        controller_namespace=params["controller_namespace"] or None,
-        service_account=params["service_account"] or None,
-        create_cluster_objects=params["create_cluster_objects"],
-        allow_version_skew=params["allow_version_skew"],
-        csi_proxy_managed=params["csi_proxy_managed"],
-        csi_proxy_version=params["csi_proxy_version"] or None,
-        images={role: image for role, image in (params["images"] or {}).items() if image},
-        image_mirror=params["image_mirror"] or None,
-        image_digests={role: digest for role, digest in (params["image_digests"] or {}).items() if digest},
-        image_pull_policy=params["image_pull_policy"] or None,
-        image_pull_secrets=tuple(params["image_pull_secrets"] or ()),
-        kubelet_dir=params["kubelet_dir"],
-        tolerations=None if tolerations is None else tuple(tolerations),
-        node_selector=params["node_selector"] or {},
-        resources={role: numbers for role, numbers in (params["resources"] or {}).items() if numbers},
-        max_unavailable=params["max_unavailable"] or None,
-        log_level=params["log_level"] or None,
-        storage_class=params["storage_class"] or {},
-        replace=params["replace"],
+        **{name: _frozen(value) for name, value in given.items() if name in known and value not in (None, "")},
+        options={name: value for name, value in given.items() if name in UNREAD},
     )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ description:
   - It needs the role C(kubewin-csi-prepull) in the driver's namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver.pull
   - kubewin.csi.attributes
 attributes:
   check_mode:
@@ -37,15 +38,6 @@ options:
       - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
     type: str
     required: true
-  nodes:
-    description: Pull only on these Nodes. Without it on every Windows Node that the DaemonSet goes to.
-    type: list
-    elements: str
-    default: []
-  timeout:
-    description: Seconds for all of them.
-    type: int
-    default: 1800
   window:
     description: Seconds of one look; the action sets it.
     type: int
@@ -88,7 +80,7 @@ import time
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import pull
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared, pull
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
@@ -98,9 +90,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
+    **declared.spec(declared.PULL),
     "driver": {"type": "str", "required": True},
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "timeout": {"type": "int", "default": 1800},
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }

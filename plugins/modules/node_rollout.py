@@ -23,6 +23,7 @@ description:
   - It watches, and prints a line for each node whose verdict changes while it waits.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver.rollout
   - kubewin.csi.hosts
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
@@ -37,36 +38,9 @@ options:
       - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
     type: str
     required: true
-  namespace:
-    description: Namespace of the DaemonSet. Without it ours is looked for.
-    type: str
   daemonset:
     description: Name of the DaemonSet. Without it upstream's.
     type: str
-  nodes:
-    description: Judge only these Nodes and report the others. Without it every expected Node is judged.
-    type: list
-    elements: str
-    default: []
-  timeout:
-    description: Seconds to wait for all nodes.
-    type: int
-    default: 600
-  accept_unproven:
-    description: Pass when nodes are registered but nobody looked at their hosts. It is said all the same.
-    type: bool
-    default: false
-  proven:
-    description:
-      - Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. That stands in for a look at
-        their hosts. What a look at the host did see is believed all the same.
-    type: list
-    elements: str
-    default: []
-  allow_zero_nodes:
-    description: Pass when there is no node to judge.
-    type: bool
-    default: false
   host_facts_max_age:
     description: Seconds after which facts from a host count as nobody having looked.
     type: int
@@ -151,6 +125,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
@@ -162,14 +137,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import 
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
+    **declared.spec(declared.ROLLOUT),
     "daemonset": {"type": "str"},
     "hosts": HOSTS,
-    "nodes": {"type": "list", "elements": "str", "default": []},
-    "timeout": {"type": "int", "default": 600},
-    "accept_unproven": {"type": "bool", "default": False},
-    "proven": {"type": "list", "elements": "str", "default": []},
-    "allow_zero_nodes": {"type": "bool", "default": False},
     "host_facts_max_age": {"type": "int", "default": 3600},
     "stable_for": {"type": "int", "default": 10},
     "window": {"type": "int", "default": 0},

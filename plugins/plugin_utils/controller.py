@@ -25,11 +25,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
+from ansible.errors import AnsibleActionFail
 from ansible.module_utils import basic
 from ansible.module_utils.common import json as ansible_json
 from ansible.module_utils.common import warnings
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
 
 display = Display()
 
@@ -59,8 +61,22 @@ class ControllerAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module returns for the task's options."""
         result: dict[str, Any] = super().run(tmp, task_vars)
+        self._take_variables(task_vars)
         result.update(self._run_module(self._task.args, task_vars))
         return result
+
+    def _take_variables(self, task_vars: Mapping[str, Any] | None) -> None:
+        """Add the options of a driver that variables set and the task does not. AnsibleActionFail for a wrong value."""
+        module, given = self.module.__name__.rpartition(".")[2], task_vars or {}
+
+        def variable(name: str) -> Any:
+            return self._templar.template(given[name]) if name in given else None
+
+        try:
+            found = driver_options.of_module(module, str(self._task.args.get("driver")), variable)
+        except ValueError as error:
+            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from error
+        self._task.args = {**found, **self._task.args}
 
     def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """Run the module with these options."""

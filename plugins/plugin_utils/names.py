@@ -13,10 +13,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
 OWN = "kubewin_own_variables"
 DRIVER_ROLES = tuple(f"{driver}_csi" for driver in sorted(DRIVERS))
+TAKE_DRIVERS = frozenset({"enable_csi", "handover", "upgrade"})
 # Roles whose variables a user sets, and the playbooks that take them.
 ROLES: Mapping[str, frozenset[str]] = {
     "csi_proxy": frozenset({"enable_csi", "remove"}),
-    **dict.fromkeys(DRIVER_ROLES, frozenset({"enable_csi", "handover", "upgrade"})),
+    **dict.fromkeys(DRIVER_ROLES, TAKE_DRIVERS),
 }
 # Roles whose variables the playbooks set. Inventories may hold some for playbooks that call these roles directly.
 INNER_ROLES = ("csi_driver", "node_upgrade")

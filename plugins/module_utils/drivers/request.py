@@ -9,11 +9,12 @@ No logic beyond reading objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 
 OPENSHIFT_CONTAINER = "csi-driver"
@@ -32,7 +33,8 @@ class Wanted:
     the DaemonSet goes only where its pipes were proven. csi_proxy_version: the release that it installs.
     images: by role, whole references. image_mirror: replaces the
     registry host of every image. image_digests: by role, "sha256:...". resources: by container role, requests and
-    limits. storage_class: {create, name, parameters, reclaim_policy, binding_mode, default}.
+    limits. storage_class: {create, name, parameters, reclaim_policy, binding_mode, default}. options: declared ones that no code
+    reads, for templates.
     """
 
     mode: str = "auto"
@@ -57,6 +59,15 @@ class Wanted:
     log_level: str | None = None
     storage_class: Mapping[str, Any] = field(default_factory=dict)
     replace: str = ""
+    options: Mapping[str, Any] = field(default_factory=lambda: dict(UNREAD))
+
+
+# Options of driver_info that no code reads, with their defaults.
+UNREAD: Mapping[str, Any] = {
+    name: option.default
+    for name, (_role, option) in declared.of_module(declared.INFO).items()
+    if name not in {*(one.name for one in fields(Wanted)), "check_access"}
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ def settings(
         "cluster_rules": [entry.as_object() for entry in driver.cluster_rules],
         "namespace_rules": [entry.as_object() for entry in driver.namespace_rules],
         "storage_class": _storage_class(driver, wanted),
+        "options": dict(wanted.options),
     }
 
 

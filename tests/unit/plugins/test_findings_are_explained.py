@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.driver_options import variables
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
@@ -26,9 +27,6 @@ def test_a_remedy_names_variables_that_exist(name: str) -> None:
     page = (ROOT / "docs" / "docsite" / "rst" / f"{name}.rst").read_text(encoding="utf-8")
     listed = (ROOT / "docs" / "docsite" / "rst" / "variables.rst").read_text(encoding="utf-8")
     assert {one for one in re.findall(r"\bkubewin_\w+", page) if f"``{one}``" not in listed} == set()
-    roles = [path.parents[1] for path in ROOT.glob("roles/*_csi/defaults/main.yml")]
-    for role in roles:
-        known = set(yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8")))
-        named = set(re.findall(rf"\b{role.name}_\w+", page))
-        assert named | {f"{role.name}_{one}" for one in re.findall(r"<role>_(\w+)", page)} <= known
-    assert roles
+    for driver in DRIVERS:
+        named = set(re.findall(rf"\b{driver}_csi_\w+", page))
+        assert named | {f"{driver}_csi_{one}" for one in re.findall(r"<role>_(\w+)", page)} <= set(variables(driver))

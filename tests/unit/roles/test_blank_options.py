@@ -18,8 +18,8 @@ from jinja2.nativetypes import NativeEnvironment
 
 ROOT = Path(__file__).parents[3]
 OMITTED = "it is omitted"
-# Those of csi_proxy are read by its action: tests/unit/plugins/action/test_csi_proxy.py.
-ROLES = {"csi_driver": ("plan", "apply", "gate", "handover")}
+# Those of csi_proxy and of a driver are read by actions: action/test_csi_proxy.py, plugin_utils/test_driver_options.py.
+ROLES = {"csi_driver": ("handover",)}
 # As the playbooks' own defaults say.
 DEFAULTS: dict[str, set[Any]] = {
     "timeout": {600, 1800}, "node_timeout": {600}, "stable_for": {10}, "batches": {("1", "25%")}, "accept_unproven": {False},

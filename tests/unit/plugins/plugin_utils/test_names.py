@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils import names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
@@ -185,6 +186,7 @@ def _closure(playbook: str) -> set[str]:
         called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
         if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
             called |= {"vsphere_csi", "csi_driver"}
+            text += " ".join(option.playbooks for option in declared.OPTIONS.values())
         todo += [
             one
             for role in called

@@ -1,0 +1,31 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of a driver's node plugin, as plugins/module_utils/drivers/declared.py has them."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+
+NOTE = (
+    "An option that the task does not set is read from the variable of the driver's role, such as C(smb_csi_{0}) with O(driver=smb), and "
+    "then from the variable C(kubewin_*) that sets it for all drivers. A variable that is blank or empty counts as not set."
+)
+
+
+def _text(module: str) -> str:
+    """The options of a module. JSON is YAML."""
+    options = {name: option.documented() for name, (_role, option) in declared.of_module(module).items()}
+    first = next(role for role, _option in declared.of_module(module).values())
+    return json.dumps({"options": options, "notes": [NOTE.format(first)]})
+
+
+class ModuleDocFragment:
+    """Documentation fragment kubewin.csi.driver: a part for each module."""
+
+    DOCUMENTATION = _text(declared.INFO)
+    APPLY = _text(declared.APPLY)
+    PULL = _text(declared.PULL)
+    ROLLOUT = _text(declared.ROLLOUT)

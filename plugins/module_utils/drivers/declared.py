@@ -1,0 +1,219 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of a driver's node plugin, each declared once. Pure.
+
+From these follow the argument specs of the modules and their documentation (fragment kubewin.csi.driver), the variables
+<driver>_csi_<option> that the modules' actions read, meta/argument_specs.yml of the drivers' roles, and the names and values that
+the playbooks refuse. A template reads an option that no code reads as plan.options.<option>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+INFO, APPLY, PULL, ROLLOUT = "driver_info", "driver_apply", "image_pull", "node_rollout"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. text: sentences of its documentation. default: None where code decides.
+
+    modules: those that take it. named: what it is called there, where not as in the role. playbooks: the variable that sets it for
+    all drivers of a playbook. since: the release of this collection that brought it, where not the first one.
+    """
+
+    text: str
+    type: str = "str"
+    elements: str = ""
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    suboptions: Mapping[str, Option] = field(default_factory=dict)
+    modules: tuple[str, ...] = (INFO,)
+    named: str = ""
+    playbooks: str = ""
+    since: str = ""
+
+    def spec(self) -> dict[str, Any]:
+        """The option in an argument spec."""
+        below = {name: option.spec() for name, option in self.suboptions.items()}
+        return {**self._shape(), **({"options": below} if below else {})}
+
+    def documented(self, nested: str = "suboptions") -> dict[str, Any]:
+        """The option in documentation. nested: the key of what is below it, options for a role."""
+        below = {name: option.documented(nested) for name, option in self.suboptions.items()}
+        since = {"version_added": self.since} if self.since else {}
+        return {"description": self.text, **self._shape(), **since, **({nested: below} if below else {})}
+
+    def _shape(self) -> dict[str, Any]:
+        shape = {"type": self.type, "elements": self.elements, "choices": list(self.choices)}
+        default = {} if self.default is None else {"default": self.default}
+        return {**{key: value for key, value in shape.items() if value}, **default}
+
+
+def _containers(type_: str) -> dict[str, Option]:
+    return {
+        "driver": Option("The driver.", type_),
+        "registrar": Option("The node-driver-registrar.", type_),
+        "liveness_probe": Option("The liveness probe.", type_),
+    }
+
+
+def _switch(text: str, **more: Any) -> Option:
+    return Option(text, "bool", **{"default": False, **more})
+
+
+def _seconds(text: str, default: int, **more: Any) -> Option:
+    return Option(text, "int", default=default, **more)
+
+
+def _names(text: str, **more: Any) -> Option:
+    return Option(text, "list", "str", [], **more)
+
+
+OPTIONS: dict[str, Option] = {
+    "mode": Option(
+        "How the node plugin reaches the host. V(auto) takes upstream's default for the release, or the other mode where that cannot run.",
+        default="auto",
+        choices=("auto", "csi_proxy", "host_process"),
+    ),
+    "version": Option(
+        "Release of the driver. Defaults to the release of the installed Linux controller, else to the catalog's default."
+    ),
+    "namespace": Option(
+        "Namespace of the DaemonSet. Defaults to the namespace of the Linux controller, else to upstream's.",
+        modules=(INFO, ROLLOUT),
+    ),
+    "controller_namespace": Option("Namespace in which to look for the Linux controller first."),
+    "service_account": Option(
+        "Name of the plugin's own ServiceAccount and of the roles bound to it. Defaults to the catalog's."
+    ),
+    "create_cluster_objects": _switch(
+        "Create the CSIDriver, and the feature-state map of vSphere, where they are absent, instead of refusing.",
+        playbooks="kubewin_create_cluster_objects",
+    ),
+    "allow_version_skew": _switch("Accept a node plugin of another minor release than the controller's."),
+    "csi_proxy_managed": _switch(
+        "Whether this collection installs csi-proxy. The DaemonSet then goes only to Nodes with the label C(kubewin.io/csi-proxy=proven), "
+        "which is set once the pipes are proven. Set to V(false) where the platform installs csi-proxy.",
+        default=True,
+        playbooks="kubewin_csi_proxy_managed",
+    ),
+    "images": Option(
+        "Image references that replace the catalog's.", "dict", default={}, suboptions=_containers("str")
+    ),
+    "image_mirror": Option("Registry, with an optional path, that replaces the registry host of every image."),
+    "image_digests": Option(
+        "Digests (C(sha256:...)) that pin the images.", "dict", default={}, suboptions=_containers("str")
+    ),
+    "image_pull_policy": Option(
+        "Pull policy of all images. Defaults to upstream's.", choices=("Always", "IfNotPresent", "Never")
+    ),
+    "image_pull_secrets": _names("Names of Secrets for the registry, in the namespace of the DaemonSet."),
+    "kubelet_dir": Option("The kubelet's root directory on Windows.", default="C:\\var\\lib\\kubelet"),
+    "tolerations": Option(
+        "Tolerations of the plugin pods. Defaults to upstream's, which tolerate everything.", "list", "dict"
+    ),
+    "node_selector": Option(
+        "Labels that Nodes must have in addition to C(kubernetes.io/os=windows).", "dict", default={}
+    ),
+    "resources": Option(
+        "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_containers("dict")
+    ),
+    "max_unavailable": Option(
+        "Number or percentage of Nodes that a rolling update may take at once. Defaults to upstream's."
+    ),
+    "log_level": Option("Log level of the driver, in the driver's own terms. Defaults to upstream's."),
+    "storage_class": Option(
+        "The StorageClass for Windows claims.",
+        "dict",
+        default={},
+        suboptions={
+            "create": _switch("Whether to apply a StorageClass.", default=True),
+            "name": Option("Name of the StorageClass."),
+            "parameters": Option("Parameters in addition to the file system.", "dict", default={}),
+            "reclaim_policy": Option(
+                "What happens to a volume whose claim is deleted.", choices=("Delete", "Retain")
+            ),
+            "binding_mode": Option("When a volume is created.", choices=("WaitForFirstConsumer", "Immediate")),
+            "default": _switch("Whether claims without a class use this one."),
+        },
+    ),
+    "force_conflicts": _switch(
+        "Take over fields that another manager owns. Otherwise such a conflict fails and names that manager.", modules=(APPLY,)
+    ),
+    "check_access": _switch(
+        "Ask the API server first for every permission that deploying and the gate need, and report all missing ones in one message.",
+        default=True,
+    ),
+    "show_plan": _switch("Print the plan. A refusal is always printed.", default=True, modules=()),
+    "batches": Option(
+        "Sizes of the batches in which a running node plugin is changed, after the first Node alone; numbers or percentages of all "
+        "Nodes. The last one repeats.",
+        "list",
+        "str",
+        ["1", "25%"],
+        modules=(APPLY,),
+        playbooks="kubewin_batches",
+    ),
+    "node_timeout": _seconds(
+        "Seconds that one Node may take from the end of its former plugin pod until the driver works there again.",
+        600,
+        modules=(APPLY,),
+        playbooks="kubewin_node_timeout",
+    ),
+    "roll_nodes": _names(
+        "Nodes whose plugin may be changed, the canary first. Defaults to every Node that the DaemonSet goes to. While other Nodes "
+        "are left on the former template, the DaemonSet stays under C(OnDelete).",
+        modules=(APPLY, PULL),
+        named="nodes",
+    ),
+    "prepull": _switch(
+        "Pull a changed plugin's images on its Nodes before the first pod is replaced.",
+        modules=(),
+        playbooks="kubewin_prepull",
+    ),
+    "prepull_timeout": _seconds(
+        "Seconds that pulling may take on all Nodes together.",
+        1800,
+        modules=(PULL,),
+        named="timeout",
+        playbooks="kubewin_prepull_timeout",
+    ),
+    "hosts": Option(
+        "What was seen on the Windows hosts; see O(kubewin.csi.node_rollout#module:hosts).", "list", "dict", [], modules=()
+    ),
+    "nodes": _names("Judge only these Nodes and report the others. Defaults to every expected Node.", modules=(ROLLOUT,)),
+    "proven": _names(
+        "Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. That replaces a look at their hosts; "
+        "problems seen on a host still count.",
+        modules=(ROLLOUT,),
+    ),
+    "gate_timeout": _seconds(
+        "Seconds to wait until the driver works on all Nodes.",
+        600,
+        modules=(ROLLOUT,),
+        named="timeout",
+        playbooks="kubewin_gate_timeout",
+    ),
+    "accept_unproven": _switch(
+        "Pass the gate when Nodes are registered but their hosts were not looked at. The report still says so.",
+        modules=(ROLLOUT,),
+        playbooks="kubewin_accept_unproven",
+    ),
+    "allow_zero_nodes": _switch("Pass the gate when there is no Node to judge.", modules=(ROLLOUT,)),
+}  # fmt: skip
+
+
+def of_module(module: str) -> dict[str, tuple[str, Option]]:
+    """The options that a module takes under its own names, each with its name in the roles."""
+    return {option.named or name: (name, option) for name, option in OPTIONS.items() if module in option.modules}
+
+
+def spec(module: str) -> dict[str, Any]:
+    """The part of a module's argument spec that is declared here."""
+    found = {name: option.spec() for name, (_role, option) in of_module(module).items()}
+    # It holds names of Secrets, not secrets.
+    return {name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()}
