@@ -75,7 +75,7 @@ class ControllerAction(ActionBase):
         try:
             found = driver_options.of_module(module, str(self._task.args.get("driver")), variable)
         except ValueError as error:
-            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from error
+            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
         self._task.args = {**found, **self._task.args}
 
     def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:

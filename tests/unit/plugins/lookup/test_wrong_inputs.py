@@ -40,6 +40,14 @@ def test_names_are_judged_with_the_variables_of_the_real_roles() -> None:
     assert "csi_proxy_vesion is no variable of this collection. Did you mean csi_proxy_version?" in said[0]
 
 
+def test_values_of_a_drivers_variables_are_judged_where_they_are_read() -> None:
+    given = {"vsphere_csi_gate_timeout": "", "aws_ebs_csi_batches": "1,25%"}
+    (said,) = lookup().run(["enable_csi"], {**given, "smb_csi_mode": "hostprocess"})
+    assert said == "value of smb_csi_mode must be one of: auto, csi_proxy, host_process, got: hostprocess"
+    assert lookup().run(["preflight"], {**given, "smb_csi_mode": "hostprocess"}) == []
+    assert lookup().run(["enable_csi"], {**given, "smb_csi_mode": "host_process"}) == []
+
+
 def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp_path: Path) -> None:
     path = tmp_path / "one-node.yml"
     given = {"kubewin_upgrade_hook": "tasks", "kubewin_upgrade_tasks": str(path)}

@@ -1,0 +1,103 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An option for all drivers, added to a copy of the collection: two files change by hand, and a command writes the rest."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+
+ROOT = Path(__file__).parents[3]
+DECLARED, TEMPLATE = "plugins/module_utils/drivers/declared.py", "roles/csi_driver/templates/node.yaml.j2"
+BY_HAND = {
+    DECLARED: (
+        "OPTIONS: dict[str, Option] = {\n",
+        '    "grace_period": Option("Seconds that a plugin pod may take to end.", "int", default=30, since="1.1.0"),\n',
+    ),
+    TEMPLATE: (
+        "      serviceAccountName: {{ plan.service_account | to_json }}\n",
+        "      terminationGracePeriodSeconds: {{ plan.options.grace_period | to_json }}\n",
+    ),
+}
+# From the variable to the manifest, as the action, the module and the planner pass it on.
+RENDER = """
+import json, sys
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.kubewin.csi.plugins.modules import driver_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
+from unit.roles.manifests import cases
+given = driver_options.of_module("driver_info", "smb", {"smb_csi_grace_period": "45"}.get)
+params = ArgumentSpecValidator(driver_info.ARGUMENT_SPEC).validate({"driver": "smb", **given}).validated_parameters
+pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.wanted_of(params), None)]
+print(json.dumps([
+    sorted({pod["terminationGracePeriodSeconds"] for pod in pods}),
+    driver_options.wrong("smb", {"smb_csi_grace_period": "soon"}),
+]))
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with the option, in which the command has run."""
+    made = tmp_path_factory.mktemp("option") / "ansible_collections" / "kubewin" / "csi"
+    for name in ("meta", "plugins", "roles", "tests/unit/roles"):
+        shutil.copytree(ROOT / name, made / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "galaxy.yml", made)
+    collections = made.parents[1]
+    (collections / "kubernetes").symlink_to(ROOT / ".collections" / "ansible_collections" / "kubernetes")
+    for name, (after, line) in BY_HAND.items():
+        text = (made / name).read_text(encoding="utf-8")
+        assert text.count(after) == 1
+        (made / name).write_text(text.replace(after, after + line), encoding="utf-8")
+    run(made, sys.executable, "-m", "unit.roles.specs")
+    return made
+
+
+def run(copy: Path, *command: str) -> str:
+    """What a command prints that sees the copy alone."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    environment |= {
+        "PYTHONPATH": f"{copy.parents[2]}{os.pathsep}{copy / 'tests'}", "ANSIBLE_COLLECTIONS_PATH": str(copy.parents[2]),
+    }  # fmt: skip
+    done = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_one_declaration_and_the_template_that_uses_it_change(copy: Path) -> None:
+    changed = {
+        str(path.relative_to(copy))
+        for path in copy.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not filecmp.cmp(path, ROOT / path.relative_to(copy), shallow=False)
+    }
+    assert changed - set(BY_HAND) == {f"roles/{driver}_csi/meta/argument_specs.yml" for driver in DRIVERS}
+    assert len(BY_HAND) == 2
+
+
+def test_the_option_reaches_the_manifest_and_the_check_of_inputs(copy: Path) -> None:
+    rendered, wrong = json.loads(run(copy, sys.executable, "-c", RENDER))
+    assert rendered == [30, 45]
+    assert len(wrong) == 1
+    assert "smb_csi_grace_period" in wrong[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "option"),
+    [("module", "driver_info", "grace_period"), ("role", "vsphere_csi", "vsphere_csi_grace_period")],
+)
+def test_it_is_documented(copy: Path, kind: str, name: str, option: str) -> None:
+    program = str(Path(sys.executable).parent / "ansible-doc")
+    found = json.loads(run(copy, program, "--json", "-t", kind, f"kubewin.csi.{name}"))[f"kubewin.csi.{name}"]
+    options = found["doc"]["options"] if kind == "module" else found["entry_points"]["main"]["options"]
+    assert (options[option]["type"], options[option]["default"]) == ("int", 30)
