@@ -70,7 +70,9 @@ class ControllerAction(ActionBase):
         module, given = self.module.__name__.rpartition(".")[2], task_vars or {}
 
         def variable(name: str) -> Any:
-            return self._templar.template(given[name]) if name in given else None
+            # What is omitted is left out of a dictionary from ansible-core 2.19 on, and a text before.
+            value = self._templar.template({name: given[name]}).get(name) if name in given else None
+            return None if value == given.get("omit", "") else value
 
         try:
             found = driver_options.of_module(module, str(self._task.args.get("driver")), variable)
