@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+
 DOCUMENTATION = r"""
 module: node_info
 short_description: Match Windows hosts to the Nodes of a cluster
@@ -153,15 +155,14 @@ _LOOK_AGAIN = 5.0
 
 def describe(node: dict[str, Any]) -> dict[str, Any]:
     """The few facts of a core/v1 Node that the plays decide on."""
-    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    info = status.get("nodeInfo") or {}
+    metadata, seen = node["metadata"], NodeSeen.from_object(node)
     return {
-        "ready": any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
-        "unschedulable": bool(spec.get("unschedulable")),
+        "ready": seen.ready,
+        "unschedulable": seen.cordoned,
         "cordoned_for": (metadata.get("annotations") or {}).get(CORDONED, ""),
         "labels": metadata.get("labels") or {},
-        "boot_id": info.get("bootID", ""),
-        "kubelet_version": info.get("kubeletVersion", ""),
+        "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
+        "kubelet_version": seen.kubelet,
         "busy": [],
     }
 

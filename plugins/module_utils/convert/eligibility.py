@@ -228,10 +228,9 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     if not nodes:
         text = "no Windows node can have the volume (kubernetes.io/os=windows, and the volume's node affinity)"
         yield _block("CSI-B06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
-    seen = {node["metadata"]["name"]: (node, csi) for node, csi in facts.nodes}
+    seen = {node["metadata"]["name"]: csi for node, csi in facts.nodes}
     for node in nodes:
-        raw, csi_node = seen[node.name]
-        kubelet = str(((raw.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
+        csi_node, kubelet = seen[node.name], node.facts.kubelet
         listed = told(plugin, None if csi_node is None else CsiNodeSeen.from_object(csi_node))
         if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = (

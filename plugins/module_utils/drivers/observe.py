@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_ob
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
     ControllerSeen,
-    NodeSeen,
     Snapshot,
     Wanted,
     record_name,
@@ -26,6 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER, made_by
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
 
 
@@ -62,7 +62,7 @@ def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bo
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
         openshift=openshift,
         privileged=_privileged(client, namespace, wanted.service_account or driver.service_account)
-        if openshift or any(node.wmco for node in seen)
+        if openshift or any(node.of_operator for node in seen)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
         registered=_registered(client, driver, seen) if claimed else (),
@@ -91,7 +91,7 @@ def _registered(client: Client, driver: Driver, nodes: Iterable[NodeSeen]) -> tu
 def _openshift(client: Client, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen]) -> str:
     """The version of OpenShift, asked for only where something looks like it: other accounts may not read it."""
     untold = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
-    if not untold and not any(node.wmco for node in nodes):
+    if not untold and not any(node.of_operator for node in nodes):
         return ""
     found = client.get(kinds.CLUSTER_VERSION, "version")
     status = (found or {}).get("status") or {}

@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 PLATFORMS = {
     "openshift": "OpenShift",
@@ -117,7 +118,7 @@ def platform(snapshot: Snapshot) -> str:
 def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
     """The same from the API server's gitVersion and the Windows Nodes alone."""
     seen = list(nodes)
-    if any(node.wmco for node in seen):
+    if any(node.of_operator for node in seen):
         return "openshift"
     for mark, name in _BUILDS:
         if mark in kubernetes:

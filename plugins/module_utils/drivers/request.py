@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 OPENSHIFT_CONTAINER = "csi-driver"
 
@@ -93,36 +93,6 @@ class ControllerSeen:
             image=str(image),
             desired=int(spec.get("replicas", 1)),
             available=int(status.get("availableReplicas") or 0),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSeen:
-    """A Windows Node.
-
-    build: "20348", empty when it is not told. runtime: "containerd://1.7.27", empty likewise. wmco: it was prepared by
-    the Windows Machine Config Operator.
-    """
-
-    name: str
-    build: str
-    labels: Mapping[str, str]
-    runtime: str = ""
-    wmco: bool = False
-
-    @classmethod
-    def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
-        """Read a core/v1 Node."""
-        labels = node["metadata"].get("labels") or {}
-        info = (node.get("status") or {}).get("nodeInfo") or {}
-        build = str(labels.get("node.kubernetes.io/windows-build", "") or info.get("kernelVersion", ""))
-        parts = build.split(".")
-        return cls(
-            name=node["metadata"]["name"],
-            build=parts[2] if len(parts) > 2 else "",
-            labels=dict(labels),
-            runtime=str(info.get("containerRuntimeVersion", "")),
-            wmco=any(key.startswith(wmco.PREFIX) for key in (*labels, *(node["metadata"].get("annotations") or {}))),
         )
 
 

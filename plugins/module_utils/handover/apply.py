@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
     Scene,
@@ -32,7 +32,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import me
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
@@ -95,7 +96,7 @@ class Stage:
 
     def _side(self, item: Mapping[str, Any], nodes: Sequence[Object]) -> Side:
         facts = DaemonSetFacts.from_object(item)
-        known = [NodeFacts.from_object(node) for node in nodes]
+        known = [NodeSeen.from_object(node) for node in nodes]
         reasons = {node.name: why_not(facts, node) for node in known}
         pods = self.pods(item) if "uid" in item["metadata"] else []
         names = {node.name for node in known}

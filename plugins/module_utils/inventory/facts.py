@@ -15,8 +15,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import platform_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain, restore
 
 SCHEMA = 1
@@ -51,21 +51,19 @@ class NodeListed:
     @classmethod
     def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> NodeListed:
         """Read a core/v1 Node, keep these annotations of it; drivers as its CSINode names them."""
-        base = request.NodeSeen.from_object(node)
-        spec, status = node.get("spec") or {}, node.get("status") or {}
-        info, told = status.get("nodeInfo") or {}, node["metadata"].get("annotations") or {}
-        conditions = status.get("conditions") or []
+        base = NodeSeen.from_object(node)
+        status, told = node.get("status") or {}, node["metadata"].get("annotations") or {}
         return cls(
             name=base.name,
             build=base.build,
-            wmco=base.wmco,
+            wmco=base.of_operator,
             labels=base.labels,
             annotations={key: str(told[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in told},
             addresses=tuple((str(one["type"]), str(one["address"])) for one in status.get("addresses") or []),
-            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
-            unschedulable=bool(spec.get("unschedulable")),
-            kubelet_version=str(info.get("kubeletVersion", "")),
-            os_image=str(info.get("osImage", "")),
+            ready=base.ready,
+            unschedulable=base.cordoned,
+            kubelet_version=base.kubelet,
+            os_image=str((status.get("nodeInfo") or {}).get("osImage", "")),
             drivers=tuple(sorted(_DRIVER_KEYS.get(name, name) for name in drivers)),
         )
 
@@ -121,7 +119,7 @@ class Seen:
             for one in csi_nodes
         }
         listed, kept = list(nodes), tuple(annotations)
-        platform = platform_of(kubernetes, (request.NodeSeen.from_object(node) for node in listed))
+        platform = platform_of(kubernetes, (NodeSeen.from_object(node) for node in listed))
         return cls(
             server=server,
             read_at=read_at,

@@ -48,11 +48,7 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> request.Snapshot:
     }
     return request.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
-        nodes=tuple(
-            request.NodeSeen(node.name, node.build, node.labels, node.runtime, node.of_operator)
-            for node in snapshot.nodes
-            if node.windows
-        ),
+        nodes=tuple(node for node in snapshot.nodes if node.windows),
         controllers=tuple(one.seen for one in snapshot.controllers if driver is not None and one.driver == driver.key),
         daemon_sets=tuple(one.plugin.seen for one in snapshot.templates if one.plugin is not None),
         namespaces={

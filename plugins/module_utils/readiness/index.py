@@ -20,7 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Placement,
@@ -36,7 +37,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storag
     VolumeSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import holds, tolerates, why_not
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
@@ -288,7 +288,7 @@ class Index:
 
     def providers_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
         """Those of them that put a pod on a node."""
-        facts = self.gate_node(node)
+        facts = node
         return tuple(
             one
             for one in self.providers.get(driver, ())
@@ -313,18 +313,6 @@ class Index:
         told += [node.annotations.get(wmco.VERSION, "") for node in self.node_list]
         versions = [version for version in (version_of(text) for text in told if text) if version is not None]
         return max(versions, default=None)
-
-    def gate_node(self, node: NodeSeen) -> NodeFacts:
-        """A node as the gate judges it."""
-        return NodeFacts(
-            name=node.name,
-            labels=node.labels,
-            taints=node.taints,
-            ready=node.ready,
-            not_ready_because=node.not_ready_because,
-            cordoned=node.cordoned,
-            node_ids=node.node_ids,
-        )
 
 
 def _serving(providers: list[TemplateSeen]) -> list[TemplateSeen]:

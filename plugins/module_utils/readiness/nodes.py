@@ -17,8 +17,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import image_for
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import AttachmentSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
@@ -300,7 +301,7 @@ def _gated(
         controller_now=snapshot.hosts_at or snapshot.taken_at,
         driver=driver,
         daemon_set=main.plugin.gate,
-        nodes=(index.gate_node(node),),
+        nodes=(node,),
         registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
         pods=[pod.plugin for pod in pods if pod.plugin is not None],
         hosts={} if host is None else {node.name: host.facts},

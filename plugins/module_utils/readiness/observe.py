@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
@@ -34,11 +35,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluste
     RuntimeClassSeen,
     conditions_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
-    CsiNodeSeen,
-    HostSeen,
-    NodeSeen,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,

@@ -26,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
     cluster,
     nodes,
@@ -305,14 +306,14 @@ class Pseudonyms:
             self._label(one.key) if one.key else "", one.operator, self._label_value(one.key, one.value), one.effect
         )
 
-    def _taint(self, one: gate.Taint) -> gate.Taint:
-        return gate.Taint(self._label(one.key), self._label_value(one.key, one.value), one.effect)
+    def _taint(self, one: Taint) -> Taint:
+        return Taint(self._label(one.key), self._label_value(one.key, one.value), one.effect)
 
 
 _WHOLE: Mapping[type, Callable[[Pseudonyms, Any], Any]] = {
     placement.Requirement: Pseudonyms._requirement,
     placement.Toleration: Pseudonyms._toleration,
-    gate.Taint: Pseudonyms._taint,
+    Taint: Pseudonyms._taint,
 }
 
 
@@ -330,7 +331,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._server, sources.Source, "server"),
         (Pseudonyms._keep, sources.Volumes, "pipes"),
         (Pseudonyms._keep, sources.ClaimTemplate, "access_modes narrowed"),
-        (Pseudonyms._keep, nodes.NodeSeen, "os kubelet build runtime"),
+        (Pseudonyms._keep, NodeSeen, "os kubelet build runtime"),
         (Pseudonyms._keep, nodes.CsiNodeSeen, "migrated"),
         (Pseudonyms._keep, storage.VolumeSeen, "policy phase access_modes created"),
         (Pseudonyms._keep, storage.ClaimSeen, "phase access_modes narrowed waits_since"),
@@ -349,7 +350,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._keep, cluster.ConfigMapSeen, "name"),
         (Pseudonyms._keep, nodes.HostSeen, "managed_by"),
         (Pseudonyms._text, Unread, "why"),
-        (Pseudonyms._text, nodes.NodeSeen, "not_ready_because"),
+        (Pseudonyms._text, NodeSeen, "not_ready_because"),
         (Pseudonyms._text, storage.AttachmentSeen, "attach_error detach_error"),
         (Pseudonyms._text, gate.PodFacts, "not_scheduled"),
         (Pseudonyms._text, gate.ContainerFacts, "waiting_message ended_because"),
@@ -376,16 +377,16 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._driver, storage.ClassSeen, "provisioner"),
         (Pseudonyms._keep, cluster.DriverSeen, "profile"),
         (Pseudonyms._driver, cluster.DriverSeen, "name"),
-        (_each(Pseudonyms._volume), nodes.NodeSeen, "in_use attached"),
+        (_each(Pseudonyms._volume), NodeSeen, "in_use attached"),
         (_each(Pseudonyms._label), nodes.DriverEntry, "topology_keys"),
-        (Pseudonyms._labels, nodes.NodeSeen, "labels"),
+        (Pseudonyms._labels, NodeSeen, "labels"),
         (Pseudonyms._labels, cluster.NamespaceSeen, "labels"),
         (Pseudonyms._labels, DaemonSetSeen, "node_selector"),
         (Pseudonyms._pairs, placement.Placement, "selector"),
         (Pseudonyms._pairs, storage.VolumeSeen, "places"),
         (Pseudonyms._pairs, workloads.PluginTemplate, "selector"),
-        (Pseudonyms._annotations, nodes.NodeSeen, "annotations"),
-        (Pseudonyms._node_ids, nodes.NodeSeen, "node_ids"),
+        (Pseudonyms._annotations, NodeSeen, "annotations"),
+        (Pseudonyms._node_ids, NodeSeen, "node_ids"),
         (Pseudonyms._parameters, storage.ClassSeen, "parameters"),
         (Pseudonyms._images, workloads.PodSeen, "images"),
         (Pseudonyms._images, workloads.PluginTemplate, "images"),

@@ -17,12 +17,12 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen, DriverSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
     CsiNodeSeen,
     DriverEntry,
     HostSeen,
-    NodeSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
@@ -65,7 +65,7 @@ def imagine(snapshot: Snapshot, run: Run) -> Snapshot:
         if plugin is None:
             continue
         for node in index.each(index.windows):
-            if why_not(plugin.gate, index.gate_node(node)) is None:
+            if why_not(plugin.gate, node) is None:
                 pods.append(_pod(template, plugin, node.name))
                 brought = [DRIVERS[key].name for key in run.drivers if plugin.seen.serves_on_windows(DRIVERS[key].name)]
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))

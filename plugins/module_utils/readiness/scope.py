@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
 
 Key = tuple[str, str, str]

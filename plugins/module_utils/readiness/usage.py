@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Placement,
@@ -26,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
 
 OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")
-BUILD_LABEL = "node.kubernetes.io/windows-build"
 
 # Which list tells what makes the pods of an owner of that kind.
 RESOURCES = {

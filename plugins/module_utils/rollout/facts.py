@@ -5,71 +5,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 _REVISION_LABEL = "controller-revision-hash"
-_NODE_IDS = "csi.volume.kubernetes.io/nodeid"
-
-
-def node_ids(annotations: Mapping[str, Any]) -> dict[str, str]:
-    """By driver, the node ids that a kubelet wrote into its Node's annotations."""
-    try:
-        found = json.loads(annotations.get(_NODE_IDS) or "{}")
-    except ValueError:
-        return {}
-    return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint that may keep pods away."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """A Windows Node. node_ids: by driver, as the kubelet annotated them."""
-
-    name: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...] = ()
-    ready: bool = True
-    not_ready_because: str = ""
-    cordoned: bool = False
-    node_ids: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_object(cls, node: Mapping[str, Any]) -> NodeFacts:
-        """Read a core/v1 Node."""
-        metadata, spec = node["metadata"], node.get("spec") or {}
-        conditions = (node.get("status") or {}).get("conditions") or []
-        ready: Mapping[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
-        return cls(
-            name=metadata["name"],
-            labels=dict(metadata.get("labels") or {}),
-            taints=tuple(
-                Taint(str(entry["key"]), str(entry.get("value", "")), str(entry["effect"]))
-                for entry in spec.get("taints") or []
-            ),
-            ready=ready.get("status") == "True",
-            not_ready_because=" ".join(filter(None, [ready.get("reason"), ready.get("message")]))
-            if ready
-            else "no Ready condition",
-            cordoned=bool(spec.get("unschedulable")),
-            node_ids=node_ids(metadata.get("annotations") or {}),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +303,7 @@ class Picture:
     controller_now: datetime
     driver: str
     daemon_set: DaemonSetFacts | None
-    nodes: Sequence[NodeFacts]
+    nodes: Sequence[NodeSeen]
     registrations: Mapping[str, Registration]
     pods: Sequence[PodFacts]
     hosts: Mapping[str, HostFacts] = field(default_factory=dict)

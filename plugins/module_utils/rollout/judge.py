@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.explain import (
     creation_trouble,
     pod_trouble,
     registration_hint,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, NodeFacts, Picture, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Picture, PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
 
@@ -87,7 +88,7 @@ def _whole(picture: Picture, rules: Rules, judged: Sequence[NodeVerdict]) -> Ite
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
-def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
+def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
@@ -109,7 +110,7 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeFacts) -> NodeVerdict:
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
-def _others(picture: Picture, node: NodeFacts) -> Iterator[Lack]:
+def _others(picture: Picture, node: NodeSeen) -> Iterator[Lack]:
     own = picture.daemon_set
     for provider in picture.other_providers.get(node.name, ()):
         message = (
@@ -121,7 +122,7 @@ def _others(picture: Picture, node: NodeFacts) -> Iterator[Lack]:
         )
 
 
-def _host(picture: Picture, rules: Rules, node: NodeFacts, host: HostFacts | None) -> Iterator[Lack]:
+def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None) -> Iterator[Lack]:
     mounted = picture.daemon_set.pipes if picture.daemon_set is not None else ()
     if not mounted:
         return
@@ -154,7 +155,7 @@ def _host(picture: Picture, rules: Rules, node: NodeFacts, host: HostFacts | Non
 
 
 def _pod(
-    picture: Picture, rules: Rules, node: NodeFacts, pod: PodFacts | None, host: HostFacts | None
+    picture: Picture, rules: Rules, node: NodeSeen, pod: PodFacts | None, host: HostFacts | None
 ) -> Iterator[Lack]:
     daemon_set = picture.daemon_set
     if daemon_set is None:
@@ -189,7 +190,7 @@ def _pod(
         yield Lack("CSI-G13", "waiting", message, "wait")
 
 
-def _stable(picture: Picture, rules: Rules, node: NodeFacts, pod: PodFacts) -> bool:
+def _stable(picture: Picture, rules: Rules, node: NodeSeen, pod: PodFacts) -> bool:
     """Whether a Ready pod may be believed.
 
     The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
@@ -207,7 +208,7 @@ def _stable(picture: Picture, rules: Rules, node: NodeFacts, pod: PodFacts) -> b
     return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
 
 
-def _registration(picture: Picture, node: NodeFacts, pod: PodFacts | None) -> Iterator[Lack]:
+def _registration(picture: Picture, node: NodeSeen, pod: PodFacts | None) -> Iterator[Lack]:
     registration = picture.registrations.get(node.name)
     if registration is None:
         hint = registration_hint(picture, pod)

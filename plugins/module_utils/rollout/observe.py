@@ -19,11 +19,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
     HostFacts,
-    NodeFacts,
     Picture,
     PodFacts,
     Registration,
@@ -131,7 +131,7 @@ class View:
     def picture(self, instead: dict[str, Any] | None = None) -> Picture:
         """The current state, for the judge. instead: another form of the DaemonSet, to see what it would be like."""
         daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
-        nodes = [NodeFacts.from_object(node) for node in self._objects[kinds.NODE].values()]
+        nodes = [NodeSeen.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
             name: Registration.from_object(item, self._target.driver)
             for name, item in self._objects[kinds.CSI_NODE].items()
@@ -155,7 +155,7 @@ class View:
     def _revision(self, daemon_set: dict[str, Any]) -> str:
         return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
 
-    def _others_on(self, node: NodeFacts) -> list[str]:
+    def _others_on(self, node: NodeSeen) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
         return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
 

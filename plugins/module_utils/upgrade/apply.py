@@ -18,7 +18,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import c
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, NodeFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
@@ -145,7 +146,7 @@ class Watcher:
     def kept_off(self, drivers: Iterable[str], upgrade: str) -> list[str]:
         """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""
         taint = Taint(TAINT, upgrade, "NoSchedule")
-        nodes = [NodeFacts.from_object(item) for item in self._nodes().values()]
+        nodes = [NodeSeen.from_object(item) for item in self._nodes().values()]
         names = [DRIVERS[key].name for key in drivers]
         found = []
         for item in self._client.list(kinds.DAEMON_SET).items if names else ():

@@ -12,8 +12,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import has_volume
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 
 # Of our own: a cordon's reason, and the taint that keeps workloads off a node that WMCO opens by itself.
@@ -111,9 +111,8 @@ class NodeNow:
         cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] | None = None, workloads: tuple[Workload, ...] = ()
     ) -> NodeNow:
         """Read a core/v1 Node."""
-        facts = NodeFacts.from_object(node)
-        metadata, status = node["metadata"], node.get("status") or {}
-        notes, labels = metadata.get("annotations") or {}, facts.labels
+        facts = NodeSeen.from_object(node)
+        notes, labels = node["metadata"].get("annotations") or {}, facts.labels
         return cls(
             name=facts.name,
             ready=facts.ready,
@@ -122,13 +121,13 @@ class NodeNow:
             cordoned_for=str(notes.get(CORDONED, "")),
             tainted=any(taint.key == TAINT for taint in facts.taints),
             tainted_for=next((taint.value for taint in facts.taints if taint.key == TAINT), ""),
-            kubelet=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
+            kubelet=facts.kubelet,
             version=str(notes.get(wmco.VERSION, "")),
             desired=str(notes.get(wmco.DESIRED, "")),
             allowed=labels.get(wmco.ALLOW) == "true",
             upgrading=labels.get(wmco.UPGRADING) == "true",
             blocked=labels.get(wmco.BLOCKED) == "true",
-            attached=tuple(str(one["name"]) for one in status.get("volumesAttached") or []),
+            attached=facts.attached,
             pods=pods,
             workloads=workloads,
         )

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import NodeFacts, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import covers, term_matches
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
@@ -18,18 +17,15 @@ IMAGE = "mcr.microsoft.com/windows/nanoserver"
 TAGS = {"17763": "ltsc2019", "20348": "ltsc2022", "25398": "ltsc2022", "26100": "ltsc2025"}
 # What a cordon is to the scheduler: whoever tolerates it may go to a cordoned node.
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-_BUILD_LABEL = "node.kubernetes.io/windows-build"
-_BUILD = re.compile(r"10\.0\.(\d{5})")
 # What says no more than that a node is Windows.
 _WINDOWS_KEYS = frozenset({"os", "kubernetes.io/os", "node.kubernetes.io/os"})
 
 
 @dataclass(frozen=True, slots=True)
 class ProofNode:
-    """A Windows Node. build: as in "20348", empty when it does not tell. drivers: CSI names in its CSINode."""
+    """A Windows Node. drivers: CSI names in its CSINode."""
 
-    facts: NodeFacts
-    build: str
+    facts: NodeSeen
     drivers: frozenset[str]
 
     @property
@@ -40,16 +36,12 @@ class ProofNode:
     @classmethod
     def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
         """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
-        labels = node["metadata"].get("labels") or {}
-        info = (node.get("status") or {}).get("nodeInfo") or {}
-        told = [str(labels.get(_BUILD_LABEL, "")), str(info.get("kernelVersion", "")), str(info.get("osImage", ""))]
-        match = next((found for text in told if (found := _BUILD.search(text))), None)
         entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
-        return cls(NodeFacts.from_object(node), match[1] if match else "", frozenset(one["name"] for one in entries))
+        return cls(NodeSeen.from_object(node), frozenset(one["name"] for one in entries))
 
     def image(self) -> str:
         """The smallest Windows image of this node's build, empty when none is known."""
-        return f"{IMAGE}:{TAGS[self.build]}" if self.build in TAGS else ""
+        return f"{IMAGE}:{TAGS[self.facts.build]}" if self.facts.build in TAGS else ""
 
     def tolerations(self, more: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """What a pod there needs: the node's own taints that only say Windows, and what the user allows."""
@@ -80,7 +72,7 @@ def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]
             shown = f"{taint.key}={taint.value}" if taint.value else taint.key
             return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
     if not image and not node.image():
-        found = f"Windows build {node.build}" if node.build else "no Windows build in its labels"
+        found = f"Windows build {facts.build}" if facts.build else "no Windows build in its labels"
         return f"{found}, and no image is known for that; give one with image"
     return ""
 

@@ -1,86 +1,18 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes, their CSINodes, and what was seen on their hosts. Pure."""
+"""CSINodes, and what was seen on the hosts of Nodes. Pure."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Taint, node_ids
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSeen:
-    """A Node.
-
-    os: of nodeInfo, which the kubelet tells; the label can be edited. build: "20348". in_use, attached: unique volume
-    names. node_ids: by driver. annotations: those of the Windows Machine Config Operator only.
-    """
-
-    name: str
-    os: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...] = ()
-    ready: bool = True
-    not_ready_because: str = ""
-    cordoned: bool = False
-    kubelet: str = ""
-    build: str = ""
-    runtime: str = ""
-    node_ids: Mapping[str, str] = field(default_factory=dict)
-    in_use: tuple[str, ...] = ()
-    attached: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
-        """Read a core/v1 Node.
-
-        Reads metadata (name, labels, annotations), spec (taints, unschedulable), status (conditions, nodeInfo
-        (operatingSystem, kubeletVersion, kernelVersion, containerRuntimeVersion), volumesInUse, volumesAttached (name)).
-        """
-        metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-        annotations, info = metadata.get("annotations") or {}, status.get("nodeInfo") or {}
-        ready: Mapping[str, Any] = next(
-            (one for one in status.get("conditions") or () if one.get("type") == "Ready"), {}
-        )
-        return cls(
-            name=str(metadata["name"]),
-            os=str(info.get("operatingSystem", "")),
-            labels=dict(metadata.get("labels") or {}),
-            taints=tuple(
-                Taint(str(one.get("key", "")), str(one.get("value") or ""), str(one.get("effect", "")))
-                for one in spec.get("taints") or ()
-            ),
-            ready=ready.get("status") == "True",
-            not_ready_because=" ".join(filter(None, [ready.get("reason"), ready.get("message")])),
-            cordoned=bool(spec.get("unschedulable")),
-            kubelet=sys.intern(str(info.get("kubeletVersion", ""))),
-            build=request.NodeSeen.from_object(node).build,
-            runtime=sys.intern(str(info.get("containerRuntimeVersion", ""))),
-            node_ids=node_ids(annotations),
-            in_use=tuple(str(one) for one in status.get("volumesInUse") or ()),
-            attached=tuple(str(one.get("name", "")) for one in status.get("volumesAttached") or ()),
-            annotations={key: str(value) for key, value in annotations.items() if key.startswith(wmco.PREFIX)},
-        )
-
-    @property
-    def windows(self) -> bool:
-        """Whether it is a Windows node: what the kubelet says, else the label."""
-        return (self.os or self.labels.get("kubernetes.io/os", "")) == "windows"
-
-    @property
-    def of_operator(self) -> bool:
-        """Whether the Windows Machine Config Operator prepared it."""
-        return bool(self.annotations) or any(key.startswith(wmco.PREFIX) for key in self.labels)
 
 
 @dataclass(frozen=True, slots=True)

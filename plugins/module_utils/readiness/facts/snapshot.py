@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
     ClusterSeen,
     ConfigMapSeen,
@@ -22,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluste
     NamespaceSeen,
     RuntimeClassSeen,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
     AttachmentSeen,
     CapacitySeen,

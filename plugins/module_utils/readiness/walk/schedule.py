@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     Untranslatable,
     ebs_id,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Requirement,
@@ -41,7 +42,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.limits import Limits, Starting
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import tolerates
 
 NOT_JUDGED = (

@@ -15,8 +15,8 @@ PREFIX = "ansible_collections.kubewin.csi.plugins.module_utils."
 
 # From the lowest to the highest, each with the folders that it may import. Files of module_utils itself are below them all.
 MAY_IMPORT = {
-    "kube": set(),
     "catalog": set(),
+    "kube": {"catalog"},
     "rollout": {"kube", "catalog"},
     "drivers": {"kube", "catalog", "rollout"},
     "handover": {"kube", "catalog", "rollout", "drivers"},

@@ -8,12 +8,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshi
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
-    ControllerSeen,
-    NodeSeen,
-    Snapshot,
-    Wanted,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 HOME = "openshift-cluster-csi-drivers"
 DIGEST = "quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:" + "0" * 64
@@ -34,7 +30,9 @@ def planned(line: str, key: str) -> Plan:
     states = {"csi-windows-support": "true"} if line not in ("4.12", "4.13") else {"csi-migration": "true"}
     snapshot = Snapshot(
         kubernetes=f"v{known.kubernetes}.4",
-        nodes=(NodeSeen("win-1", "20348", {"kubewin.io/csi-proxy": "proven"}, runtime="containerd://1.7.27"),),
+        nodes=(
+            NodeSeen("win-1", build="20348", labels={"kubewin.io/csi-proxy": "proven"}, runtime="containerd://1.7.27"),
+        ),
         controllers=(ControllerSeen(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),
         daemon_sets=(),
         namespaces={HOME: {"metadata": {"name": HOME}}},

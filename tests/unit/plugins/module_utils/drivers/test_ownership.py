@@ -9,7 +9,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import described, owner, platform, providers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, snapshot
 
 
@@ -22,8 +23,11 @@ from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, 
         ({"kubernetes": "v1.32.4+rke2r1"}, "rke2"),
         ({"kubernetes": "v1.33.4+k3s1"}, ""),
         ({"openshift": "4.20.3"}, "openshift"),
-        ({"nodes": (NodeSeen("win-1", "20348", {}, wmco=True),)}, "openshift"),
-        ({"nodes": (NodeSeen("akswin", "20348", {"kubernetes.azure.com/cluster": "MC_x"}),)}, "aks"),
+        (
+            {"nodes": (NodeSeen("win-1", build="20348", labels={"windowsmachineconfig.openshift.io/byoh": "true"}),)},
+            "openshift",
+        ),
+        ({"nodes": (NodeSeen("akswin", build="20348", labels={"kubernetes.azure.com/cluster": "MC_x"}),)}, "aks"),
     ],
 )
 def test_the_platform_shows_itself(spoilt: dict[str, Any], expected: str) -> None:

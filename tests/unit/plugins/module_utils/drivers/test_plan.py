@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import NodeSeen, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
 
 
@@ -252,8 +253,8 @@ def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], findi
 
 
 def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
-    old = NodeSeen("win-old", "20348", {"pool": "old"}, runtime="containerd://1.5.18")
-    new = NodeSeen("win-new", "20348", {"pool": "new"}, runtime="containerd://1.7.27")
+    old = NodeSeen("win-old", build="20348", labels={"pool": "old"}, runtime="containerd://1.5.18")
+    new = NodeSeen("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
     smb = DRIVERS["smb"]
     chosen = {
         pool: plan(smb, Wanted(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
@@ -262,7 +263,7 @@ def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
     assert "CSI-D05" in blockers(chosen["old"])
     assert "CSI-D05" not in blockers(chosen["new"])
     assert chosen["new"].nodes == ("win-old", "win-new")
-    virtual = NodeSeen("win-virtual", "14393", {"type": "virtual-kubelet"})
+    virtual = NodeSeen("win-virtual", build="14393", labels={"type": "virtual-kubelet"})
     made = plan(DRIVERS["azure_disk"], Wanted(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
     assert not [one for one in made.findings if "win-virtual" in one.object]
     nowhere = plan(smb, Wanted(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))

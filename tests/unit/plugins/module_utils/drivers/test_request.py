@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
 
 
@@ -24,7 +25,7 @@ from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
 def test_a_node_shows_who_prepared_it_and_what_it_runs(metadata: dict[str, Any], expected: bool) -> None:
     info = {"containerRuntimeVersion": "containerd://1.7.27", "kernelVersion": "10.0.20348.2700"}
     seen = NodeSeen.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
-    assert (seen.wmco, seen.runtime, seen.build) == (expected, "containerd://1.7.27", "20348")
+    assert (seen.of_operator, seen.runtime, seen.build) == (expected, "containerd://1.7.27", "20348")
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
-    ControllerSeen,
-    NodeSeen,
-    Snapshot,
-    Wanted,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 GITHUB = "https://github.com"
 VSPHERE = f"{GITHUB}/kubernetes-sigs/vsphere-csi-driver/blob/{{}}/manifests/vanilla/vsphere-csi-driver.yaml"
@@ -93,7 +89,7 @@ def world(driver: Driver, row: Row) -> Snapshot:
     return Snapshot(
         kubernetes=row.kubernetes,
         nodes=tuple(
-            NodeSeen(f"win-{number}", build, {"kubewin.io/csi-proxy": "proven"}, runtime=row.containerd)
+            NodeSeen(f"win-{number}", build=build, labels={"kubewin.io/csi-proxy": "proven"}, runtime=row.containerd)
             for number, build in enumerate(row.builds, 1)
         ),
         controllers=(ControllerSeen(home, driver.controller.deployments[0], image, 1, 1),),

@@ -15,8 +15,8 @@ from datetime import date, datetime, timezone
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ConfigMapSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
@@ -229,8 +229,8 @@ def test_volumes_on_a_node_are_still_the_volumes_that_there_are() -> None:
     )
     node = NodeSeen(
         "acme-7",
-        "windows",
         {"agentpool": "acme", "kubernetes.io/hostname": "acme-7"},
+        "windows",
         attached=(
             "kubernetes.io/csi/disk.csi.azure.com^/subscriptions/Acme/disks/Payroll",
             "kubernetes.io/vsphere-volume/[acme] a.vmdk",
@@ -255,7 +255,7 @@ def test_a_name_in_a_platforms_own_text_is_replaced_there_too() -> None:
         "windows-services-9.0.0",
         {"services": '[{"command": "kubelet --node=acme-7"}]'},
     )
-    snapshot = replace(shop(), nodes=(NodeSeen("acme-7", "windows", {}),), config_maps=(services,))
+    snapshot = replace(shop(), nodes=(NodeSeen("acme-7", {}, "windows"),), config_maps=(services,))
     (found,) = pseudonymise(snapshot, KEY).config_maps
     assert found.namespace == services.namespace
     assert "acme" not in found.data["services"]

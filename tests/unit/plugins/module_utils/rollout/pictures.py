@@ -7,15 +7,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     ContainerFacts,
     DaemonSetFacts,
     HostFacts,
-    NodeFacts,
     Picture,
     PodFacts,
     Registration,
-    Taint,
 )
 
 NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)
@@ -27,9 +26,9 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def node(name: str, **changes: Any) -> NodeFacts:
+def node(name: str, **changes: Any) -> NodeSeen:
     labels = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven"}
-    facts = NodeFacts(
+    facts = NodeSeen(
         name=name,
         labels=labels,
         taints=(Taint("os", "Windows", "NoSchedule"),),

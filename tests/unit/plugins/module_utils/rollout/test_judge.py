@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture, Registration, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture, Registration
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import NodeVerdict
 from unit.plugins.module_utils.rollout.pictures import (

@@ -29,7 +29,7 @@ def test_the_image_is_that_of_the_nodes_build(build: str, image: str) -> None:
 
 def test_the_label_tells_the_build_before_the_node_info_does() -> None:
     labelled = node("win-1", build="6.1.0", labels={"node.kubernetes.io/windows-build": "10.0.17763"})
-    assert labelled.build == "17763"
+    assert labelled.facts.build == "17763"
 
 
 @pytest.mark.parametrize(
