@@ -208,6 +208,21 @@ def translated(zone: str) -> Plant:
     return plant
 
 
+def chosen(zone: str) -> Plant:
+    """The same volume is free for a claim that waits for its pod."""
+
+    def plant(world: World) -> None:
+        translated(zone)(world)
+        source = disk(world)
+        more = {key: source[key] for key in ("awsElasticBlockStore", "nodeAffinity")}
+        free()(world)
+        spec_ = world.get("PersistentVolume", "pv-free")["spec"]
+        del spec_["csi"]
+        spec_.update(more)
+
+    return plant
+
+
 def selected(name: str) -> Plant:
     """The scheduler has chosen a node for the pod, and the volume is being made."""
 
@@ -406,6 +421,7 @@ CASES = {
         Case("attach limit", "schedule", "blocked", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "blocked", "CSI-W20", migrated(1), migrated(2)),
         Case("attach limit, with a volume that no pod has", "schedule", "blocked", "CSI-W20", let_go(1), let_go(2)),
+        Case("zone of a migrated volume that is free", "schedule", "blocked", "CSI-W20", chosen("b"), chosen("a")),
         Case("zone of a migrated volume", "schedule", "blocked", "CSI-W20", translated("b"), translated("a")),
         Case("volume made for another node", "schedule", "blocked", "CSI-W20", selected("win-2"), selected("win-1")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import (
     REGIONS,
@@ -244,9 +245,35 @@ class Schedule:
             split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
             return "the scheduler has chosen the node"
         if not one.open or self._claims.waits(one):
+            self._chosen(one, pod, split)
             return "its volume is chosen or made where the pod goes"
         self._made_anywhere(one, pod, split)
         return "its volume is reachable wherever it is made"
+
+    def _chosen(self, one: Wanted, pod: PodToStart, split: Split) -> None:
+        """Free volumes that the scheduler chooses on a node and does not bind there.
+
+        It chooses the smallest by node affinity as written, and translates it before it binds the volume (binder.go,
+        checkBindings). Another open claim of the pod can take the smallest one.
+        """
+        others = sum(each.open for each in self._claims.of(pod)) > 1
+        left = self._index.all
+        for dummy, alike in groupby(self._claims.candidates(one) if one.open else (), key=lambda volume: volume.size):
+            some = list(alike)
+            reached = [reachable(self._index, volume) & left for volume in some]
+            bound = [nodes & self._bindable(volume) for nodes, volume in zip(reached, some, strict=True)]
+            for volume, nodes, good in zip(some, reached, bound, strict=True):
+                what = f"{one.volume_key}: volume {volume.name} fits, and its node affinity or labels, translated for CSI, do not match the node"
+                remedy = "name another volume in the claim's spec.volumeName, or correct the zone of the volume"
+                lost = 0 if others else nodes & ~good & ~_union(bound)
+                split.blocked(lost, _finding("CSI-W20", pod, what, remedy))
+                split.unknown(nodes & ~good & ~lost, _finding("CSI-W21", pod, what, remedy))
+            left &= ~_union(reached)
+
+    def _bindable(self, volume: VolumeSeen) -> int:
+        """The nodes on which the scheduler binds a volume."""
+        nodes = self._affine(volume)
+        return nodes if _translatable(volume) else nodes & ~self._moved(_TRANSLATED[volume.source.field][0])
 
     def _places(self, one: Wanted, volume: VolumeSeen, pod: PodToStart, split: Split) -> None:
         index = self._index
@@ -335,6 +362,13 @@ class Schedule:
         labels = sorted(keys)
         places = {tuple(node.labels.get(key) for key in labels) for node in index.node_list}
         return tuple(labels) if len(places) > 1 else ()
+
+
+def _union(some: Iterable[int]) -> int:
+    nodes = 0
+    for one in some:
+        nodes |= one
+    return nodes
 
 
 def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
