@@ -80,7 +80,7 @@ def _expired(suppression: Suppression, used: bool) -> Finding:
         message=f"it ended on {suppression.expires.isoformat()}, and "
         + ("what it left out counts again" if used else "there is nothing left that it would leave out"),
         evidence=(f"reason given: {suppression.reason}",),
-        why="a finding is accepted until a day so that somebody looks at it again",
+        why="an acceptance has a last day so that it is reviewed",
         remedy="do what the finding says, or look at it again and give a later day" if used else "take the entry out",
         link=f"{PAGE}#csi-r01",
     )
@@ -93,7 +93,7 @@ def _unused(suppression: Suppression) -> Finding:
         object=f"suppression of {suppression.id} on {suppression.object}",
         message="no finding has this id and an object that fits",
         evidence=(f"reason given: {suppression.reason}", f"it would end on {suppression.expires.isoformat()}"),
-        why="an entry that fits nothing is of something that is done, or has a mistake in its object",
+        why="an entry without a match is outdated, or has a mistake in its object",
         remedy="take the entry out, or copy the object from a report",
         link=f"{PAGE}#csi-r02",
     )
