@@ -140,7 +140,9 @@ _BY_ID = {
     "CSI-G14": "it runs an older template, not yet the desired one",
     "CSI-G30": "the two remove each other's registration, so mounts succeed only at times",
     **dict.fromkeys(AFTER_REBOOT, "after its next reboot the node serves no volumes, or another program does"),
-    **dict.fromkeys(("CSI-N08", "CSI-N09", "CSI-N17"), "what was not read on the host is unknown, and unknown is never ready"),
+    **dict.fromkeys(
+        ("CSI-N08", "CSI-N09", "CSI-N17"), "what was not read on the host is unknown, and unknown is never ready"
+    ),
     **dict.fromkeys(
         ("CSI-G13", "CSI-G15", "CSI-G40", "CSI-G41"),
         "whether its node plugin works there is unknown, so none of its volumes is ready there",
