@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from . import demo, linktree, machine, parts, paths, stories, venvs
+from . import demo, linktree, machine, parts, paths, picture, stories, venvs
 from .parts import Bench
 from .pythons import Python
 from .runner import Part, Runner, durations, interrupt_children, summary
@@ -31,6 +31,7 @@ TARGETS = (
     "lane",
     "format",
     "order",
+    "picture",
 )
 # What needs Go, disk and packages of the machine, by what it is for.
 FOR_CHECKS = ("check", "test", "torture")
@@ -179,6 +180,8 @@ def dispatch(target: str, words: Sequence[str], pythons: dict[str, Python]) -> i
     """Does what was asked for on a machine that has what it takes."""
     if target == "order":
         return order()
+    if target == "picture":
+        return picture.draw()
     if target == "lane":
         return run_lane(words[0] if words else "", words[1:], pythons)
     if target == "unit":
