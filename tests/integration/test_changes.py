@@ -105,8 +105,8 @@ def test_a_mode_is_switched_by_two_slices_at_once_and_nothing_in_use_is_lost(clu
     for node, run in runs.items():
         assert run.code == 0, run.screen
         # Its own node, and csi-proxy stays: it is nobody's business here.
-        assert run.changed == [("Apply what differs", node)]
-        assert run.results("Apply what differs")[node]["results"][0]["roll"]["replaced"] == [node]
+        assert run.changed == [("Apply the differences", node)]
+        assert run.results("Apply the differences")[node]["results"][0]["roll"]["replaced"] == [node]
     assert mode(cluster, DISK) == "host_process"
     assert set(pods.values()).isdisjoint(plugins(cluster, DISK).values())
     assert record.away == 1

@@ -119,7 +119,7 @@ def test_a_run_that_takes_a_volume_its_driver_away_is_refused_before_its_first_c
     assert failure["result"]["reason"] == "not_ready"
     assert [(one["id"], one["object"]) for one in failure["result"]["blockers"]] == [("CSI-G03", LOST)]
     assert "label pool is missing, expected gold" in failure["result"]["msg"]
-    assert run.plays() == ["Check the inputs", "Look at hosts, Nodes and drivers, and change nothing"]
+    assert run.plays() == ["Check the inputs", "Read hosts, Nodes and drivers and plan the changes"]
     assert writes(judged, size) == []
     # Not even csi-proxy, which it would have repaired first.
     assert machines(judged) == stopped != before
@@ -129,12 +129,12 @@ def test_what_is_accepted_or_not_asked_refuses_nothing(judged: Lab, used: None, 
     accepted = {"id": "CSI-G03", "object": LOST, "reason": "the shop moves tonight", "expires": "2099-01-01"}
     run = enable(judged, "--tags", "check", **ON_WIN_1, kubewin_suppressions=[accepted])
     assert run.code == 0, run.screen
-    judgement = run.results("Judge every volume, node and workload")["win-1"]
+    judgement = run.results("Create the readiness report")["win-1"]
     assert judgement["verdict"] == "ready"
     assert "1 finding left out, as kubewin_suppressions says" in judgement["table"]
     run = enable(judged, "--tags", "check", **ON_WIN_1, kubewin_readiness_gate="no")
     assert run.code == 0, run.screen
-    assert run.results("Judge every volume, node and workload") == {}
+    assert run.results("Create the readiness report") == {}
 
 
 def test_without_hosts_in_the_inventory_it_is_asked_too(judged: Lab, used: None, sees_all: None) -> None:

@@ -78,7 +78,7 @@ def test_the_role_plans_what_it_does_and_a_second_run_writes_nothing(clean: Lab,
         size = clean.audit_size()
         done = play(str(playbook), "localhost,", *arguments, env=env)
         assert done.code == 0, done.screen
-        objects = done.results("Apply what differs")["localhost"]["objects"]
+        objects = done.results("Apply the differences")["localhost"]["objects"]
         return objects, writes(clean, size)
 
     foreseen, written = run("--check", "--diff")
