@@ -100,6 +100,21 @@ def reserved(*modes: str) -> Plant:
     return plant
 
 
+def elsewhere(ephemeral: bool) -> Plant:
+    """A free volume with the label of another zone, which a claim of the pod or an ephemeral volume takes at once."""
+
+    def plant(world: World) -> None:
+        free()(world)
+        world.get("StorageClass", "local")["volumeBindingMode"] = "Immediate"
+        labelled(ZONE, "b", "pv-free")(world)
+        if ephemeral:
+            wanted = claim(world)["spec"]
+            world.remove("PersistentVolumeClaim", "web-data", SHOP)
+            spec(world)["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}]
+
+    return plant
+
+
 def asking(**more: Any) -> Plant:
     """The claim names a volume that is free, and is not bound yet."""
 
@@ -131,14 +146,14 @@ def affine(value: str, key: str = "kubernetes.io/hostname") -> Plant:
     return plant
 
 
-def labelled(key: str, value: str) -> Plant:
+def labelled(key: str, value: str, name: str = "pv-web") -> Plant:
     """The volume's label of a zone; nodes have the newer label only."""
 
     def plant(world: World) -> None:
         for one in world.of("Node"):
             one["metadata"]["labels"][ZONE] = "a"
             one["metadata"]["labels"].pop(OLD_ZONE, None)
-        world.get("PersistentVolume", "pv-web")["metadata"]["labels"] = {key: value}
+        world.get("PersistentVolume", name)["metadata"]["labels"] = {key: value}
 
     return plant
 
@@ -421,6 +436,8 @@ CASES = {
         Case("attach limit", "schedule", "blocked", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "blocked", "CSI-W20", migrated(1), migrated(2)),
         Case("attach limit, with a volume that no pod has", "schedule", "blocked", "CSI-W20", let_go(1), let_go(2)),
+        Case("zone label of a volume that a claim takes at once", "schedule", "blocked", "CSI-W20",
+             elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
         Case("zone of a migrated volume that is free", "schedule", "blocked", "CSI-W20", chosen("b"), chosen("a")),
         Case("zone of a migrated volume", "schedule", "blocked", "CSI-W20", translated("b"), translated("a")),
         Case("volume made for another node", "schedule", "blocked", "CSI-W20", selected("win-2"), selected("win-1")),

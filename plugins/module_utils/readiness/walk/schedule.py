@@ -373,6 +373,8 @@ def _union(some: Iterable[int]) -> int:
 
 def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
+    if one.made and not pod.workload.startswith("StatefulSet "):
+        return True
     return one.claim is not None and bool(one.claim.pod) and one.claim.pod == pod.name
 
 
