@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from integration.kube import VSPHERE, connect, planned
 from integration.playbooks import ROOT
-from lab.cluster import access
+from lab.cluster import access, vsphere
 from lab.cluster.api import Object
-from lab.handle import Lab
+from lab.handle import Lab, eventually
 from unit.roles.test_rbac import IN_NAMESPACES
 
 FILES = ROOT / "roles" / "csi_driver" / "files"
@@ -80,14 +91,23 @@ def bound(lab: Lab) -> Iterator[Lab]:
 
 def allowed(lab: Lab, role: str, asked: tuple[str, str, str, str, str]) -> bool:
     """What the API server's authorizer says about the account of a role."""
+    return reviewed(lab, f"{access.NAMESPACE}:only-{role}", asked)
+
+
+def reviewed(lab: Lab, account: str, asked: tuple[str, str, str, str, str]) -> bool:
+    """What it says about any account, as namespace:name."""
     verb, group, resource, namespace, name = asked
     plural, _slash, subresource = resource.partition("/")
     attributes = {
         "verb": verb, "group": group, "resource": plural, "subresource": subresource, "namespace": namespace, "name": name,
     }  # fmt: skip
     spec: dict[str, Any] = {
-        "user": f"system:serviceaccount:{access.NAMESPACE}:only-{role}",
-        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{access.NAMESPACE}", "system:authenticated"],
+        "user": f"system:serviceaccount:{account}",
+        "groups": [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{account.partition(':')[0]}",
+            "system:authenticated",
+        ],
         "resourceAttributes": attributes,
     }
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
@@ -109,3 +129,60 @@ def test_rules_that_name_their_objects_let_an_apply_create_them_and_no_others(bo
     assert not allowed(bound, deploy, ("create", "", "pods", HOME, ""))
     assert not allowed(bound, deploy, ("create", "", "pods/exec", HOME, "any"))
     assert not allowed(bound, "kubewin-csi-vsphere", ("create", "", "namespaces", "", "mine"))
+
+
+def steps(account: str) -> str:
+    """README's commands that make an account and its kubeconfig, for another account than the lab's own."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (step,) = [one for one in re.split(r"^\d\. ", readme, flags=re.MULTILINE) if "create serviceaccount" in one]
+    blocks = [
+        textwrap.dedent(block) for block in re.findall(r"^ *```console\n(.*?)^ *```", step, re.DOTALL | re.MULTILINE)
+    ]
+    text = re.sub(r"^\$ ", "", "".join(blocks), flags=re.MULTILINE)
+    # Its namespace and name, and what starts the names of its bindings; what is quoted is within the kubeconfig.
+    text = re.sub(r"(?<=[ :=])kubewin(?=[ :\n])", account, text)
+    return re.sub(r"(binding )(?=kubewin-)", rf"\1{account}-", text)
+
+
+@pytest.fixture
+def made(lab: Lab, tmp_path: Path) -> Iterator[Path]:
+    """The kubeconfig that README's commands make, by kubectl if there is one."""
+    installed = tmp_path / ".ansible" / "collections"
+    installed.mkdir(parents=True)
+    (installed / "ansible_collections").symlink_to(ROOT / ".collections" / "ansible_collections")
+    environment = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": lab.state.kubeconfigs["admin"]}
+    if shutil.which("kubectl") is None:
+        (tmp_path / "kubectl").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m integration.kubectl "$@"\n')
+        (tmp_path / "kubectl").chmod(0o700)
+        environment |= {
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{ROOT / '.collections'}{os.pathsep}{ROOT / 'tests'}",
+        }
+    run = subprocess.run(
+        ["bash", "-euc", steps("readme")], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    wanted = (
+        ("list", "apps", "deployments", vsphere.NAMESPACE, ""),
+        ("create", "apps", "daemonsets", vsphere.NAMESPACE, VSPHERE.daemonset),
+    )
+    eventually(lambda: all(reviewed(lab, "readme:readme", asked) for asked in wanted), "its roles are bound")
+    yield tmp_path / "kubewin.kubeconfig"
+    for path in ("clusterrolebindings", f"namespaces/{vsphere.NAMESPACE}/rolebindings"):
+        for one in lab.api.items(f"{access.RBAC}/{path}"):
+            if one["metadata"]["name"].startswith("readme-"):
+                lab.api.gone(f"{access.RBAC}/{path}/{one['metadata']['name']}")
+    lab.api.gone(f"{access.RBAC}/clusterroles/kubewin-preflight")
+    lab.api.gone("/api/v1/namespaces/readme")
+
+
+def test_the_account_of_the_readme_may_do_what_a_plan_asks_for_and_no_more(made: Path) -> None:
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    client = connect(str(made))
+    found = planned(client)
+    assert found.deployable, found.refusal
+    assert "CSI-D60" not in {one.id for one in found.findings}
+    # Its role in a namespace is that of the driver's alone.
+    assert "CSI-D60" in {one.id for one in planned(client, Wanted(namespace=HOME)).findings}
+    # What only the role of preflight allows; refused, it raises.
+    client.list(kinds.STORAGE_CLASS)
