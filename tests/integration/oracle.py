@@ -40,7 +40,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
 from integration.kube import connect
 from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually
-from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, without_one
+from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, smallest
 
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -374,18 +374,24 @@ class Oracle:
 
     # Making a disagreement small
 
-    def shrunk(self, found: Disagreement, tries: int = 12) -> Disagreement:
-        """The same disagreement with less around it: all ways to leave one thing out are tried at once."""
-        small = found
-        for _tried in range(tries):
-            pods = small.cluster.pods[: small.pod + 1]
-            smaller = list(without_one(Cluster(**{**vars(small.cluster), "pods": pods})))
-            again = self.run(smaller).disagreements
-            same = [one for one in again if one.hopeful == small.hopeful and one.pod == len(one.cluster.pods) - 1]
-            if not same:
-                return small
-            small = min(same, key=lambda one: len(json.dumps(vars(one.cluster))))
-        return small
+    def shrunk(self, found: Disagreement) -> Disagreement:
+        """The same disagreement with less around it."""
+        begun = Cluster(**{**vars(found.cluster), "pods": found.cluster.pods[: found.pod + 1]})
+
+        def same(clusters: Sequence[Cluster]) -> list[bool]:
+            several = [
+                Cluster(**{**vars(one), "seed": f"{found.cluster.seed} {number}"})
+                for number, one in enumerate(clusters)
+            ]
+            again = {
+                one.cluster.seed
+                for one in self.run(several).disagreements
+                if one.hopeful == found.hopeful and one.pod == len(one.cluster.pods) - 1
+            }
+            return [one.seed in again for one in several]
+
+        small = smallest(begun, same)
+        return next((one for one in self.run([small]).disagreements if one.pod == len(small.pods) - 1), found)
 
 
 # Seconds between two looks at the API server; each loop ends by what it sees, or fails after PATIENCE.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
@@ -24,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.provisi
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.schedule import Schedule
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import Answer, PodToStart
 from situations.placing import CASES, Case, Plant, both, unbound, unread, waiting
-from situations.random_clusters import made
+from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
 from situations.world import NOW, World
 
 # What may not be read, and the step that depends on it.
@@ -167,6 +168,30 @@ def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None
                 assert one.nodes
                 assert one.because
                 assert one.word == "ok" or one.findings
+
+
+def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
+    found = next(one for one in map(made, map(str, range(99))) if len(one.pods[-1]["spec"]["volumes"]) > 1)
+    tries = 0
+
+    def same(clusters: Sequence[Cluster]) -> list[bool]:
+        """Whether the last pod has a claim that a node's zone goes with."""
+        nonlocal tries
+        tries += 1
+        return [
+            any(ZONE in node["metadata"]["labels"] for node in one.nodes)
+            and bool(
+                {volume["name"] for volume in one.pods[-1]["spec"]["volumes"]}
+                & {each["metadata"]["name"][1:] for each in one.claims}
+            )
+            for one in clusters
+        ]
+
+    small = smallest(found, same)
+    assert (len(small.nodes), len(small.claims), len(small.pods), len(small.pods[0]["spec"]["volumes"])) == (1, 1, 1, 1)
+    assert set(small.nodes[0]["metadata"]["labels"]) == {MARK, ZONE}
+    assert not [*small.csi_nodes, *small.classes, *small.volumes, *small.attachments]
+    assert tries < 12
 
 
 def test_what_an_unread_list_would_decide_is_never_ok() -> None:
