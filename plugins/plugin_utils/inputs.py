@@ -179,6 +179,7 @@ INPUTS: dict[str, Input] = {
             _judged,
         ),
         snapshot_from=_ANY,
+        hold_operator=_SWITCH,
         pseudonyms=_SWITCH,
     ),
     **_of("remove", remove_csi_proxy=_SWITCH, remove_while_in_use=_SWITCH, remove_timeout=_SECONDS),

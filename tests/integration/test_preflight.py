@@ -20,6 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import REASON
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import OPERATOR_NAMESPACE
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC
@@ -35,8 +37,12 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
 # Only a cluster of OpenShift serves these; there a rule is missed in the same way.
 OPENSHIFT = ("clusterversions", "infrastructures", "storages", "operatorconditions", "clusterserviceversions")
 # Asked only where it has to be, which a test of its own brings about.
-REVISIONS = "controllerrevisions"
-RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]
+REVISIONS, CAPACITIES = "controllerrevisions", "csistoragecapacities"
+RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS, CAPACITIES)]
+OLM = "operators.coreos.com"
+CONDITIONS = f"/apis/{OLM}/v2/namespaces/{OPERATOR_NAMESPACE}/operatorconditions"
+EARLIER, LATER = (f"windows-machine-config-operator.v10.{line}.0" for line in (18, 19))
+BY_HAND = {"type": "Upgradeable", "status": "True", "reason": "upgradeIsSafe", "message": "by hand"}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +78,7 @@ def config(lab: Lab, token: str, tmp_path_factory: pytest.TempPathFactory) -> st
 
 
 @pytest.fixture
-def lost(lab: Lab) -> Iterator[str]:
+def lost(lab: Lab, token: str) -> Iterator[str]:
     """A pod that is to run on Windows, and names a claim that is not there."""
     spec = {
         "nodeSelector": {"kubernetes.io/os": "windows"},
@@ -319,3 +325,82 @@ def compact(lab: Lab) -> None:
     # A write of ours, so that the moment which is being read is no longer the newest.
     revision = ask("/v3/kv/put", {"key": "a3ViZXdpbg==", "value": "eA=="})["header"]["revision"]
     ask("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+
+@pytest.fixture
+def conditions(lab: Lab) -> Iterator[str]:
+    """OperatorConditions as the lifecycle manager defines them, of two releases of the operator; another user overrides the later."""
+    text = {"type": "string"}
+    one = {
+        "type": "object",
+        "required": ["type", "status", "reason", "message"],
+        "properties": dict.fromkeys(("type", "status", "reason", "message"), text),
+    }
+    spec = {"type": "object", "properties": {"overrides": {"type": "array", "items": one}}}
+    served = {
+        "name": "v2", "served": True, "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    }  # fmt: skip
+    names = {"kind": "OperatorCondition", "plural": "operatorconditions", "singular": "operatorcondition"}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    lab.api.ensure(
+        definitions,
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"operatorconditions.{OLM}"},
+            "spec": {"group": OLM, "scope": "Namespaced", "names": names, "versions": [served]},
+        },
+    )
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}
+    lab.api.ensure("/api/v1/namespaces", space)
+    eventually(lambda: lab.api.ok(CONDITIONS), "OperatorConditions are served")
+    for name, overrides in ((EARLIER, []), (LATER, [BY_HAND])):
+        made = {"apiVersion": f"{OLM}/v2", "kind": "OperatorCondition", "metadata": {"name": name}}
+        lab.api.ensure(CONDITIONS, {**made, "spec": {"overrides": overrides}})
+    yield CONDITIONS
+    lab.api.gone(f"{definitions}/operatorconditions.{OLM}")
+    lab.api.gone(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}")
+
+
+def test_on_request_a_blocker_holds_the_operator_until_none_stands(lab: Lab, lost: str, conditions: str) -> None:
+    admin = lab.state.kubeconfigs["admin"]
+
+    def overrides(name: str) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = lab.api.get(f"{conditions}/{name}")["spec"].get("overrides") or []
+        return found
+
+    def held(run: Run) -> dict[str, str]:
+        """What the run says that it did, or would do, by condition."""
+        done = [
+            one["result"]
+            for one in run.events
+            if one.get("action", "").endswith("operator_override") and "result" in one
+        ]
+        assert len(done) == 1, run.screen
+        return {one["name"]: one["action"] for one in done[0]["conditions"]}
+
+    announced = preflight(lab, admin, "--check", kubewin_hold_operator=True)
+    assert announced.code != 0
+    assert held(announced) == {EARLIER: "set", LATER: "keep"}
+    assert overrides(EARLIER) == []
+
+    blocked = preflight(lab, admin, kubewin_hold_operator=True)
+    assert blocked.code != 0
+    assert held(blocked) == {EARLIER: "set", LATER: "keep"}
+    [ours] = overrides(EARLIER)
+    assert (ours["type"], ours["status"], ours["reason"]) == ("Upgradeable", "False", REASON)
+    assert "CSI-V27" in ours["message"]
+
+    accepted = {"id": "CSI-V27", "object": lost, "reason": "made by the next job", "expires": "2099-01-01"}
+    released = preflight(lab, admin, kubewin_hold_operator=True, kubewin_suppressions=[accepted])
+    assert released.code == 0, released.screen
+    assert held(released) == {EARLIER: "remove", LATER: "none"}
+    assert (overrides(EARLIER), overrides(LATER)) == ([], [BY_HAND])
+
+    lab.api.patch(f"{conditions}/{EARLIER}", {"spec": {"overrides": [ours]}})
+    variables = {"kubewin_kubeconfig": admin, "kubewin_drivers": ["gce_pd"]}
+    removed = play("playbooks/remove.yml", lab.state.inventories["basic-http"], variables=variables)
+    assert removed.code == 0, removed.screen
+    assert held(removed) == {EARLIER: "remove", LATER: "none"}
+    assert (overrides(EARLIER), overrides(LATER)) == ([], [BY_HAND])

@@ -22,7 +22,17 @@ ROLES: dict[str, dict[str, Any]] = {
 # Bound in namespaces, as the file says.
 IN_NAMESPACES = {
     f"kubewin-csi-{name}"
-    for name in ("deploy", "roll", "prepull", "handover", "records", "proof-pods", "data-pods", "convert-workloads")
+    for name in (
+        "deploy",
+        "roll",
+        "prepull",
+        "handover",
+        "hold",
+        "records",
+        "proof-pods",
+        "data-pods",
+        "convert-workloads",
+    )
 }
 # Which of the rest may write what without naming it; each says so beside it.
 UNNAMED = {

@@ -301,8 +301,9 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
             # From the group to places that take it, and from each place to groups that could leave it.
             came: dict[tuple[int, ...], int] = {}
             from_: dict[int, tuple[int, ...]] = {}
-            queue, free = [group], None
-            for one in queue:
+            queue, free, next_ = [group], None, 0
+            while free is None and next_ < len(queue):
+                one, next_ = queue[next_], next_ + 1
                 for place in reached[one]:
                     if place in came:
                         continue
@@ -314,8 +315,6 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
                         if put[other, place] and other not in queue:
                             from_[other] = place
                             queue.append(other)
-                if free is not None:
-                    break
             if free is None:
                 told.update(queue)
                 yield tuple(sorted(queue)), sum(rooms[place] for place in came)
