@@ -9,9 +9,9 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 
+from situations.base import AZURE_DISK, AZURE_FILE, EBS, SMB, VSPHERE
 from situations.cluster import SHOP, claim_of, csi, healthy, install, volume, workload
 from situations.cluster import pod_spec as spec_of
-from situations.named import AZURE_DISK, AZURE_FILE, EBS, SMB, VSPHERE
 from situations.world import World
 
 GCE = DRIVERS["gce_pd"]

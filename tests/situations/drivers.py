@@ -1,0 +1,249 @@
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What keeps drivers from working on nodes."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
+
+from situations.base import (
+    AZURE_DISK,
+    AZURE_FILE,
+    IN_TREE_VSPHERE,
+    SMB,
+    VSPHERE,
+    crash,
+    kubelets,
+    on_windows,
+    situation,
+    templates_of_vsphere,
+)
+from situations.cluster import (
+    attach,
+    controller,
+    csi,
+    daemon_set,
+    pod_spec,
+    smb,
+    unregister,
+    volume,
+    workload,
+)
+from situations.harmless import a_template_that_was_brought_back
+from situations.world import World
+
+
+@situation("3.1", "CSI-G10", "CSI-G20", comes_back={"Deployment shop/web": "unknown"})
+def a_csinode_that_is_there_and_names_no_driver(world: World) -> None:
+    for driver in (VSPHERE, AZURE_DISK, AZURE_FILE):
+        unregister(world, driver, "win-2")
+        world.remove("Pod", f"{driver.daemonset}-win-2", driver.namespace)
+
+
+@situation("3.1", "CSI-G12")
+def a_stale_entry_after_a_reboot(world: World) -> None:
+    world.host("win-1")["boot_time"] = world.ago(minutes=3)
+
+
+@situation("3.1", "CSI-G11", classes={"pv-db-0": "NATIVE_CSI NATIVE_NO_DRIVER"})
+def a_stale_entry_while_the_plugin_crashes(world: World) -> None:
+    crash(world, "vsphere", "win-2")
+
+
+@situation("3.1", "CSI-G02", classes={"pv-db-0": "NATIVE_NO_DRIVER"}, comes_back={"StatefulSet shop/db": "no"})
+def entries_left_by_a_driver_that_was_removed(world: World) -> None:
+    world.remove("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
+    for on in ("win-1", "win-2"):
+        world.remove("Pod", f"{VSPHERE.daemonset}-{on}", VSPHERE.namespace)
+
+
+@situation("3.2 #3", "CSI-G21")
+def a_registration_that_stopped_half_way(world: World) -> None:
+    annotations = world.get("Node", "win-1")["metadata"]["annotations"]
+    ids = json.loads(annotations["csi.volume.kubernetes.io/nodeid"])
+    ids[VSPHERE.name] = "an-older-id"
+    annotations["csi.volume.kubernetes.io/nodeid"] = json.dumps(ids)
+
+
+@situation("3.2 #4", "CSI-G22")
+def a_topology_label_that_is_missing(world: World) -> None:
+    del world.get("Node", "win-1")["metadata"]["labels"]["topology.disk.csi.azure.com/zone"]
+
+
+@situation("3.2 #7, 6.4", "CSI-G30")
+def the_same_driver_brought_twice(world: World) -> None:
+    rule = VSPHERE.rule("csi_proxy")
+    assert rule is not None
+    daemon_set(world, VSPHERE, rule, "3.4.0", name="by-hand")
+
+
+@situation("revisions", "CSI-G14")
+def a_pod_of_the_template_before(world: World) -> None:
+    templates_of_vsphere(world, generation=2, revisions={"first": 1, "second": 2}, pods=("2", "second"))
+    older = world.get("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)["metadata"]["labels"]
+    older.update({"pod-template-generation": "1", "controller-revision-hash": "first"})
+
+
+@situation("revisions", "CSI-C01", "CSI-G14", classes={"pv-db-0": "UNKNOWN"})
+def whose_template_a_pod_is_of_could_not_be_read(world: World) -> None:
+    a_template_that_was_brought_back(world)
+    why = "this account may not list controllerrevisions"
+    world.unread.append(Unread("controllerrevisions", why, '{apiGroups: ["apps"], resources: ["controllerrevisions"]}'))
+    world.objects = [one for one in world.objects if one["kind"] != "ControllerRevision"]
+
+
+@situation("3.2 #8", "CSI-G43")
+def csi_proxy_has_stopped_under_a_running_plugin(world: World) -> None:
+    world.host("win-1").update(serving=False, state="STOPPED")
+
+
+@situation("3.2 #8", "CSI-G42")
+def a_pipe_that_the_plugin_mounts_is_missing(world: World) -> None:
+    seen = world.host("win-1")
+    seen["pipes"].remove("csi-proxy-system-v1alpha1")
+    seen["missing_pipes"] = ["csi-proxy-system-v1alpha1"]
+    seen["serving"] = False
+
+
+@situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "NATIVE_CSI UNKNOWN"})
+def nobody_looked_at_a_host(world: World) -> None:
+    world.hosts = [one for one in world.hosts if one["node"] != "win-1"]
+
+
+@situation("3.2 #8", "CSI-G41")
+def a_host_was_looked_at_yesterday(world: World) -> None:
+    world.host("win-1")["observed_at"] = world.ago(hours=26)
+
+
+@situation("3.2 #1", "CSI-G05", "CSI-V52")
+def a_node_that_is_not_ready(world: World) -> None:
+    condition = world.get("Node", "win-1")["status"]["conditions"][0]
+    condition.update(status="Unknown", reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
+
+
+@situation("3.2 #1", "CSI-N31")
+def a_node_that_is_cordoned(world: World) -> None:
+    world.get("Node", "win-1")["spec"]["unschedulable"] = True
+
+
+@situation("3.2 #1", "CSI-N30")
+def a_label_that_disagrees_with_the_kubelet(world: World) -> None:
+    world.get("Node", "linux-2")["metadata"]["labels"]["kubernetes.io/os"] = "windows"
+
+
+@situation("2.5 wmic", "CSI-G11", "CSI-G20", "CSI-N38")
+def windows_without_wmic_and_a_plugin_that_calls_it(world: World) -> None:
+    world.get("Node", "win-1")["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.26100"
+    world.host("win-1")["release"] = "1.2.1"
+    unregister(world, VSPHERE, "win-1")
+    crash(world, "vsphere", "win-1", 'exec: "wmic": executable file not found in %PATH%')
+
+
+@situation("2.5 wmic", "CSI-N14")
+def the_host_itself_lacks_wmic(world: World) -> None:
+    world.host("win-1")["findings"] = [
+        {
+            "id": "CSI-N14",
+            "severity": "blocker",
+            "object": "wmic.exe",
+            "message": "The driver calls wmic.",
+            "remedy": "Add it.",
+        }
+    ]
+
+
+@situation("3.2 #13", "CSI-G11", "CSI-G20", "CSI-N37")
+def no_image_for_the_build_of_a_node(world: World) -> None:
+    world.get("Node", "win-1")["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.14393"
+    unregister(world, VSPHERE, "win-1")
+    crash(world, "vsphere", "win-1", "no match for platform in manifest")
+
+
+@situation("7", "CSI-N32")
+def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
+    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["securityContext"] = {"windowsOptions": {"hostProcess": True}}
+    # A real API server takes it only so.
+    spec["hostNetwork"] = True
+
+
+@situation("3.2 #10", "CSI-N33")
+def a_node_with_fifty_nine_volumes(world: World) -> None:
+    for number in range(57):
+        volume(world, f"pv-many-{number}", csi(VSPHERE.name, f"fcd-many-{number}"), f"many-{number}")
+        workload(world, "Deployment", f"many{number}", pod_spec(f"many-{number}"), on=["win-1"])
+        attach(world, f"pv-many-{number}", "win-1", VSPHERE.name, f"fcd-many-{number}")
+
+
+@situation("3.2 #10", "CSI-N33")
+def a_node_that_is_full_while_others_have_room(world: World) -> None:
+    _limit(world, "win-1", 2)
+
+
+@situation("3.2 #10", "CSI-N33")
+def a_node_whose_volumes_fit_nowhere_else(world: World) -> None:
+    _limit(world, "win-2", 2)
+    volume(world, "pv-third", csi(VSPHERE.name, "fcd-third"), "third")
+    workload(world, "Deployment", "third", pod_spec("third"), on=["win-1"])
+    attach(world, "pv-third", "win-1", VSPHERE.name, "fcd-third")
+
+
+def _limit(world: World, on: str, count: int) -> None:
+    drivers = world.get("CSINode", on)["spec"]["drivers"]
+    next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"]["count"] = count
+
+
+@situation("3.2 #11", "CSI-N34", comes_back={"StatefulSet shop/db": "no"})
+def an_attachment_that_failed(world: World) -> None:
+    found = next(
+        one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
+    )
+    found["status"] = {"attached": False, "attachError": {"message": "disk is busy", "time": world.ago(minutes=1)}}
+
+
+@situation("3.2 #11", "CSI-N35", "CSI-W09")
+def an_attachment_that_does_not_go(world: World) -> None:
+    found = next(
+        one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
+    )
+    found["metadata"].update(
+        deletionTimestamp=world.ago(minutes=11), finalizers=["external-attacher/csi-vsphere-vmware-com"]
+    )
+
+
+@situation("3.2 #12", "CSI-N36")
+def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> None:
+    attached = world.get("Node", "win-1")["status"]["volumesAttached"]
+    attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})
+
+
+@situation(
+    "3.1", "CSI-N39", "CSI-V10", "CSI-V50", classes={"pv-legacy": "MIGRATED_OK SPLIT", "pv-static": "MIGRATED_OK SPLIT"}
+)
+def a_kubelet_that_loses_registration_sockets(world: World) -> None:
+    kubelets(world, "v1.23.9", migrated=(), only="win-1")
+
+
+@situation("7.1", "CSI-G02", classes={"pv-lh": "NATIVE_NO_DRIVER"}, comes_back={"Deployment shop/lh": "no"})
+def a_driver_that_was_never_brought_to_windows(world: World) -> None:
+    on_windows(world, "lh", smb("share-1"))
+    install_linux_half(world)
+
+
+def install_linux_half(world: World) -> None:
+    """A driver that Linux alone has."""
+    world.add("CSIDriver", SMB.name, spec=dict(SMB.csi_driver))
+    controller(world, SMB, SMB.default_version)
+
+
+@situation("3.2 #2", "CSI-N44", comes_back={"Deployment shop/lh": "no"})
+def a_driver_that_nobody_knows_on_windows(world: World) -> None:
+    on_windows(world, "lh", csi("driver.longhorn.io", "lh-1"))
+
+
+@situation("3.2 #7", "CSI-G03")
+def a_plugin_whose_selector_leaves_a_node_out(world: World) -> None:
+    del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
+    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["nodeSelector"]["kubewin.io/csi-proxy"] = "proven"
