@@ -20,7 +20,7 @@ options:
   kubeconfig:
     description:
       - Path of a kubeconfig file, or its content as a dictionary. Also C(K8S_AUTH_KUBECONFIG).
-      - Without it and without other options for access, the in-cluster configuration is used, then C(~/.kube/config).
+      - Without options for access, defaults to the in-cluster configuration, then to C(~/.kube/config).
     type: raw
   context:
     description: Context of the kubeconfig file. Also C(K8S_AUTH_CONTEXT).
@@ -40,7 +40,7 @@ options:
     type: path
     aliases: [key_file]
   ca_cert:
-    description: Path of the CA certificate that the API server is verified with. Also C(K8S_AUTH_SSL_CA_CERT).
+    description: Path of the CA certificate of the API server. Also C(K8S_AUTH_SSL_CA_CERT).
     type: path
     aliases: [ssl_ca_cert]
   validate_certs:
@@ -81,8 +81,8 @@ options:
     elements: str
   api_timeout:
     description:
-      - Seconds during which requests are repeated when the API server does not answer, answers with a server error, or
-        asks to slow down (429, whose C(Retry-After) is kept).
+      - Seconds to repeat requests if the API server does not answer, answers with a server error, or asks to slow down (429 with
+        C(Retry-After)).
     type: int
     default: 60
 requirements:
@@ -90,5 +90,5 @@ requirements:
   - kubernetes (Python library) >= 24.2.0
   - PyYAML
 notes:
-  - Everything sent is safe to repeat, so requests are repeated until O(api_timeout) has passed.
+  - Requests are safe to repeat and are repeated until O(api_timeout) has passed.
 """

@@ -11,7 +11,7 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   hosts:
-    description: What was seen on the hosts, for example made from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    description: Facts of the hosts, for example from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
     type: list
     elements: dict
     default: []
@@ -21,10 +21,10 @@ options:
         type: str
         required: true
       observed_at:
-        description: When it was seen, RFC 3339.
+        description: Time of the observation, RFC 3339.
         type: str
       serving:
-        description: Whether csi-proxy serves. Not given means that the host could not be looked at.
+        description: Whether csi-proxy serves. Omit it if the host could not be read.
         type: bool
       release:
         description: Release of csi-proxy.
@@ -33,17 +33,17 @@ options:
         description: State of the service.
         type: str
       reason:
-        description: Why it does not serve, or why nobody could look.
+        description: Why csi-proxy does not serve, or why the host could not be read.
         type: str
       missing_pipes:
-        description: Required pipes that are not there, bare names.
+        description: Bare names of missing required pipes.
         type: list
         elements: str
       pipes:
-        description: All pipes that are there. With them every pipe the pod mounts is checked.
+        description: Existing pipes. If set, every pipe that the pod mounts is checked.
         type: list
         elements: str
       boot_time:
-        description: When the host booted, RFC 3339.
+        description: Time of the host's last boot, RFC 3339.
         type: str
 """

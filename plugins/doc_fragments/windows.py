@@ -17,12 +17,12 @@ requirements:
 options:
   install_dir:
     description:
-      - Directory on the node that holds the releases. The collection creates it and gives it to SYSTEM and
-        Administrators alone, so it must not be one that exists already or that others use.
+      - Directory on the node for the releases. The collection creates it and restricts it to SYSTEM and Administrators. It must not
+        exist already or be used by other programs.
     type: str
     default: C:\csi-proxy
   kubelet_path:
-    description: Root directory of the kubelet on the node. csi-proxy refuses paths outside of it.
+    description: Root directory of the kubelet on the node. csi-proxy refuses other paths.
     type: str
     default: C:\var\lib\kubelet
   needs_wmic:
@@ -38,8 +38,7 @@ options:
   service_name:
     description:
       - Name of the Windows service.
-      - Without it a service that runs csi-proxy is found under C(csi-proxy), C(csiproxy) or another name, and a new one is
-        called C(csi-proxy).
+      - Defaults to the service that runs csi-proxy, whatever its name. A new service is called C(csi-proxy).
     type: str
 attributes:
   platform:
@@ -47,7 +46,7 @@ attributes:
     platforms: windows
     support: full
   action:
-    description: Runs on the controller, on the connection of the host.
+    description: Runs on the controller and uses the host's connection.
     support: full
   async:
     description: Supports being used with the C(async) keyword.

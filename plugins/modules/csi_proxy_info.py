@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: csi_proxy_info
-short_description: Look at csi-proxy on a Windows node
+short_description: Return the state of csi-proxy on a Windows node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

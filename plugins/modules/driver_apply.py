@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: driver_apply
-short_description: Apply a CSI driver's Windows node plugin, and roll a changed one node by node
+short_description: Apply a CSI driver's Windows node plugin and update it node by node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

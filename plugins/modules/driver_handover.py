@@ -11,74 +11,73 @@ short_description: Hand a driver's Windows nodes over from one node plugin to an
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - One step of a hand-over between this collection's node plugin and one that a platform brings or somebody installed. The
-    playbook C(kubewin.csi.handover) makes the steps in their order.
-  - On each node the old plugin leaves before the new one starts, since the two share sockets; the next node is touched
-    only when the new plugin is Ready and registered there.
-  - What belongs to an operator or add-on is never written. A DaemonSet that somebody installed is replaced only when it is
-    named in O(replace).
-  - A run that is ended from outside gives the node that is under way the plugin back that it had. One that was cut off is finished by
-    the next one.
+  - Runs one step of a hand-over between this collection's node plugin and another one. The playbook C(kubewin.csi.handover) runs the
+    steps in order.
+  - On each node the old plugin leaves before the new one starts, because the two share sockets. The next node follows after the new
+    plugin is Ready and registered.
+  - Never writes objects of an operator or add-on. Replaces a DaemonSet that another user installed only if O(replace) names it.
+  - A run that is interrupted restores the former plugin of the node in progress. If it is killed, the next run finishes the
+    hand-over.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; only O(step=look) looks then, other steps report that they would change something.
+    description: Can run in check mode; O(step=look) reads, other steps report that they would change something.
     support: full
   diff_mode:
     description: Will not return details about what has changed.
     support: none
 options:
   driver:
-    description: The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+    description: Key of the driver, such as V(vsphere) or V(azure_disk).
     type: str
     required: true
   direction:
     description:
-      - V(to_platform) lets the plugin of a platform or somebody else take over from ours.
-      - V(to_kubewin) replaces a plugin that somebody installed by ours.
+      - V(to_platform) replaces this collection's node plugin by another one, such as a platform's.
+      - V(to_kubewin) replaces another node plugin by this collection's.
     type: str
     required: true
     choices: [to_platform, to_kubewin]
   replace:
     description:
-      - The other side, as namespace/name of its DaemonSet. Needed for V(to_kubewin), and for V(to_platform) where several
-        provide the driver.
+      - The other DaemonSet, as namespace/name. Required with O(direction=to_kubewin), and with O(direction=to_platform) if several
+        DaemonSets provide the driver.
     type: str
     default: ''
   step:
     description:
-      - V(look) decides and changes nothing.
-      - V(begin) prepares; no node loses its plugin by it.
+      - V(look) plans and changes nothing.
+      - V(begin) prepares the hand-over. No node loses its plugin.
       - V(node) hands O(node) over.
-      - V(finish) takes away what is no longer needed, or restores how our DaemonSet is updated.
+      - V(finish) removes objects that are no longer needed, or restores the update strategy of the DaemonSet.
     type: str
     default: look
     choices: [look, begin, node, finish]
   node:
-    description: The Node to hand over.
+    description: Node to hand over. Required with O(step=node).
     type: str
     default: ''
   definition:
-    description: Our objects as the role renders them, for V(to_kubewin).
+    description: Objects of this collection's node plugin, as the role renders them. Used with O(direction=to_kubewin).
     type: raw
   timeout:
-    description: Seconds in which the new plugin has to be registered on the node, or else the old one is brought back.
+    description: Timeout in seconds for the registration of the new plugin on the node. After it, the old plugin is restored.
     type: int
     default: 600
   stable_for:
-    description: Seconds a plugin pod must have been Ready when it restarted lately.
+    description: Seconds that a restarted plugin pod must be Ready.
     type: int
     default: 10
   restart_pod:
     description:
-      - With V(to_platform), delete the platform's pod on the node once ours has left, when it ran there before. Our plugin's
-        end takes its sockets away, and without a liveness probe it does not notice.
+      - With O(direction=to_platform), delete the platform's pod on the node if it ran beside this collection's pod, after that pod is
+        gone. The leaving plugin removes the shared sockets, and a pod without a liveness probe does not detect that.
     type: bool
     default: false
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file, and the module ends when it disappears.
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
     type: path
 seealso:
   - module: kubewin.csi.driver_info

@@ -9,18 +9,17 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 DOCUMENTATION = r"""
 module: node_rollout
-short_description: Wait until a CSI driver works on every Windows node it should be on
+short_description: Wait until a CSI driver works on its Windows nodes
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - The gate after a deployment or repair. It expects the driver on every Windows node that the DaemonSet goes to by its
-    node selector, affinity and tolerations.
-  - A node is green when the driver is in its CSINode with the node id that the Node's annotation says, its topology
-    labels are there, its plugin pod is Ready, stable and not from before the last boot, no second provider serves the
-    driver, and the host was seen serving every pipe that the pod mounts.
-  - Without facts from the host a node is C(registered, unproven) and never green, since a running plugin pod stays
-    Ready when csi-proxy dies.
-  - It watches, and prints a line for each node whose verdict changes while it waits.
+  - The gate after a deployment or repair. It expects the driver on every Windows node that the DaemonSet selects by node selector,
+    affinity and tolerations.
+  - A node is green if its CSINode has the driver with the node ID of the Node's annotation, its topology labels exist, its plugin pod
+    is Ready, stable and newer than the last boot, no second node plugin provides the driver, and the host serves every pipe that the
+    pod mounts.
+  - Without facts from the host a node is C(registered, unproven) and never green, because a plugin pod stays Ready after csi-proxy dies.
+  - Watches the cluster, and prints a line for each node whose verdict changes.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver.rollout
@@ -31,32 +30,31 @@ attributes:
   check_mode:
     description: Can run in check mode.
     support: full
-    details: In check mode it looks once, does not wait and does not fail on what it sees.
+    details: In check mode it checks once, does not wait, and does not fail on the result.
 options:
   driver:
     description:
-      - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+      - Key of the driver, such as V(vsphere) or V(azure_disk).
     type: str
     required: true
   daemonset:
-    description: Name of the DaemonSet. Without it upstream's.
+    description: Name of the DaemonSet. Defaults to upstream's name.
     type: str
   host_facts_max_age:
-    description: Seconds after which facts from a host count as nobody having looked.
+    description: Seconds after which facts from a host are too old to count.
     type: int
     default: 3600
   stable_for:
     description:
-      - Seconds a plugin pod must have been Ready when it restarted lately, or when its entry in the CSINode may be of a
-        pod before it.
+      - Seconds that a plugin pod must be Ready if it restarted, or if its entry in the CSINode may belong to an earlier pod.
     type: int
     default: 10
   window:
-    description: Seconds of one look; the action sets it. Without the action the module looks once for that long.
+    description: Internal. Seconds to watch in one call.
     type: int
     default: 0
   known:
-    description: Verdicts that were already reported; the action sets it.
+    description: Internal. Verdicts that were already reported.
     type: dict
     default: {}
 seealso:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_upgrade
-short_description: Go on with an upgrade of Windows nodes until somebody else has to do something
+short_description: Advance an upgrade of Windows nodes until it needs an external action
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Takes Windows nodes one by one, or in batches after a canary, through an upgrade that somebody else makes, and keeps a
-    journal of it. It closes a node for workloads, empties it as C(kubectl drain) does, waits until it is back, opens it, and waits for
-    its workloads. In between it hands out what others do, and ends with that in RV(next). The role P(kubewin.csi.node_upgrade#role)
-    does those things and comes back with what became of them in O(results).
-  - The journal is written before each change, so that a run after a crash goes on at the right node and step. A lease keeps a
-    second run away. It is renewed as long as the run lives, also while its tasks work, and ends within a minute after the run died.
-  - A node that fails is left safe. One that could not be emptied is opened again; one that was touched stays closed. Others of
-    its batch are finished or given back, and nothing new begins.
-  - It never starts an upgrade of the cluster or of a node, and it never forces a pod away.
+  - Prepares Windows nodes for an upgrade one by one, or in batches after a canary, and keeps a journal. It cordons a node, drains it as
+    C(kubectl drain) does, waits until it is Ready, uncordons it, and waits for its workloads. When it needs an external action, it returns
+    that in RV(next). The role P(kubewin.csi.node_upgrade#role) runs the action and passes the outcome in O(results).
+  - Writes the journal before each change, so that the next run continues at the same node and step after a crash. A lease keeps a
+    second run away. A run renews it while it lives, also while its tasks work; the lease of a dead run expires within a minute.
+  - A node that cannot be drained is uncordoned. A node that fails after a change stays cordoned. Other nodes of the batch are finished,
+    or uncordoned if nothing was changed on them. No further node starts.
+  - Never starts an upgrade of the cluster or of a node, and never forces a pod away.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -27,78 +26,76 @@ attributes:
   check_mode:
     support: full
     details:
-      - In check mode it returns the plan, and what would keep the first nodes from being emptied. Nothing is written.
+      - In check mode it returns the plan and what would block the first drains. Nothing is written.
   diff_mode:
     support: none
 options:
   name:
     description:
-      - What this upgrade is called. Under that name it is gone on with; one that is finished is not begun again.
+      - Name of the upgrade. A run with the same name continues it. A finished upgrade does not start again.
     type: str
     required: true
   hook:
     description:
-      - How a node comes to be upgraded.
-      - With V(tasks) it is cordoned, emptied, and handed out; with V(none) it is cordoned and emptied, and somebody upgrades it
-        while this waits.
-      - With V(wmco) the Windows Machine Config Operator does it. The node gets a taint of ours, since WMCO uncordons by itself, and
-        then the label that allows its upgrade.
+      - What upgrades a node.
+      - V(tasks) cordons and drains the node and returns it in RV(next). V(none) cordons and drains it, and waits while you upgrade it.
+      - V(wmco) leaves the upgrade to the Windows Machine Config Operator. The node gets the taint C(kubewin.io/upgrade), because WMCO
+        uncordons by itself, and then the label that allows its upgrade.
     type: str
     choices: [none, tasks, wmco]
     default: none
   target:
-    description: What nodes and cluster are to become. Without O(target.kubelet) and O(target.wmco) every node is taken once.
+    description: Target releases. Without O(target.kubelet) and O(target.wmco) every node is processed once.
     type: dict
     default: {}
     suboptions:
       kubelet:
         description:
-          - Release of Kubernetes that a node has when it is done, such as C(1.27).
-          - One that every node is past already is refused, as nodes do not go back.
+          - Kubernetes release of an upgraded node, such as C(1.27).
+          - A release older than that of every node is refused.
         type: str
         aliases: [kubernetes]
       openshift:
-        description: Release of OpenShift whose update has to be complete before the first node.
+        description: OpenShift release whose update must be complete before the first node.
         type: str
       wmco:
-        description: Release of WMCO that a node has when it is done. With O(hook=wmco) it has to be given.
+        description: WMCO release of an upgraded node. Required with O(hook=wmco).
         type: str
   nodes:
-    description: Take only these Nodes, in this order. Without it all Windows nodes, those with the fewest volumes first.
+    description: Upgrade only these Nodes, in this order. Defaults to all Windows nodes, those with the fewest volumes first.
     type: list
     elements: str
     default: []
   canary:
-    description: The Node to begin with.
+    description: First Node. Defaults to the Node with the fewest volumes.
     type: str
     default: ''
   batches:
-    description: How many nodes at a time, numbers or percentages; the last one repeats. The first node always goes alone.
+    description: Sizes of the batches, numbers or percentages. The last one repeats. The first node is always alone.
     type: list
     elements: str
     default: ['1']
   unproven_canary:
     description:
-      - With O(hook=wmco) from a release of WMCO without csi-proxy, where nothing can be proven before, let one node that carries no
-        volume go ahead.
+      - With O(hook=wmco) and a present WMCO release without csi-proxy, upgrade one node without volumes first, unproven.
     type: bool
     default: false
   pause:
     description:
-      - Where a person has to look. V(canary) stands for after the canary, V(batches) for before each further batch, and a Node's name
-        for before that one. The run ends there in order, and goes on with O(confirmed).
+      - Where the run pauses for an approval. V(canary) pauses after the canary, V(batches) before each further batch, and a Node's name
+        before that Node. Continue with O(confirmed).
     type: list
     elements: str
     default: []
   confirmed:
-    description: Pauses that a person has ended, as the run that ended there named them.
+    description: Approved pauses, as the paused run named them.
     type: list
     elements: str
     default: []
   windows:
     description:
-      - Hours in which nodes may begin, such as C(Sat,Sun 22:00-04:00). A node that has begun is finished.
-      - No batch begins when less than O(node_timeout) is left for each of its nodes.
+      - Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). A node that started is finished.
+      - A batch starts only if O(node_timeout) is left for each of its nodes.
     type: list
     elements: str
     default: []
@@ -108,28 +105,27 @@ options:
     default: UTC
   node_timeout:
     description:
-      - Seconds that a node may take from its turn to its workloads being back. Its time begins anew after each step that is handed
-        out.
+      - Timeout in seconds for one node, from its cordon until its workloads run again. It starts again after each external action.
     type: int
     default: 3600
   patience:
-    description: Seconds to wait for what holds up the next batch, before the run ends in order.
+    description: Seconds to wait for what blocks the next batch, before the run pauses.
     type: int
     default: 0
   stop_on:
     description:
-      - What stops the run although the node at hand is well. V(nodes) is another Windows node that is not Ready or was cordoned by
-        somebody, V(workloads) are workloads that do not come back, V(cluster) is a ClusterVersion that fails.
+      - Conditions outside the current node that stop the run. V(nodes) is another Windows node that is not Ready or that another user
+        cordoned, V(workloads) are workloads that do not start again, V(cluster) is a failing ClusterVersion.
     type: list
     elements: str
     choices: [cluster, nodes, workloads]
     default: [cluster, nodes, workloads]
   delete_unowned:
-    description: Evict pods that have no controller as well. They do not come back.
+    description: Also evict pods without a controller. Nothing creates them again.
     type: bool
     default: false
   drivers:
-    description: Drivers whose node plugins have to stay on a node while it is closed.
+    description: Drivers whose node plugins must stay on a cordoned node.
     type: list
     elements: str
     default: []
@@ -145,15 +141,15 @@ options:
     description: Directory for a copy of the journal, on the machine where the module runs.
     type: path
   term:
-    description: RV(term) of the call before, in the same run. Without it this is a run of its own, which begins or takes up.
+    description: RV(term) of the previous call in the same run. Without it, the call begins or resumes the upgrade.
     type: int
     default: 0
   finished:
-    description: What was handed out by the call before.
+    description: External action that the previous call requested.
     type: str
     choices: [hook, gate, canary]
   results:
-    description: What became of it by Node, an empty text or why it failed.
+    description: Outcome by Node. An empty text is a success, any other text the reason of the failure.
     type: dict
     default: {}
   only_lease:
@@ -164,7 +160,7 @@ options:
     type: bool
     default: false
   ended:
-    description: Note that the end of a finished upgrade was proven and compared, so that it need not be done again.
+    description: Record that the last verification and comparison of a finished upgrade are done.
     type: bool
     default: false
   compared:
@@ -173,11 +169,11 @@ options:
     elements: str
     default: []
   holder:
-    description: Whom the lease names; the action sets it.
+    description: Internal. Holder that the lease names.
     type: str
     default: ''
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file, and the module ends when it disappears.
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
     type: path
 seealso:
   - module: kubewin.csi.node_rollout

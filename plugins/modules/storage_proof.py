@@ -9,52 +9,50 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 DOCUMENTATION = r"""
 module: storage_proof
-short_description: Prove on every Windows node that a volume keeps what a pod wrote
+short_description: Write a volume on every Windows node and read it back
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Makes a claim and a Windows pod for each driver and node, writes a file with a time and a random word through the pod,
-    deletes the pod, lets another one come up on the same node, and reads the file back. Then, where the volume can go there,
-    the same on another node.
-  - That is the only proof there is. A registered driver with a Ready plugin pod fails every mount when csi-proxy has died.
-  - The pod needs cmd alone, so the smallest Windows image will do. No data of anybody else is touched.
-  - Everything it makes carries the labels C(app.kubernetes.io/managed-by=kubewin.csi) and C(kubewin.io/proof-run), and is
-    taken away when the run ends, however it ends. What a killed run left is found by these labels and taken away by the
-    next, unless its lease says that it lives.
-  - A volume whose StorageClass keeps it (C(Retain)) is named and never deleted.
+  - For each driver and node, creates a claim and a Windows pod, writes a file with a time and a random word, and deletes the pod. New
+    pods read the file back on the same node and on another node that the volume can reach.
+  - Registration and a Ready plugin pod prove nothing, because every mount fails after csi-proxy dies.
+  - The pods need only C(cmd) and C(ping), so the smallest Windows image suffices. No other data is read or written.
+  - All created objects carry the labels C(app.kubernetes.io/managed-by=kubewin.csi) and C(kubewin.io/proof-run), and are deleted when
+    the run ends. The next run deletes what a killed run left, after the lease of that run has expired.
+  - Volumes of a StorageClass with the policy C(Retain) are reported and never deleted.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; it looks at everything, makes nothing and says what it would do.
+    description: Can run in check mode; it reads everything, creates nothing and returns the plan.
     support: full
   diff_mode:
-    description: Will not return details about what has changed; nothing stays.
+    description: Will not return details about what has changed; nothing remains.
     support: none
 options:
   drivers:
     description:
-      - The drivers, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+      - Keys of the drivers, such as V(vsphere) or V(azure_disk).
     type: list
     elements: str
     required: true
   nodes:
     description:
-      - Prove only these Nodes; each of them has to be provable. Without it every Windows Node that is Ready, not cordoned
-        and registered with the driver, and the others are named with the reason.
+      - Verify only these Nodes. Each must be Ready, have the driver and not be cordoned. Defaults to every such Windows Node; the
+        others are reported with the reason.
     type: list
     elements: str
     default: []
   storage_classes:
     description:
-      - StorageClass by driver. Without it the class of this collection's name, the cluster's default or another one of the
-        driver, whichever of them fits Windows.
+      - StorageClass by driver. Defaults to this collection's class, the cluster's default class or another class of the driver, the
+        first that fits Windows.
     type: dict
     default: {}
   image:
     description:
-      - Image of the pods; it has to hold C(cmd) and C(ping) and to fit the nodes' build of Windows. Without it
+      - Image of the pods. It needs C(cmd) and C(ping) and must fit the nodes' Windows build. Defaults to
         C(mcr.microsoft.com/windows/nanoserver) with the tag of each node's build.
     type: str
     default: ''
@@ -63,36 +61,35 @@ options:
     type: str
     default: 10Gi
   move:
-    description: Whether the file is also read on another node, where there is one.
+    description: Whether to read the file also on another node, if there is one.
     type: bool
     default: true
   namespace:
     description:
-      - An existing namespace to work in; it stays. Its pod security must allow V(baseline). Without it each run makes one of
-        its own and deletes it.
+      - Existing namespace for the pods. Its pod security must allow V(baseline). Without it, each run creates and deletes a namespace.
     type: str
     default: ''
   tolerations:
     description:
-      - Tolerations of the pods besides those for taints that only say Windows. With one for C(node.kubernetes.io/unschedulable)
-        cordoned nodes are proven, too.
+      - Additional tolerations of the pods. Taints that mark Windows nodes are always tolerated. With a toleration for
+        C(node.kubernetes.io/unschedulable), cordoned nodes are verified too.
     type: list
     elements: dict
     default: []
   parallel:
-    description: Nodes at once. Each has one volume and one pod at a time.
+    description: Maximum number of Nodes in parallel. Each has one volume and one pod at a time.
     type: int
     default: 4
   step_timeout:
-    description: Seconds that one step may take, such as attaching and mounting a volume.
+    description: Timeout in seconds for one step, such as attaching and mounting a volume.
     type: int
     default: 300
   timeout:
-    description: Seconds for all proofs together. What was not begun by then is named.
+    description: Timeout in seconds for all nodes together. Nodes that were not reached are reported.
     type: int
     default: 3600
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file, and the run ends when it disappears.
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
     type: path
 seealso:
   - module: kubewin.csi.node_rollout

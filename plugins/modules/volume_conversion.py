@@ -7,61 +7,60 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: volume_conversion
-short_description: Convert in-tree volumes to native CSI ones on the same disk, or undo that
+short_description: Convert in-tree volumes to native CSI volumes on the same disk, or roll back
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - A migrated in-tree volume works, and nothing has to be done with it. This module is for who wants a native CSI volume
-    nevertheless, for snapshots for example. The disk stays where it is; only the objects that describe it are exchanged.
-  - With O(variant=in_place) the claim is never deleted. Its PersistentVolume is replaced, under the same name, by one with
-    the CSI source. With O(variant=re_claim) the claim is made anew, with another StorageClass or volume name.
-  - The workload is scaled to 0 meanwhile. All data is read before and, through the new volume, after; when it differs, the
-    workload is not started.
-  - Before the first change a record is written to two places, and before each step to both again. A run that was killed
-    anywhere goes on when it is run again, from either copy, or goes back with O(state=undone).
-  - Every deletion and every change is bound to the object and the version that was seen. Nothing is deleted whose policy is
-    not C(Retain). What is not as expected stops the run, with the disk untouched.
-  - A volume is refused when anything speaks against it; see the findings C(CSI-B01) and following.
+  - CSI migration needs no conversion. Use this module if you need a native CSI volume, for example for snapshots. It replaces the
+    objects that describe the disk and does not change the disk.
+  - With O(variant=in_place) it keeps the claim and replaces its PersistentVolume, under the same name, by one with the CSI source. With
+    O(variant=re_claim) it creates the claim again, with another StorageClass or volume name.
+  - Scales the workload to 0 meanwhile. Reads all data before the change and, through the new volume, after it. If the data differs,
+    the workload is not started.
+  - Writes a record to two places before the first change and before each step. The next run continues from either copy, or rolls back
+    with O(state=undone).
+  - Binds every update and deletion to the uid and resourceVersion that it read. Deletes only volumes with the policy C(Retain). If
+    anything differs from what is expected, the run stops and the disk does not change.
+  - Refuses a volume that does not meet a precondition; see the findings C(CSI-B01) and following.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; it looks at everything, changes nothing and returns the steps.
+    description: Can run in check mode; it reads everything, changes nothing and returns the steps.
     support: full
   diff_mode:
-    description: Will not return details about what has changed; RV(results[].actions) tells it.
+    description: Will not return details about what has changed; see RV(results[].actions).
     support: none
 options:
   claims:
-    description: Claims by name, as V(namespace/name). Nothing is converted that was not named.
+    description: Claims to convert, as V(namespace/name).
     type: list
     elements: str
     required: true
   state:
     description:
-      - V(converted) converts, or goes on with a conversion that was begun.
-      - V(undone) goes back. That is possible until the conversion was made final with O(final=true).
+      - V(converted) converts, or continues a conversion.
+      - V(undone) rolls back. This is possible until O(final=true) made the conversion final.
     type: str
     choices: [converted, undone]
     default: converted
   variant:
-    description: How; a conversion that was begun goes on as it began.
+    description: Whether to keep the claim or to create it again. A conversion in progress keeps its variant.
     type: str
     choices: [in_place, re_claim]
     default: in_place
   storage_class:
-    description: For O(variant=re_claim), the StorageClass of the new claim. Without it the old one's.
+    description: StorageClass of the new claim with O(variant=re_claim). Defaults to that of the old claim.
     type: str
     default: ''
   volume_name:
     description:
-      - For O(variant=re_claim) and a single claim, the name of the new PersistentVolume. Without it the old name with
-        C(-csi).
+      - Name of the new PersistentVolume with O(variant=re_claim) and a single claim. Defaults to the old name with C(-csi).
     type: str
     default: ''
   volume_handle:
-    description: For a single claim, the handle of the new volume, where the cluster does not tell it (Google Cloud).
+    description: Handle of the new volume of a single claim, if the cluster does not show it (Google Cloud).
     type: str
     default: ''
   project:
@@ -70,66 +69,66 @@ options:
     default: ''
   allow_managed:
     description:
-      - Convert although Argo CD, Flux, Helm or an operator keeps claim, volume or workload. Pause it first, or it puts
-        replicas and objects back; a run that meets that three times stops.
+      - Convert a claim, volume or workload that Argo CD, Flux, Helm or an operator keeps. Pause it first. If replicas or objects are
+        changed back three times, the run stops.
     type: bool
     default: false
   record_namespace:
-    description: Existing namespace for the records, not the one of a claim.
+    description: Existing namespace for the records. It must not be the namespace of a claim.
     type: str
     default: kubewin
   second_record_namespace:
     description:
       - Another existing namespace for the second copy of each record, so that deleting one namespace loses nothing.
-      - Only with O(record_dir) it may be empty.
+      - May be empty only with O(record_dir).
     type: str
     default: kubewin-records
   record_dir:
-    description: Directory on the controller for another copy. Give one that outlives the run.
+    description: Persistent directory on the controller for another copy.
     type: path
   final:
     description:
-      - Make the conversions final. The policy is given back and the claim unlocked, and they cannot be undone any more.
-      - Without it a volume that was converted keeps the policy V(Retain), and its claim the lock, so that O(state=undone) works.
+      - Make the conversions final. Restores the policy and unlocks the claim. Final conversions cannot be rolled back.
+      - Without it a converted volume keeps the policy V(Retain) and its claim the lock, so that O(state=undone) works.
     type: bool
     default: false
   compare:
     description:
       - V(content) reads all data twice and compares names, sizes and content.
-      - V(none) proves that the new volume attaches and mounts, and compares nothing.
+      - V(none) only checks that the new volume attaches and mounts.
     type: str
     choices: [content, none]
     default: content
   compare_limit:
-    description: Most MiB that may be read of a volume. A larger one is refused before anything is deleted.
+    description: Maximum MiB to read from a volume. A volume with more data is refused before anything is deleted.
     type: int
     default: 1024
   image:
     description:
-      - Image of the helper pod; it has to hold C(cmd), C(ping) and C(tar) and to fit the nodes' build of Windows. Without it
+      - Image of the helper pod. It needs C(cmd), C(ping) and C(tar) and must fit the nodes' Windows build. Defaults to
         C(mcr.microsoft.com/windows/nanoserver) with the tag of the node's build.
     type: str
     default: ''
   tolerations:
-    description: Tolerations of the helper pod besides those for taints that only say Windows.
+    description: Additional tolerations of the helper pod. Taints that mark Windows nodes are always tolerated.
     type: list
     elements: dict
     default: []
   parallel:
-    description: Workloads at once. Each has one volume at a time.
+    description: Maximum number of workloads in parallel. Each has one volume at a time.
     type: int
     default: 4
   step_timeout:
-    description: Seconds that one wait may take, such as detaching, or that reading the data may take.
+    description: Timeout in seconds for one wait, such as detaching, and for reading the data.
     type: int
     default: 600
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file, and the run stops when it disappears.
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
     type: path
 seealso:
   - name: Converting volumes
-    description: The guide, with both tables of steps.
-    link: https://github.com/kubewin/kubewin.csi/blob/main/docs/docsite/rst/guide_convert_volumes.rst
+    description: Guide with the steps and their conditions.
+    link: https://github.com/kubewin/csi/blob/main/docs/docsite/rst/guide_convert_volumes.rst
 """
 
 EXAMPLES = r"""

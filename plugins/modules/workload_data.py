@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 DOCUMENTATION = r"""
 module: workload_data
-short_description: Note what is on the volumes of Windows workloads, and compare it later
+short_description: Save a baseline of the data of Windows workloads and compare with it
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
