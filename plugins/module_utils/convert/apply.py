@@ -49,7 +49,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import diges
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, telling
 
 # Between looks, in seconds: what is quick is seen soon.
@@ -295,19 +295,15 @@ class Converter:
     def _place(self, record: Record) -> tuple[ProofNode, str]:
         """A node for the helper: one that the driver is on and that the volume can go to."""
         volume = record.objects[record.target_side if record.reached("canary") else "old"]
-        whys: list[str] = []
-        for item in self._client.windows_nodes():
-            node = ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
-            why = closed(node, self._limits.image, self._limits.tolerations)
-            if not why and record.new.driver not in node.drivers:
-                why = f"{record.new.driver} is not in its CSINode"
-            if not why and not reachable(node, volume):
-                why = "the volume's node affinity"
-            if not why:
-                return node, self._limits.image or node.image()
-            whys.append(f"{node.name}: {why}")
+        nodes = (
+            ProofNode.from_objects(item, self._client.get(kinds.CSI_NODE, item["metadata"]["name"]))
+            for item in self._client.windows_nodes()
+        )
+        node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
+        if node is not None:
+            return node, self._limits.image or node.image()
         raise Stopped(
-            f"no node can run the helper pod of {record.namespace}/{record.claim}: {'; '.join(whys) or 'no Windows node'}. "
+            f"no node can run the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
             f"{explain.standing(record)}",
             "no_node",
         )

@@ -22,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, reachable
@@ -30,16 +31,6 @@ Object = Mapping[str, Any]
 
 SCALED = ("Deployment", "StatefulSet")
 _RESIZING = frozenset({"Resizing", "FileSystemResizePending", "ModifyingVolume"})
-
-# Who would put things back, by the mark that he leaves on what he keeps.
-_KEEPERS = (
-    ("labels", "argocd.argoproj.io/instance", "Argo CD"),
-    ("annotations", "argocd.argoproj.io/tracking-id", "Argo CD"),
-    ("labels", "kustomize.toolkit.fluxcd.io/name", "Flux"),
-    ("labels", "helm.toolkit.fluxcd.io/name", "Flux"),
-    ("annotations", "meta.helm.sh/release-name", "Helm"),
-    ("labels", "olm.owner", "the Operator Lifecycle Manager"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,11 +414,11 @@ def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterat
 
 
 def _keepers(thing: Object) -> Iterable[str]:
-    metadata = thing["metadata"]
-    found = [who for place, key, who in _KEEPERS if key in (metadata.get(place) or {})]
-    owner = next((one for one in metadata.get("ownerReferences") or [] if one.get("controller")), None)
-    if owner is not None and owner["kind"] not in (*SCALED, "ReplicaSet"):
-        found.append(f"{owner['kind']} {owner['name']}")
+    marks = Marks.from_object(thing)
+    found = [who for who, _mark, _source in marks.tools()]
+    found += ["Helm"] if HELM in marks.annotations else []
+    if marks.owner and marks.owner.split()[0] not in (*SCALED, "ReplicaSet"):
+        found.append(marks.owner)
     return dict.fromkeys(found)
 
 

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, telling
 
 _LOOK = 0.5
@@ -153,29 +153,22 @@ class Looker:
             self._remove(name)
 
     def _node(self, found: Found) -> ProofNode:
-        """Where it runs: on a node that the volume can go to, one that has its driver if there is."""
+        """Where it runs: on a node that the volume can go to and that has its driver."""
         csi_nodes = {item["metadata"]["name"]: item for item in self._client.list(kinds.CSI_NODE).items}
         driver = (found.volume["spec"].get("csi") or {}).get("driver", "")
-        whys: list[str] = []
-        able: list[ProofNode] = []
-        for item in self._client.windows_nodes():
-            node = ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
-            why = closed(node, self._wishes.image, self._wishes.tolerations)
-            if self._wishes.node not in ("", node.name):
-                why = "another one was asked for"
-            elif not why and not reachable(node, found.volume):
-                why = "the volume's node affinity"
-            if why:
-                whys.append(f"{node.name}: {why}")
-            else:
-                able.append(node)
-        if not able:
+        nodes = (
+            ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
+            for item in self._client.windows_nodes()
+        )
+        wishes = self._wishes
+        node, whys = place(nodes, found.volume, driver, wishes.image, wishes.tolerations, wishes.node)
+        if node is None:
             raise ClusterError(
                 f"no Windows node can run the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
-                f"{'; '.join(whys) or 'there is none'}.",
+                f"{whys or 'there is none'}.",
                 "no_node",
             )
-        return next((node for node in able if driver in node.drivers), able[0])
+        return node
 
     def _runs(self, name: str, made: Mapping[str, Any]) -> bool:
         live = self._client.get(kinds.POD, name, self._namespace)

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, MANAGED_BY, MANAGER, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 PLATFORMS = {
@@ -40,8 +40,6 @@ _BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
 _AKS_LABEL = "kubernetes.azure.com/cluster"
 
 _ADDON_MODE = "addonmanager.kubernetes.io/mode"
-_HELM = "meta.helm.sh/release-name"
-_ARGO = "argocd.argoproj.io/tracking-id"
 
 # Whose service csi-proxy is where the platform prepares its Windows nodes.
 _CSI_PROXY = {
@@ -176,8 +174,8 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
         return Owner("brought by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
     if labels.get("kubernetes.azure.com/managedby") == "aks":
         return Owner("brought by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
-    if notes.get(_HELM, "").startswith("aks-managed"):
-        return Owner("brought by AKS", f"annotation {_HELM}={notes[_HELM]}", True, _aks(driver))
+    if notes.get(HELM, "").startswith("aks-managed"):
+        return Owner("brought by AKS", f"annotation {HELM}={notes[HELM]}", True, _aks(driver))
     if "components.gke.io/component-name" in notes:
         mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
         return Owner("brought by GKE", mark, True, _gke(driver))
@@ -187,21 +185,14 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
         return Owner(who, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
     if marks.owner:
         return Owner(f"kept by {marks.owner}", "its controller", True, f"change {marks.owner}")
-    for tool in ("kustomize", "helm"):
-        if (key := f"{tool}.toolkit.fluxcd.io/name") in labels:
-            kind = "Kustomization" if tool == "kustomize" else "HelmRelease"
-            how = f"take it out of what Flux's {kind} {labels[key]} applies"
-            return Owner("kept by Flux", f"label {key}={labels[key]}", True, how)
-    if _ARGO in notes:
-        name = notes[_ARGO].split(":", 1)[0]
-        return Owner("kept by Argo CD", f"annotation {_ARGO}", True, f"take it out of the Application {name}")
-    return None
+    tools = (Owner(f"kept by {who}", mark, True, f"take it out of {source}") for who, mark, source in marks.tools())
+    return next(tools, None)
 
 
 def _installed(marks: Marks) -> Owner:
     """Somebody put it there once, and nothing brings it again by itself."""
     managed = marks.labels.get(MANAGED_BY, "")
-    release = marks.annotations.get(_HELM, "")
+    release = marks.annotations.get(HELM, "")
     if _by_helm(marks):
         how = f"switch Windows off in the values of Helm release {release or '?'}, or its next upgrade brings it again"
         return Owner("installed with Helm", f"release {release}" if release else "", False, how)
@@ -210,7 +201,7 @@ def _installed(marks: Marks) -> Owner:
 
 
 def _by_helm(marks: Marks) -> bool:
-    return _HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
+    return HELM in marks.annotations or marks.labels.get(MANAGED_BY) == "Helm"
 
 
 def _openshift(driver: Driver) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,15 @@ MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
 # On our DaemonSet: a hand-over to the platform is under way.
 HANDOVER = "kubewin.io/handover"
+HELM = "meta.helm.sh/release-name"
+# Tools that put back what they keep, by the label or annotation that they leave on it, and what of them keeps it ({}: its name).
+TOOLS = {
+    "argocd.argoproj.io/tracking-id": ("Argo CD", "the Application {}"),
+    "argocd.argoproj.io/instance": ("Argo CD", "the Application {}"),
+    "kustomize.toolkit.fluxcd.io/name": ("Flux", "what Flux's Kustomization {} applies"),
+    "helm.toolkit.fluxcd.io/name": ("Flux", "what Flux's HelmRelease {} applies"),
+    "olm.owner": ("the Operator Lifecycle Manager", "what the operator {} brings"),
+}
 
 
 def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
@@ -27,10 +36,8 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
 # What tells of who keeps an object (drivers/ownership.py says how). Nothing else of its labels and annotations is kept: the
 # others may be long, and hold what is nobody's business.
 _TELLING = frozenset({
-    MANAGED_BY, HANDOVER, "addonmanager.kubernetes.io/mode", "argocd.argoproj.io/tracking-id",
-    "components.gke.io/component-name", "csi.openshift.io/managed", "helm.toolkit.fluxcd.io/name",
-    "kubernetes.azure.com/managedby", "kustomize.toolkit.fluxcd.io/name", "meta.helm.sh/release-name",
-    "operator.openshift.io/spec-hash",
+    MANAGED_BY, HANDOVER, HELM, *TOOLS, "addonmanager.kubernetes.io/mode", "components.gke.io/component-name",
+    "csi.openshift.io/managed", "kubernetes.azure.com/managedby", "operator.openshift.io/spec-hash",
 })  # fmt: skip
 
 
@@ -58,6 +65,14 @@ class Marks:
             },
             owner=owners[0] if owners else "",
         )
+
+    def tools(self) -> Iterator[tuple[str, str, str]]:
+        """Each tool that would put the object back: its name, its mark, and where the object is to be taken out."""
+        for key, (who, source) in TOOLS.items():
+            found = self.labels.get(key) or self.annotations.get(key)
+            if found:
+                mark = f"label {key}={found}" if key in self.labels else f"annotation {key}"
+                yield who, mark, source.format(found.partition(":")[0])
 
 
 def made_by(live: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,3 +91,24 @@ def reachable(node: ProofNode, volume: Mapping[str, Any]) -> bool:
     if not required:
         return True
     return any(term_matches(term, node.facts) for term in required.get("nodeSelectorTerms") or [])
+
+
+def place(
+    nodes: Iterable[ProofNode], volume: Mapping[str, Any], driver: str, image: str,
+    tolerations: Sequence[Mapping[str, Any]], only: str = "",
+) -> tuple[ProofNode | None, str]:  # fmt: skip
+    """The first node that a pod with this volume can go to; else None, and for each node why it cannot.
+
+    driver: the CSI name that the node must have registered, empty for an in-tree volume. only: the one node that may be taken.
+    """
+    whys: list[str] = []
+    for node in nodes:
+        why = unfit(node, driver, image, tolerations) if driver else closed(node, image, tolerations)
+        if only not in ("", node.name):
+            why = "another one was asked for"
+        elif not why and not reachable(node, volume):
+            why = "the volume's node affinity"
+        if not why:
+            return node, ""
+        whys.append(f"{node.name}: {why}")
+    return None, "; ".join(whys)

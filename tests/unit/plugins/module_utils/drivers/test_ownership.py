@@ -66,6 +66,10 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
                      id="Flux, HelmRelease"),
         pytest.param("smb", "", notes("argocd.argoproj.io/tracking-id", "storage:apps/DaemonSet:x/y"), "kept by Argo CD",
                      "Application storage", id="Argo CD"),
+        pytest.param("smb", "", {"labels": {"argocd.argoproj.io/instance": "storage"}}, "kept by Argo CD",
+                     "Application storage", id="Argo CD, by its label"),
+        pytest.param("smb", "", {"labels": {"olm.owner": "csi.v1"}}, "kept by the Operator Lifecycle Manager",
+                     "operator csi.v1", id="OLM"),
     ],
 )  # fmt: skip
 def test_who_would_bring_it_again_is_told_by_its_marks(
