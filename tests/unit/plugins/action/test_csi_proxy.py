@@ -105,7 +105,7 @@ def taken(variables: dict[str, Any], **args: Any) -> dict[str, Any]:
         template=lambda given: {name: "value of it" if value == "{{ it }}" else value for name, value in given.items()}
     )
     make: Any = csi_proxy.ActionModule
-    found: dict[str, Any] = make(task, None, None, None, templar)._options({"omit": "omitted", **variables})
+    found: dict[str, Any] = make(task, None, None, None, templar, None)._options({"omit": "omitted", **variables})
     return {name: value for name, value in found.items() if value is not None and name != "from_variables"}
 
 
