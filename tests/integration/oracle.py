@@ -205,7 +205,7 @@ class Oracle:
             watched.stop()
         _each(_Living.remove, lived)
         for path in (ATTACHMENTS, VOLUMES, CLASSES, CSI_NODES, NODES):
-            self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}")
+            self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}", timeout=PATIENCE)
 
     def _settled(self, lived: Sequence[_Living]) -> bool:
         accounts, nodes = self._watched[ACCOUNTS].objects(), self._watched[NODES].objects()
@@ -516,7 +516,7 @@ class _Living:
     def remove(self) -> None:
         """Take its namespace away with what is in there; no kubelet ends its pods."""
         space = f"{NAMESPACES}/{self.namespace}"
-        self._api.request("DELETE", f"{space}/pods?gracePeriodSeconds=0")
+        self._api.request("DELETE", f"{space}/pods?gracePeriodSeconds=0", timeout=PATIENCE)
         self._api.gone(space)
 
 
