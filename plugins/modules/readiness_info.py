@@ -12,7 +12,7 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Looks at a cluster once, and judges for each Windows node whether the drivers that its volumes need work there, for each
-    volume who serves it, and for each workload whether it comes back after a restart. Every verdict names what was seen.
+    volume who serves it, and for each workload whether it will start again after a restart. Every verdict names what was seen.
   - What could not be seen is said, and called unknown. Nothing that depends on it is called well.
   - It reads only. Lists are read in pages, all of them of one moment, and cut down to what is judged while they arrive, so
     that memory follows what runs on Windows. The rules that it needs are in
@@ -77,7 +77,7 @@ options:
         elements: dict
   target:
     description:
-      - Judge for these versions instead of those of now. "Will it come back after the upgrade?"
+      - Report for these versions instead of the current ones.
       - Versions are text; C(4.10) without quotes is a number to YAML, and becomes 4.1. May also be given as
         C(openshift=4.14, wmco=9.0.0).
     type: dict
@@ -211,7 +211,7 @@ EXAMPLES = r"""
   kubewin.csi.readiness_info:
   register: readiness
 
-- name: Will it come back after the upgrade? Stop here if not, and keep the report
+- name: Fail if a workload will not start again after the upgrade, and keep the report
   kubewin.csi.readiness_info:
     target: {openshift: "4.14", wmco: "9.0.0"}
     fail_on: blocked

@@ -78,7 +78,7 @@ def ended(
         result["msg"] = f"green: {names}" if names else "there is no node to judge, and that is allowed"
         return result
     if verdict == "unproven" and accepts_unproven(arguments):
-        result["msg"] = f"accepted although nobody looked at every host:\n{text}"
+        result["msg"] = f"accepted although not every host was read:\n{text}"
         return result
     if check_mode:
         result["msg"] = f"would not pass yet:\n{text}"
@@ -132,7 +132,7 @@ def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str
         last = f" (last answer of the API server: {unreachable})" if unreachable else ""
         return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
     if reason == "gate_unproven":
-        return f"these nodes are registered, but nobody proved their hosts: {names}"
+        return f"these nodes are registered, but their hosts are unproven: {names}"
     return f"waiting would not help: {names or 'see below'}"
 
 

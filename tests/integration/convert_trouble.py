@@ -154,11 +154,11 @@ def somebody_who_puts_things_back_is_named(lab: Lab, folder: Path) -> None:
     with kept(lab, volume, "persistentVolumeReclaimPolicy", "Delete"):
         result = refused(lab, story, folder)
     assert result["reason"] == "not_retained"
-    assert f"{story.volume} was set to Retain 3 times, and somebody puts the other one back" in result["msg"]
+    assert f"{story.volume} was set to Retain 3 times, and another client puts the other one back" in result["msg"]
     with kept(lab, story.workload, "replicas", 1):
         result = refused(lab, story, folder)
     assert result["reason"] == "not_quiet"
-    assert "StatefulSet shop/gitops was scaled to 0 3 times, and somebody puts its replicas back" in result["msg"]
+    assert "StatefulSet shop/gitops was scaled to 0 3 times, and another client puts its replicas back" in result["msg"]
     until_converted(lab, story, folder)
     remove(lab, story)
 

@@ -99,7 +99,7 @@ def test_the_summary_says_how_many_volumes_and_workloads_come_back(judged: Lab, 
     assert run.code == 0, run.screen
     assert run.changed == []
     assert said(run).splitlines() == [
-        "1 of 1 volume on Windows will be served, and 1 of 1 workload there will come back after a restart",
+        "1 of 1 volume on Windows will be served, and 1 of 1 workload there will start again after a restart",
         "all of it, line by line: ansible-playbook kubewin.csi.preflight",
     ]
     # However many plays there are, the cluster is read once.

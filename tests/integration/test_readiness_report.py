@@ -177,7 +177,7 @@ class TestReaders:
         signs = page.ask(
             "Array.from(document.querySelectorAll('.mark')).map((one) => getComputedStyle(one, '::before').content + one.textContent)"
         )
-        assert {'"✗"does not come back', '"?"not known', '"✓"comes back'} <= set(signs)
+        assert {'"✗"will not start again', '"?"unknown', '"✓"will start again'} <= set(signs)
         badges = page.ask("Array.from(document.querySelectorAll('.severity')).map((one) => one.textContent)")
         assert {"blocker", "warning", "note", "not known"} == set(badges)
 

@@ -346,7 +346,7 @@ class Converter:
         """Raises Stopped when the same was done too often."""
         if self._repeated[done] >= _PATIENCE:
             raise Stopped(
-                f"{done} {_PATIENCE} times, and somebody puts {what} back; expected {expected}. Pause what keeps it "
+                f"{done} {_PATIENCE} times, and another client puts {what} back; expected {expected}. Pause what keeps it "
                 f"(GitOps, an operator). {explain.standing(record)}",
                 reason,
             )

@@ -50,7 +50,7 @@ def next_move(record: Record, seen: Seen) -> Move:
             return Stop(
                 "taken_over",
                 f"PersistentVolumeClaim {record.namespace}/{record.claim} was taken over by a later run of the same record",
-                "that nobody else works on it",
+                "that no other run works on it",
                 "Let that run end.",
             )
         return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
@@ -70,7 +70,7 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
         if volume.whose == "foreign":
             return Stop(
                 "foreign_volume",
-                f"PersistentVolume {volume.name} was made by somebody else (uid {volume.uid})",
+                f"PersistentVolume {volume.name} was created by another client (uid {volume.uid})",
                 "the volume of the record, or none",
                 "Find out who made it, and what for. When it is not needed, let its policy be Retain before you delete it (now it is "
                 f"{volume.policy}). {AGAIN}",
@@ -94,7 +94,7 @@ def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
     whose = f", with the lock of run {claim.lock}" if claim.lock else ""
-    made = f"{name} was made by somebody else meanwhile{whose} (uid {claim.uid}), and has"
+    made = f"{name} was created by another client meanwhile{whose} (uid {claim.uid}), and has"
     volume = claim.volume
     if volume and volume not in (record.old.name, record.new.name):
         found = f"{made} another volume, {volume}"
@@ -147,7 +147,7 @@ def _claim_gone(record: Record, seen: Seen) -> Stop | None:
     claim = seen.claim
     if claim is not None and not claim.terminating and _may_be(record, claim):
         return None
-    what = "is being deleted" if claim is not None and claim.terminating else "was deleted by somebody"
+    what = "is being deleted" if claim is not None and claim.terminating else "was deleted by another client"
     if record.step == "lock":
         remedy = "Undo, which ends this run; it has begun nothing."
     else:
@@ -209,7 +209,7 @@ def _quiet(seen: Seen) -> Move | None:
         return StopHelper() if seen.helper != "stopping" else Wait("our helper pod ends", "Look at its node.")
     if seen.uses:
         remedy = "End these pods; a volume that stays attached needs its node's kubelet and the driver's attacher."
-        return Wait(f"nobody uses the volume any more: {'; '.join(seen.uses)}", remedy)
+        return Wait(f"the volume is no longer in use: {'; '.join(seen.uses)}", remedy)
     return None
 
 

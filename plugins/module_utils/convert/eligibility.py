@@ -284,7 +284,7 @@ def _workloads(facts: Facts, wishes: Wishes, first: Collection[str]) -> tuple[tu
         if owner is None:
             owners = pod["metadata"].get("ownerReferences") or []
             kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
-            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "nobody makes it again")
+            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "nothing creates it again")
             remedy = "End it first: only Deployments and StatefulSets can be stopped and started here."
             problems.append(_block(number, name, f"{text}, and it uses the claim", remedy))
         else:
@@ -432,7 +432,7 @@ def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -
         name = wishes.volume_name or f"{volume['metadata']['name']}-csi"
         if any(other["metadata"]["name"] == name for other in facts.volumes):
             yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
-        yield _note("CSI-B32", where, "it is deleted and made anew; whoever watches its uid sees another one")
+        yield _note("CSI-B32", where, "it is deleted and created again, with another uid")
     yield _note(
         "CSI-B33",
         where,

@@ -43,7 +43,7 @@ def _text(record: Record, step: Step, final: bool) -> str:
         "lock": f"lock {claim}",
         "rehearse": "let the server check both volumes under scratch names and the helper pod, nothing is stored",
         "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
-        "quiesce": f"scale to 0: {workloads}; wait until nobody has the volume, on any node",
+        "quiesce": f"scale to 0: {workloads}; wait until no node has the volume",
         "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",
         "delete_claim": f"delete {claim}, whose volume is gone; from now on PersistentVolume {target.name} waits for a claim of that name",
         "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",

@@ -162,7 +162,7 @@ def _unread(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
         found.listed += 1
         return
     when, why = ("before", was.why) if not was.sha256 else ("now", now.why)
-    found.not_compared.append(Gap(was.path, f"its content was not read {when}: {why or 'nobody asked for it'}"))
+    found.not_compared.append(Gap(was.path, f"its content was not read {when}: {why or 'not requested'}"))
 
 
 def _once(gaps: Iterable[Gap]) -> Iterator[Gap]:

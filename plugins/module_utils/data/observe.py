@@ -174,7 +174,7 @@ class Looker:
         live = self._client.get(kinds.POD, name, self._namespace)
         if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
             raise ClusterError(
-                f"pod {self._namespace}/{name} was deleted by somebody else; run it again.", "interrupted"
+                f"pod {self._namespace}/{name} was deleted by another client; run it again.", "interrupted"
             )
         phase = (live.get("status") or {}).get("phase")
         if phase in ("Succeeded", "Failed"):
@@ -201,7 +201,9 @@ class Looker:
         if live is None:
             return
         if not objects.is_ours(live):
-            raise ClusterError(f"pod {self._namespace}/{name} is somebody else's; delete or rename it.", "conflict")
+            raise ClusterError(
+                f"pod {self._namespace}/{name} belongs to another owner; delete or rename it.", "conflict"
+            )
         uid = live["metadata"]["uid"]
         self._client.delete(kinds.POD, name, self._namespace, uid, dry_run=False, policy="Background")
 

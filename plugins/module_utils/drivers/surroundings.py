@@ -417,7 +417,7 @@ def storage_class_findings(
         # The server leaves out an empty mapping.
         if (live.get(key) or None) != (value or None):
             subject = f"StorageClass {wanted['name']}"
-            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes lets nobody change that"
+            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow to change that"
             remedy = (
                 "choose another name with storage_class.name, or delete it first; volumes made by it stay as they are"
             )

@@ -84,7 +84,7 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
         verb, resource, group, user = match["verb"], match["resource"], match["group"], match["user"]
     if match is None and "attempting to grant RBAC permissions" in message:
         return ClusterError(
-            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets nobody grant permissions he "
+            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets no account grant permissions it "
             "does not hold. "
             f"Server: {message}. Give the account those permissions, or the verb 'escalate' on {kind.plural} and "
             "'bind' on the roles.",
@@ -123,7 +123,7 @@ def conflict(
         )
     text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
     return ClusterError(
-        f"{what} is also managed by somebody else, nothing was changed: {text}. Expected those fields to be ours or "
+        f"{what} is also managed by another field manager, nothing was changed: {text}. Expected those fields to be ours or "
         "unset. "
         f"Remove them from that manager's manifest, or let this collection take them over with force_conflicts.",
         "conflict",

@@ -106,7 +106,7 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
     lacks += _registration(picture, node, pod)
     lacks += _others(picture, node)
     notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
-    notes += ["nobody looked at the host; a volume was proven there"] if proven else []
+    notes += ["the host was not read; a volume was proven there"] if proven else []
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
@@ -128,7 +128,7 @@ def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None
         return
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
     if host is None:
-        message = f"{kind}: nobody looked at the host's csi-proxy and its pipes"
+        message = f"{kind}: the host's csi-proxy and its pipes were not read"
         yield Lack("CSI-G40", "unproven", message, "put the host into the inventory, or prove a volume there")
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at

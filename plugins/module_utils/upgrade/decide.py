@@ -251,7 +251,7 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     for name in _pauses(journal, batch, rules):
         if name not in journal.confirmed:
             why = (
-                f"before {', '.join(entry.node for entry in batch)} somebody has to look (kubewin_upgrade_pause). Run again with "
+                f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). Run again with "
                 f"kubewin_upgrade_confirmed={name} to go on"
             )
             return Rest(why, replace(journal, state="resting", why=why, held_since=""))
@@ -371,7 +371,7 @@ class _Node:
             return self._moved("back" if self.entry.by_itself else "allow") if node.tainted else self._do("close")
         if node.cordoned and not mine:
             kept = replace(self.entry, kept_cordoned=True).at(
-                "drain", self.seen.now, "cordoned by somebody else, and stays so"
+                "drain", self.seen.now, "cordoned by another user, and stays cordoned"
             )
             return self._put(kept).decide()
         return self._moved("drain") if node.cordoned else self._do("close")
@@ -406,7 +406,7 @@ class _Node:
         if node is None:
             return self._hand("hook")
         if not node.cordoned:
-            return self._moved("close", "somebody opened it; it is closed and emptied again")
+            return self._moved("close", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
             return self._wait("its pods are looked at")
         if drain(node.pods, {}, self.seen.now, delete_unowned=True).left:

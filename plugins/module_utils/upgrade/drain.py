@@ -45,7 +45,7 @@ def drain(pods: Iterable[PodNow], refused: Mapping[str, str], now: datetime, *, 
             continue
         if not pod.owner[0] and not delete_unowned:
             never.append(
-                f"{pod.title} has no controller and would not come back; delete it, or allow that with "
+                f"{pod.title} has no controller, so nothing would create it again; delete it, or allow that with "
                 "kubewin_upgrade_delete_unowned"
             )
             continue

@@ -85,6 +85,6 @@ def _line(entry: Entry, journal: Journal) -> str:
         notes.append(
             "it began by itself" if journal.hook == "wmco" else "it was as wanted already, and was only proven"
         )
-    notes += ["it stays cordoned, as somebody else cordoned it"] if entry.kept_cordoned else []
+    notes += ["it stays cordoned, because another user cordoned it"] if entry.kept_cordoned else []
     notes += [f"its tasks were run {entry.tries} times"] if entry.tries > 1 else []
     return f"{entry.node} (batch {entry.batch}): {entry.said}{since}" + (f"; {'; '.join(notes)}" if notes else "")

@@ -100,7 +100,7 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
         if now is None:
             yield Finding(
                 "CSI-U17", "warning", name, f"it is gone; its volume was {was.volume} ({was.source}, {was.backend}, {was.policy})",
-                "when nobody deleted it on purpose, find that volume before anything else is done",
+                "unless it was deleted on purpose, find that volume before you change anything",
             )  # fmt: skip
         elif (now.claim_uid, now.volume_uid, now.source, now.backend) != (
             was.claim_uid,

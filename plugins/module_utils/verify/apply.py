@@ -262,7 +262,7 @@ class Prover:
     def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:
         if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
             raise Trouble(
-                f"pod {made['metadata']['name']} on {node} was deleted by somebody else; was the node drained?"
+                f"pod {made['metadata']['name']} on {node} was deleted by another client; was the node drained?"
             )
         status = live.get("status") or {}
         if status.get("phase") in ("Failed", "Succeeded"):

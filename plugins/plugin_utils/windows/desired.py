@@ -92,7 +92,7 @@ def _checksum(value: str | None) -> str:
     if not text:
         raise _bad(
             "checksum_missing",
-            "checksum: the SHA-256 of csi-proxy.exe is missing. Nobody publishes this file, so its digest is the only proof of what it is.",
+            "checksum: the SHA-256 of csi-proxy.exe is missing. There is no published file, so the digest is the only proof of its content.",
             "Set checksum (csi_proxy_checksum in a play); the playbook build_csi_proxy.yml prints it, and so does sha256sum.",
         )
     if not re.fullmatch(r"[0-9a-f]{64}", text):

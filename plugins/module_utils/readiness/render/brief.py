@@ -60,7 +60,7 @@ def _counts(report: Report) -> Iterator[str]:
     total = sum(counts.values())
     told = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
     told += (
-        [share(counts["yes"], counts["unknown"], total, "workload", "there will come back after a restart")]
+        [share(counts["yes"], counts["unknown"], total, "workload", "there will start again after a restart")]
         if total
         else []
     )
@@ -68,7 +68,7 @@ def _counts(report: Report) -> Iterator[str]:
 
 
 def _not_back(report: Report) -> Iterator[str]:
-    for answer, words in (("no", "does not come back"), ("unknown", "is not known to come back")):
+    for answer, words in (("no", "will not start again"), ("unknown", "may not start again (unknown)")):
         some = [one for one in report.workloads if one.comes_back == answer]
         yield from (f"{one.workload} {words}: {one.because}" for one in some[:NAMED])
         if len(some) > NAMED:

@@ -117,7 +117,7 @@ def _header(view: View) -> str:
     facts = [("Cluster", view.versions), ("Looked at", view.taken_at), ("Asked about", view.asked)]
     shown = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts if value)
     return (
-        '<header>\n<p class="what">Do Windows volumes come back?</p>\n'
+        '<header>\n<p class="what">Readiness of Windows volumes</p>\n'
         f'<h1>{_text(view.cluster)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
     )
 

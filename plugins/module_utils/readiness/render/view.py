@@ -242,7 +242,7 @@ def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
             yield group
 
 
-_COMES_BACK: Mapping[str, str] = {"yes": "comes back", "no": "does not come back", "unknown": "not known"}
+_COMES_BACK: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
 _NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "not known"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
@@ -265,14 +265,14 @@ def _answer(report: Report, workloads: Table) -> str:
     lost, doubtful, total = workloads.counts["no"], workloads.counts["unknown"], workloads.total
     blockers = report.counts()["blocker"]
     if lost:
-        said = f"{lost:,} of {number(total, 'workload')} {'does' if lost == 1 else 'do'} not come back"
-        said += f", and of {doubtful:,} it is not known" if doubtful else ""
+        said = f"{lost:,} of {number(total, 'workload')} will not start again"
+        said += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
     elif doubtful:
         some = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
         some = "the only workload" if total == 1 else some
-        said = f"of {some} it is not known whether {'it comes' if doubtful == 1 else 'they come'} back"
+        said = f"for {some} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
     elif total:
-        said = "the only workload comes back" if total == 1 else f"all {total:,} workloads come back"
+        said = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
     else:
         said = nothing_there(report.unread)
     if blockers and not lost:

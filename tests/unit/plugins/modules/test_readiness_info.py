@@ -98,7 +98,7 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
     accepted = [{"id": "CSI-G03", "object": "Node win-*", "reason": "moved by hand", "expires": "2099-01-01"}]
     quiet, refused, suppressed = tasks(tmp_path, *results, {**results[1], "suppressions": accepted})
     assert (quiet["failed"], quiet["verdict"], quiet["blockers"]) == (False, "ready", [])
-    assert any("does not come back" in line for line in quiet["table"])
+    assert any("will not start again" in line for line in quiet["table"])
     assert (refused["failed"], refused["reason"], refused["verdict"]) == (True, "not_ready", "blocked")
     assert {one["id"] for one in refused["blockers"]} == {"CSI-G03"}
     assert "CSI-G03 Node win-1, driver csi.vsphere.vmware.com" in refused["msg"]

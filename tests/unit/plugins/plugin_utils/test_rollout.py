@@ -69,7 +69,7 @@ def test_green_passes() -> None:
     [
         ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
         ("red", "gate_red", "waiting would not help: win-2"),
-        ("unproven", "gate_unproven", "nobody proved their hosts: win-2"),
+        ("unproven", "gate_unproven", "their hosts are unproven: win-2"),
     ],
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, says: str) -> None:

@@ -87,7 +87,9 @@ def stopped(at: Record, claim: ClaimSeen | None) -> Stop:
 def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() -> None:
     stop = stopped(record().at("finish"), theirs("pv-of-production"))
     assert stop.reason == "claim_changed"
-    assert "made by somebody else meanwhile (uid another-uid), and has another volume, pv-of-production" in stop.found
+    assert (
+        "created by another client meanwhile (uid another-uid), and has another volume, pv-of-production" in stop.found
+    )
     assert "which leaves both alone" in stop.remedy
     assert f"move its record away: ConfigMap kubewin-convert-{record().run} in each record namespace" in stop.remedy
 

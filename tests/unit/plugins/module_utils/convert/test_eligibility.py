@@ -83,7 +83,7 @@ CLONE = {
         ("CSI-B12", facts(snapshots=[PENDING_SNAPSHOT]), "VolumeSnapshot s1 of it is not ready"),
         ("CSI-B12", facts(claims=[claim(), CLONE]), "PersistentVolumeClaim copy is being cloned from it"),
         ("CSI-B13", facts(claim=claim(annotations={"kubewin.io/convert": "abc/1"})), "locked by run abc"),
-        ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nobody makes it again"),
+        ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nothing creates it again"),
         ("CSI-B15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
         ("CSI-B16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
         ("CSI-B17", facts(claim=claim(**ARGO)), "Argo CD keeps it"),

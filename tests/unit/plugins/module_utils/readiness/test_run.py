@@ -190,8 +190,8 @@ def test_the_few_lines_say_how_many_come_back_which_do_not_and_what_was_not_judg
     assert own.verdict == "ready"
     lines = render_brief(then)
     lost = [one for one in then.workloads if one.comes_back == "no"]
-    assert f"{len(then.workloads) - len(lost)} of {len(then.workloads)} workloads there will come back" in lines[0]
-    assert any(line.startswith(f"{lost[0].workload} does not come back: ") for line in lines)
+    assert f"{len(then.workloads) - len(lost)} of {len(then.workloads)} workloads there will start again" in lines[0]
+    assert any(line.startswith(f"{lost[0].workload} will not start again: ") for line in lines)
     assert lines[-1].endswith("kubewin.csi.preflight")
     unread = SITUATIONS["pods_could_not_be_read"].world()
     then, own = judged(unread, run_of(plugins(unread), "win-1", "win-2"))

@@ -49,7 +49,7 @@ def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> No
     found = drain(pods, {}, NOW, delete_unowned=False)
     assert found.evict == ()
     (why,) = found.never
-    assert why.startswith("pod shop/alone has no controller and would not come back")
+    assert why.startswith("pod shop/alone has no controller, so nothing would create it again")
     assert [one.name for one in drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
 
 

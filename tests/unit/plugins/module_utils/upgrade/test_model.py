@@ -380,7 +380,7 @@ def test_a_node_that_somebody_opened_is_closed_and_emptied_again_before_its_task
     world.failing_hooks = {}
     decision = world.run()
     assert isinstance(decision, Done)
-    assert any("(somebody opened it; it is" in line for line in decision.journal.happened)
+    assert any("(another user uncordoned it; it is" in line for line in decision.journal.happened)
     world.converged()
 
 

@@ -11,7 +11,7 @@ from unit.plugins.module_utils.readiness.reports import finding, huge, node, rep
 
 def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
     text = render_markdown(troubled())
-    assert text.startswith("# Not ready: shop-east\n\n**With Kubernetes 1.30, 1 of 3 workloads does not come back")
+    assert text.startswith("# Not ready: shop-east\n\n**With Kubernetes 1.30, 1 of 3 workloads will not start again")
     titles = [line for line in text.splitlines() if line.startswith("#")]
     assert titles == [
         "# Not ready: shop-east",
@@ -28,7 +28,7 @@ def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
         in text
     )
     assert (
-        "| Deployment shop/web | ✗ does not come back | claim shop/pv-2-claim: no driver on win-2 CSI-V20 | Windows | shop/pv-2-claim |"
+        "| Deployment shop/web | ✗ will not start again | claim shop/pv-2-claim: no driver on win-2 CSI-V20 | Windows | shop/pv-2-claim |"
         in text
     )
 

@@ -26,9 +26,7 @@ def test_a_large_report_fits_too_and_stays_short() -> None:
 def test_the_verdict_is_said_first_and_again_above_the_prompt_with_what_to_begin_with() -> None:
     lines = render_terminal(troubled(), 200).splitlines()
     assert (
-        lines[0]
-        == lines[-2]
-        == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads does not come back, and of 1 it is not known."
+        lines[0] == lines[-2] == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads will not start again; 1 is unknown."
     )
     assert lines[2] == "2 blockers, 1 warning, 1 note"
     assert lines[-1] == (
@@ -42,8 +40,8 @@ def test_the_same_reason_is_told_once_for_all_that_have_it() -> None:
     alone = workload("Pod shop/c", "no", because="claim shop/c is DEAD: it is of another kind")
     volumes = (volume("pv-a", "NATIVE_NO_DRIVER", because=why), volume("pv-b", "NATIVE_NO_DRIVER", because=why))
     text = render_terminal(report(workloads=(*lost, alone), volumes=volumes), 160)
-    assert f"Pod shop/a, Pod shop/b   does not come back   its claim is SPLIT: {why}" in text
-    assert "Pod shop/c               does not come back   claim shop/c is DEAD: it is of another kind" in text
+    assert f"Pod shop/a, Pod shop/b   will not start again   its claim is SPLIT: {why}" in text
+    assert "Pod shop/c               will not start again   claim shop/c is DEAD: it is of another kind" in text
     assert f"pv-a, pv-b   NATIVE_NO_DRIVER   {why}" in text
 
 

@@ -32,17 +32,17 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
     ("changes", "verdict", "answer"),
     [
         ({}, "Ready", "No workload with volumes may run on Windows."),
-        ({"workloads": (workload(),)}, "Ready", "The only workload comes back."),
-        ({"workloads": (workload(), workload())}, "Ready", "All 2 workloads come back."),
+        ({"workloads": (workload(),)}, "Ready", "The only workload will start again."),
+        ({"workloads": (workload(), workload())}, "Ready", "All 2 workloads will start again."),
         (
             {"workloads": (workload(), workload()), "findings": (BLOCKER,)},
             "Not ready",
-            "All 2 workloads come back, but 1 blocker is in the way.",
+            "All 2 workloads will start again, but 1 blocker is in the way.",
         ),
         (
             {"workloads": (workload(), workload(comes_back="no")), "findings": (BLOCKER,)},
             "Not ready",
-            "1 of 2 workloads does not come back.",
+            "1 of 2 workloads will not start again.",
         ),
         (
             {
@@ -50,27 +50,27 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
                 "findings": (BLOCKER, DOUBT),
             },
             "Not ready",
-            "2 of 3 workloads do not come back, and of 1 it is not known.",
+            "2 of 3 workloads will not start again; 1 is unknown.",
         ),
         (
             {"workloads": (workload(comes_back="unknown"), workload()), "findings": (DOUBT,)},
             "Not known",
-            "Of 1 of 2 workloads it is not known whether it comes back.",
+            "For 1 of 2 workloads it is unknown whether it will start again.",
         ),
         (
             {"workloads": (workload(comes_back="unknown"),) * 2, "findings": (BLOCKER,)},
             "Not ready",
-            "Of all 2 workloads it is not known whether they come back, and 1 blocker is in the way.",
+            "For all 2 workloads it is unknown whether they will start again, and 1 blocker is in the way.",
         ),
         (
             {"workloads": (workload(),), "findings": (DOUBT,)},
             "Not known",
-            "The only workload comes back, but not everything could be judged.",
+            "The only workload will start again, but not everything could be judged.",
         ),
         (
             {"workloads": (workload(),), "target": Target(openshift="4.14", mode="host_process")},
             "Ready",
-            "With OpenShift 4.14, mode host_process, the only workload comes back.",
+            "With OpenShift 4.14, mode host_process, the only workload will start again.",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
