@@ -151,7 +151,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CLUSTER_ARG_SPEC, patiently
@@ -180,7 +180,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if problem := address.wrong(self.get_option("address")):
             raise AnsibleParserError(problem)
         sources = self.get_option("sources")
-        wishes = Wishes(
+        desired = Request(
             nodes="nodes" in sources,
             instances="windows_instances" in sources,
             address=tuple(self.get_option("address")),
@@ -188,33 +188,33 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection=self.get_option("connection"),
             port=self.get_option("port"),
         )
-        seen = self._seen(path, cache, wishes)
+        seen = self._seen(path, cache, desired)
         judged = self._verdicts(seen)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
-        for host in listing.hosts(seen, wishes):
+        for host in listing.hosts(seen, desired):
             self._add(inventory, host, judged.get(host.name, {}), seen.server)
 
-    def _seen(self, path: str, cache: bool, wishes: Wishes) -> Seen:
+    def _seen(self, path: str, cache: bool, desired: Request) -> Seen:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
         whose = identity(access)
-        key = self._key(path, whose, wishes) if whose is not None and self.get_option("cache") else None
+        key = self._key(path, whose, desired) if whose is not None and self.get_option("cache") else None
         if key is not None and cache:
             try:
                 return Seen.from_dict(self._cache[key])
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        seen = self._look(access, whose, wishes)
+        seen = self._look(access, whose, desired)
         if key is not None:
             self._cache[key] = seen.as_dict()
         return seen
 
-    def _key(self, path: str, whose: Identity, wishes: Wishes) -> str:
-        read = [wishes.instances, self.get_option("wmco_namespace"), self._annotations()]
+    def _key(self, path: str, whose: Identity, desired: Request) -> str:
+        read = [desired.instances, self.get_option("wmco_namespace"), self._annotations()]
         return f"{self.get_cache_key(path)}_{whose.narrowed(read)}"
 
-    def _look(self, access: Mapping[str, Any], whose: Identity | None, wishes: Wishes) -> Seen:
+    def _look(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Seen:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python package kubernetes is not there for the Python that runs Ansible: pip install -r requirements.txt of "
@@ -227,7 +227,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             seen = look(
                 client,
                 whose.server if whose is not None else "",
-                instances_in=self.get_option("wmco_namespace") if wishes.instances else None,
+                instances_in=self.get_option("wmco_namespace") if desired.instances else None,
                 annotations=self._annotations(),
             )
         except ClusterError as error:

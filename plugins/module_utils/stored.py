@@ -16,7 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 _hints = cache(get_type_hints)
 
 
-class Misfit(ValueError):
+class FormatError(ValueError):
     """It is not of that form; says where, what was found and what is expected."""
 
 
@@ -34,15 +34,15 @@ def _plain(value: Any) -> Any:
 
 
 def read(kind: Any, text: str, schema: int) -> Any:
-    """A stored text as `kind`. Misfit when it is of another schema version, or does not fit."""
+    """A stored text as `kind`. Raises FormatError when it is of another schema version, or does not fit."""
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Misfit(f"it is no JSON ({error})") from error
+        raise FormatError(f"it is no JSON ({error})") from error
     if not isinstance(found, dict) or "schema" not in found:
-        raise Misfit("it has no schema version")
+        raise FormatError("it has no schema version")
     if (version := found.pop("schema")) != schema:
-        raise Misfit(f"its schema version is {version}, and this release reads {schema}")
+        raise FormatError(f"its schema version is {version}, and this release reads {schema}")
     return restore(kind, found)
 
 
@@ -78,14 +78,14 @@ def _restore_fields(kind: Any, found: Any, where: str) -> Any:
     ]
     for what, names in (("lacks", lacking), ("has too much", [name for name in given if name not in known])):
         if names:
-            raise Misfit(f"{where or 'it'} {what}: {', '.join(names)}")
+            raise FormatError(f"{where or 'it'} {what}: {', '.join(names)}")
     hints = _hints(kind)
     return kind(**{name: restore(hints[name], value, _within(where, name)) for name, value in given.items()})
 
 
 def _checked(found: Any, fits: bool, expected: str, where: str) -> Any:
     if not fits:
-        raise Misfit(f"{where or 'it'} is {found!r}; expected {expected}")
+        raise FormatError(f"{where or 'it'} is {found!r}; expected {expected}")
     return found
 
 

@@ -147,7 +147,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, teller, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
@@ -388,7 +388,7 @@ def main() -> None:
     kept: list[str] = []
     watch_over(params["progress_file"])
     try:
-        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params, teller(params["progress_file"]))
+        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params, reporter(params["progress_file"]))
         made = steps.decided()
         if params["step"] != "look" and ansible.check_mode:
             changed = bool(made.nodes)

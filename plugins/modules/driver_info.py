@@ -186,10 +186,10 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import UNREAD, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import UNREAD, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
@@ -204,15 +204,15 @@ ARGUMENT_SPEC: dict[str, Any] = {
 }
 
 
-def wanted_of(params: dict[str, Any]) -> Wanted:
+def wanted_of(params: dict[str, Any]) -> Request:
     """The request. Empty text counts as not given."""
     given = {name: params[name] for name in (*declared.of_module(declared.INFO), "csi_proxy_version", "replace")}
     given |= {
         name: {key: one for key, one in (given[name] or {}).items() if one}
         for name in ("images", "image_digests", "resources")
     }
-    known = {one.name for one in fields(Wanted)}
-    return Wanted(
+    known = {one.name for one in fields(Request)}
+    return Request(
         **{name: _frozen(value) for name, value in given.items() if name in known and value not in (None, "")},
         options={name: value for name, value in given.items() if name in UNREAD},
     )

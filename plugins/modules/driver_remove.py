@@ -95,7 +95,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observ
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
@@ -113,7 +113,7 @@ def main() -> None:
         ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
     driver = DRIVERS[ansible.params["driver"]]
     deadline = time.monotonic() + ansible.params["timeout"]
-    say = teller(ansible.params["progress_file"])
+    say = reporter(ansible.params["progress_file"])
     try:
         client = connect(ansible)
         found = applied_for(client, driver)

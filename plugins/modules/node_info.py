@@ -125,7 +125,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import b
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
@@ -220,7 +220,7 @@ def main() -> None:
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
         asked = [name for name in ansible.params["activity"] if name in nodes]
-        say = teller(ansible.params["progress_file"])
+        say = reporter(ansible.params["progress_file"])
         for name, busy in at_rest(client, asked, ansible.params["activity_timeout"], say).items():
             nodes[name]["busy"] = busy
     except ClusterError as error:

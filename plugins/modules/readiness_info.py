@@ -293,7 +293,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.files import write_who
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
@@ -303,7 +303,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.markdown import render_markdown
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.terminal import render_terminal
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, imagine, of_run
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, of_run, simulate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
@@ -469,7 +469,7 @@ def main() -> None:
             hosts = tuple(HostSeen.from_option(host) for host in params["hosts"] or ())
             now = datetime.now(timezone.utc)
             client, reading = connect(ansible), Reading()
-            with telling(teller(params["progress_file"]), reading.__str__):
+            with telling(reporter(params["progress_file"]), reading.__str__):
                 snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
@@ -480,7 +480,7 @@ def main() -> None:
         snapshot = names.snapshot(snapshot)
         suppressions = tuple(names.suppression(one) for one in suppressions)
     options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
-    report = suppress(judge(imagine(snapshot, run) if run else snapshot, options), suppressions, today())
+    report = suppress(judge(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
     counted = of_run(judge(snapshot, options), report, run, snapshot.controllers) if run else report
     result: dict[str, Any] = {
         "changed": False,

@@ -218,7 +218,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import (
     Interrupted,
     ignore_signals,
-    teller,
+    reporter,
     watch_over,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
@@ -226,7 +226,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import 
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import PREFIX, Room
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Wishes, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Request, plan
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import failed, proven_nodes
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -249,7 +249,7 @@ class Refused(Exception):
     """The run cannot be made as it was asked for."""
 
 
-def wishes(params: dict[str, Any]) -> Wishes:
+def desired(params: dict[str, Any]) -> Request:
     """The options, checked as far as they can be without a cluster."""
     if not params["drivers"]:
         raise Refused(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.")
@@ -268,7 +268,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
             f"timeout is {params['timeout']} and step_timeout {params['step_timeout']}; the whole run needs at least as "
             "long as one step may take."
         )
-    return Wishes(
+    return Request(
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(params["drivers"])),
         nodes=tuple(dict.fromkeys(params["nodes"])),
         storage_classes={str(key): str(value) for key, value in params["storage_classes"].items()},
@@ -279,7 +279,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
     )
 
 
-def look(client: Client, wanted: Wishes) -> Plan:
+def look(client: Client, wanted: Request) -> Plan:
     """Look at nodes and classes, and decide."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = [ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.windows_nodes()]
@@ -317,12 +317,12 @@ def main() -> None:
     params = ansible.params
     run = secrets.token_hex(4)
     room = Room(run, params["namespace"] or f"{PREFIX}-{run}", not params["namespace"])
-    say = teller(params["progress_file"])
+    say = reporter(params["progress_file"])
     watch_over(params["progress_file"])
     told: dict[str, Any] = {}
     prover: Prover | None = None
     try:
-        wanted = wishes(params)
+        wanted = desired(params)
         client = connect(ansible)
         decided = look(client, wanted)
         told["plan"] = decided.steps()

@@ -220,7 +220,7 @@ reason:
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Place, Space
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Result, Runs
@@ -229,7 +229,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller, when_ended
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter, when_ended
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "claims": {"type": "list", "elements": "str", "required": True},
@@ -289,8 +289,8 @@ def order(params: dict[str, Any]) -> Order:
         raise Unusable(
             f"the record of {', '.join(own)} would go with its own namespace; give another record_namespace."
         )
-    wishes = tuple(
-        Wishes(
+    desired = tuple(
+        Request(
             namespace=name.partition("/")[0],
             claim=name.partition("/")[2],
             variant=params["variant"],
@@ -313,7 +313,7 @@ def order(params: dict[str, Any]) -> Order:
         raise Unusable(
             "state is undone and final is true; a conversion that is final cannot be undone. Give one of them."
         )
-    return Order(wishes, undo, limits, params["final"], params["parallel"])
+    return Order(desired, undo, limits, params["final"], params["parallel"])
 
 
 def places(client: Client, params: dict[str, Any]) -> list[Place]:
@@ -327,8 +327,8 @@ def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
     """What would fail half way: a namespace that is not there, or a permission."""
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
 
-    of_claims = list(dict.fromkeys(wishes.namespace for wishes in asked.wishes))
-    wants = needs(of_claims, namespaces, asked.wishes[0].variant)
+    of_claims = list(dict.fromkeys(desired.namespace for desired in asked.desired))
+    wants = needs(of_claims, namespaces, asked.desired[0].variant)
     require(client, wants, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records")
     for name in namespaces:
         if why := unusable(client, name, "records are"):
@@ -346,7 +346,7 @@ def main() -> None:
         refuse(client, asked, params)
         runs = Runs(
             client, cluster_uid(client), asked, lambda bound: places(bound, params), params["record_namespace"],
-            teller(params["progress_file"]),
+            reporter(params["progress_file"]),
         )  # fmt: skip
         when_ended(params["progress_file"], runs.stop)
         results = runs.prepare()

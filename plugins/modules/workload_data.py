@@ -248,13 +248,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Lim
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import LOST, compare
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Manifest, NotNoted, summary
 from ansible_collections.kubewin.csi.plugins.module_utils.data.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.data.observe import Found, Looker, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.data.observe import Found, Request, VolumeReader
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, teller, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": ""},
@@ -315,7 +315,7 @@ class Looks:
         self._client, self._params, self._claims = client, params, claims
         in_cluster = client if params["record_namespace"] else None
         self.baselines = Baselines(in_cluster, params["record_namespace"], params["name"], params["directory"])
-        wishes = Wishes(
+        desired = Request(
             image=params["image"],
             node=params["node"],
             tolerations=tuple(params["tolerations"]),
@@ -323,9 +323,9 @@ class Looks:
             patience=params["step_timeout"],
         )
         limits = Limits(params["limit"] << 20, params["rate"] << 20, params["timeout"], params["seed"])
-        say = teller(params["progress_file"])
-        self._lookers = {
-            namespace: Looker(client, namespace, wishes, limits, say)
+        say = reporter(params["progress_file"])
+        self._readers = {
+            namespace: VolumeReader(client, namespace, desired, limits, say)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
         }
         self.told: dict[str, Any] = {"volumes": [], "report": ""}
@@ -336,7 +336,7 @@ class Looks:
     def refuse(self) -> None:
         """What would go wrong half way."""
         params = self._params
-        wanted = needs(list(self._lookers), params["record_namespace"])
+        wanted = needs(list(self._readers), params["record_namespace"])
         require(
             self._client,
             wanted,
@@ -390,7 +390,7 @@ class Looks:
 
     def _find(self, claim: str) -> Found:
         namespace, _slash, name = claim.partition("/")
-        return self._lookers[namespace].find(name)
+        return self._readers[namespace].find(name)
 
     def run(self) -> None:
         """Look at one claim after the other; told says what came of it."""
@@ -433,7 +433,7 @@ class Looks:
             self._not_looked_at(claim, why, noted=False)
             return
         old = before if isinstance(before, Manifest) else None
-        looker = self._lookers[claim.partition("/")[0]]
+        looker = self._readers[claim.partition("/")[0]]
         after = looker.take(looker.find(claim.partition("/")[2]), old)
         told = {
             "claim": claim,

@@ -23,7 +23,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Variant
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
@@ -340,8 +340,8 @@ def convert(
     client = connect(conversion.kubeconfig, retry_for=60)
     if meet is not None:
         client._dynamic = Deadly(client._dynamic, meet)
-    wishes = tuple(
-        Wishes(
+    desired = tuple(
+        Request(
             namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, project=conversion.project,
             managed=conversion.managed, storage_class=conversion.storage_class,
         )
@@ -349,7 +349,7 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = Order(wishes, conversion.undo, limits, conversion.final, len(wishes))
+    order = Order(desired, conversion.undo, limits, conversion.final, len(desired))
 
     asked = {
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",

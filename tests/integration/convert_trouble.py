@@ -20,7 +20,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import CannotKeep
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import RecordError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from integration.convert import (
@@ -311,11 +311,11 @@ def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder:
     killed_at(lab, story, here, "create_volume", **how)
     file.write_text("{", encoding="utf-8")
     lab.api.patch(cluster, {"data": {"record.json": "["}})
-    with pytest.raises(CannotKeep, match="a record cannot be read"):
+    with pytest.raises(RecordError, match="a record cannot be read"):
         convert(conversion(lab, story, here, **how))
     untouched(lab, story)
     lab.api.gone(cluster)
-    with pytest.raises(CannotKeep, match="a record cannot be read"):
+    with pytest.raises(RecordError, match="a record cannot be read"):
         convert(conversion(lab, story, here, **how))
     remove(lab, story)
 

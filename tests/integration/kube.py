@@ -13,9 +13,9 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
@@ -42,14 +42,14 @@ def connect(kubeconfig: str, retry_for: float = 20) -> Client:
 
 
 def planned(
-    client: Client, wanted: Wanted | None = None, *, driver: Driver = VSPHERE, check_access: bool = True
+    client: Client, wanted: Request | None = None, *, driver: Driver = VSPHERE, check_access: bool = True
 ) -> Plan:
     """What driver_info returns."""
-    wishes = wanted or Wanted()
-    return plan(driver, wishes, snapshot(client, driver, wishes, check_access=check_access))
+    desired = wanted or Request()
+    return plan(driver, desired, snapshot(client, driver, desired, check_access=check_access))
 
 
-def applied(client: Client, wanted: Wanted | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:
+def applied(client: Client, wanted: Request | None = None, *, check: bool = False, driver: Driver = VSPHERE) -> Outcome:
     """What the role's entry point apply does."""
     made = planned(client, wanted, driver=driver)
     assert made.deployable, made.refusal

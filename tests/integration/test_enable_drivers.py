@@ -111,7 +111,7 @@ def test_every_driver_has_the_modes_that_are_tried_here() -> None:
 
 @PASS
 def test_drivers_on_the_same_nodes_from_the_first_run_to_the_last(two: Lab, mode: str, drivers: list[str]) -> None:
-    wishes = given(mode, drivers)
+    desired = given(mode, drivers)
     if mode == "host_process":
         images = [
             {"name": name, "image": f"registry.k8s.io/csi-vsphere/{kind}:v{HOST_PROCESS}"}
@@ -119,7 +119,7 @@ def test_drivers_on_the_same_nodes_from_the_first_run_to_the_last(two: Lab, mode
         ]
         two.api.patch(CONTROLLER, {"spec": {"template": {"spec": {"containers": images}}}}, STRATEGIC)
 
-    first = run(two, "enable-csi", wishes)
+    first = run(two, "enable-csi", desired)
     assert [(row["node"], row["verdict"]) for row in first.summary["nodes"]] == [(node, "green") for node in NODES]
     # Only vSphere's controller is there: what the plan warned of is told again at the end.
     without = {f"{DRIVERS[key].title} controller" for key in drivers if key != "vsphere"}
@@ -129,14 +129,14 @@ def test_drivers_on_the_same_nodes_from_the_first_run_to_the_last(two: Lab, mode
     assert set(pipes_mounted(two).values()) == {mode == "csi_proxy"}
 
     # What writes for a driver is in these; a whole second run is tried with one driver (test_enable_csi).
-    assert run(two, "enable-csi", wishes, "--tags", "proxy,driver").changed == []
+    assert run(two, "enable-csi", desired, "--tags", "proxy,driver").changed == []
 
     proofs = next(
-        e["result"]["proofs"] for e in run(two, "verify", wishes).events if "proofs" in (e.get("result") or {})
+        e["result"]["proofs"] for e in run(two, "verify", desired).events if "proofs" in (e.get("result") or {})
     )
     proven = {(one["driver"], one["node"]) for one in proofs if one["verdict"] == "proven"}
     assert proven == {(key, node) for key in drivers for node in NODES}
 
-    run(two, "remove", wishes)
+    run(two, "remove", desired)
     assert [name for name in left(two) if not name.startswith("namespaces")] == []
     assert volumes(two) == []

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
@@ -33,7 +33,7 @@ from unit.roles.rendering import render
 
 NODES = ("win-1", "win-2")
 # Nobody looks at hosts here: the pipes of nodes without one are taken to be served.
-CLUSTER_ONLY = Wanted(csi_proxy_managed=False)
+CLUSTER_ONLY = Request(csi_proxy_managed=False)
 THEIRS = foreign.operator("vmware-vsphere-csi-driver-node-windows", vsphere.DRIVER)
 OURS = f"/apis/apps/v1/namespaces/{vsphere.NAMESPACE}/daemonsets/{VSPHERE.daemonset}"
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from integration.kube import (
     PLUGIN,
@@ -249,7 +249,7 @@ def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: s
 def test_an_image_that_cannot_be_pulled_times_out_with_a_table(gated: Lab, gate_play: str) -> None:
     client = connect(kubewin(gated))
     image = "registry.k8s.io/csi-vsphere/driver:nosuchtag"
-    applied(client, Wanted(images={"driver": image}))
+    applied(client, Request(images={"driver": image}))
 
     def pulling() -> bool:
         return any(waiting_reason(pod, "vsphere-csi-node") == "ImagePullBackOff" for pod in gated.pods(PLUGIN))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from integration import foreign
 from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
 from integration.playbooks import play
@@ -188,7 +188,7 @@ def verdicts(lab: Lab, table: list[Any]) -> None:
         lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
         path = f"/apis/apps/v1/namespaces/{space}/deployments"
         lab.api.ensure(path, controller(space, deployment, container, image))
-        wanted = Wanted(controller_namespace=space, **options)
+        wanted = Request(controller_namespace=space, **options)
         made = planned(client, wanted, driver=DRIVERS[driver], check_access=False)
         said = {one.id for one in made.findings if one.id in ("CSI-D32", "CSI-D33", "CSI-D34")}
         assert made.rule is not None
@@ -239,7 +239,7 @@ def test_a_digest_is_what_the_line_of_openshift_ships_and_the_scc_is_asked_for(o
     verdicts(openshift, DIGESTS)
 
     client = connect(openshift.state.kubeconfigs["kubewin"])
-    wanted = Wanted(controller_namespace="skew-ocp-vsphere", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
+    wanted = Request(controller_namespace="skew-ocp-vsphere", namespace=vsphere.NAMESPACE, csi_proxy_managed=False)
     command = "oc adm policy add-scc-to-user privileged -z kubewin-vsphere-csi-node -n vmware-system-csi"
 
     def scc() -> str:
@@ -288,7 +288,7 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
     other = foreign.plugin("default", "exporter", "example.com", {"app": "exporter"}, ports=(9808,))
     foreign.plant(prepared.api, other)
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    made = planned(client, Wanted(version="3.7.3", allow_version_skew=True))
+    made = planned(client, Request(version="3.7.3", allow_version_skew=True))
     found = [one for one in made.findings if one.id == "CSI-D44"]
     assert [(one.object, one.severity) for one in found] == [("DaemonSet default/exporter", "warning")]
     assert "port 9808" in found[0].message
@@ -296,6 +296,6 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
 
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
     client = connect(prepared.state.kubeconfigs["kubewin"])
-    refusal = planned(client, Wanted(namespace="Kube_System")).refusal
+    refusal = planned(client, Request(namespace="Kube_System")).refusal
     assert refusal.startswith("namespace Kube_System: it is no name of a namespace")
     assert "ConfigMap" not in refusal

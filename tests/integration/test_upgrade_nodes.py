@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
@@ -85,7 +85,7 @@ def old() -> Iterator[Lab]:
 def ready(old: Lab) -> Lab:
     """The driver as well, which WMCO's csi-proxy serves."""
     openshift.admit(old.api, vsphere.NAMESPACE, VSPHERE.service_account)
-    applied(connect(old.state.kubeconfigs["admin"]), Wanted(csi_proxy_managed=False))
+    applied(connect(old.state.kubeconfigs["admin"]), Request(csi_proxy_managed=False))
     eventually(lambda: all(old.registered(node) for node in NODES), "the driver on every node")
     return old
 

@@ -63,7 +63,7 @@ _UNCOMPARED = "not compared"
 _SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one, as it was"}
 
 
-class Stopped(ClusterError):
+class StoppedError(ClusterError):
     """The conversion stops where it is, and says why."""
 
 
@@ -117,7 +117,7 @@ class Converter:
             if isinstance(move, Done):
                 return Outcome(record, move.until)
             if isinstance(move, Stop):
-                raise Stopped(explain.stopped(record, move), move.reason)
+                raise StoppedError(explain.stopped(record, move), move.reason)
             if not isinstance(move, Wait):
                 self.record = record = self._do(record, move)
                 waiting, pause = "", _FIRST
@@ -140,7 +140,7 @@ class Converter:
         if move.then_undo and record.direction == "forward":
             self._say(f"{text} Going back.")
             return self._save(record.undone(text))
-        raise Stopped(f"{text} {explain.standing(record)}", "timeout")
+        raise StoppedError(f"{text} {explain.standing(record)}", "timeout")
 
     def _save(self, record: Record) -> Record:
         self._check()
@@ -172,7 +172,7 @@ class Converter:
             if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
                 self._say(f"{record.namespace}/{record.claim}: the new volume was refused, going back: {error}")
                 return self._save(record.undone(f"the new volume was refused: {error}"))
-            raise Stopped(f"{error} {explain.standing(record)}", error.reason) from error
+            raise StoppedError(f"{error} {explain.standing(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
     def _send(self, record: Record, action: Deed) -> Record:
@@ -210,7 +210,7 @@ class Converter:
             except ClusterError as error:
                 if isinstance(error, Unreachable):
                     raise
-                raise Stopped(
+                raise StoppedError(
                     f"the server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} Nothing was "
                     f"changed but the lock. Repair what refuses it, or undo.",
                     "admission_refused",
@@ -229,7 +229,7 @@ class Converter:
                 raise
             # 409: one of before is there, which ends before the next one is made.
             if error.status != 409 and "exceeded quota" not in str(error):
-                raise Stopped(
+                raise StoppedError(
                     f"the server would refuse the helper pod, which reads the data of {record.namespace}/{record.claim}: {error} "
                     "Nothing was changed but the lock. Allow it (it needs pod security baseline), or undo.",
                     "admission_refused",
@@ -248,7 +248,7 @@ class Converter:
                 # Reading is safe to repeat, and nothing was concluded from a part.
                 self._cut_since = self._cut_since or time.monotonic()
                 if time.monotonic() - self._cut_since > self._limits.step:
-                    raise Stopped(
+                    raise StoppedError(
                         f"the data of {record.namespace}/{record.claim} could not be read: {error}. For {self._limits.step:.0f} s every "
                         "try ended so. Look at the node of the helper pod and at what is between here and the API server; where there "
                         f"is much to read, give it more time with step_timeout. {explain.standing(record)}",
@@ -263,7 +263,7 @@ class Converter:
             self._note(f"data of {record.namespace}/{record.claim}: {found}")
             return replace(record, baseline=found)
         if _UNCOMPARED not in (found, record.baseline) and found != record.baseline:
-            raise Stopped(
+            raise StoppedError(
                 f"the data of {record.namespace}/{record.claim} differs: before {record.baseline}, through the new volume "
                 f"{found}. The workload stays at 0. Undo, and find out who wrote. {explain.standing(record)}",
                 "data_differs",
@@ -302,7 +302,7 @@ class Converter:
         node, whys = place(nodes, volume, record.new.driver, self._limits.image, self._limits.tolerations)
         if node is not None:
             return node, self._limits.image or node.image()
-        raise Stopped(
+        raise StoppedError(
             f"no node can run the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
             f"{explain.standing(record)}",
             "no_node",
@@ -345,7 +345,7 @@ class Converter:
     def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
         """Raises Stopped when the same was done too often."""
         if self._repeated[done] >= _PATIENCE:
-            raise Stopped(
+            raise StoppedError(
                 f"{done} {_PATIENCE} times, and another client puts {what} back; expected {expected}. Pause what keeps it "
                 f"(GitOps, an operator). {explain.standing(record)}",
                 reason,

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Entry, Facts, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Eligibility, Facts, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Volume
 
 
-def begin(facts: Facts, entry: Entry, wishes: Wishes, cluster: str, key: str) -> Record:
+def begin(facts: Facts, entry: Eligibility, desired: Request, cluster: str, key: str) -> Record:
     """The record of a volume that may be converted. cluster: its uid. key: never given to another record."""
     claim, volume, found = facts.claim, facts.volume, entry.as_csi
     if claim is None or volume is None or found is None:
         raise ValueError("a volume that is refused has no record")
     name = volume["metadata"]["name"]
-    new_name = name if wishes.variant == "in_place" else (wishes.volume_name or f"{name}-csi")
+    new_name = name if desired.variant == "in_place" else (desired.volume_name or f"{name}-csi")
     storage_class = str(claim["spec"].get("storageClassName") or "")
-    wanted = wishes.storage_class or storage_class
+    wanted = desired.storage_class or storage_class
     handles = [handle for handle in dict.fromkeys((found.migrated, entry.handle)) if handle]
     kept: dict[str, Any] = {
         "old": objects.old_volume(volume),
@@ -43,16 +43,16 @@ def begin(facts: Facts, entry: Entry, wishes: Wishes, cluster: str, key: str) ->
             ],
         },
     }
-    if wishes.variant == "re_claim":
+    if desired.variant == "re_claim":
         kept["old_claim"] = objects.claim(claim, name, storage_class)
         kept["new_claim"] = objects.claim(claim, new_name, wanted)
     return Record(
         run=objects.run_name(claim["metadata"]["uid"]),
         key=key,
         cluster=cluster,
-        variant=wishes.variant,
-        namespace=wishes.namespace,
-        claim=wishes.claim,
+        variant=desired.variant,
+        namespace=desired.namespace,
+        claim=desired.claim,
         claim_uid=claim["metadata"]["uid"],
         old=Volume(name, volume["metadata"]["uid"], found.driver, found.migrated),
         new=Volume(new_name, "", found.driver, entry.handle),

@@ -60,7 +60,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Request:
     """What was asked for. storage_class, volume_name: of re-claim, empty for those of the old volume.
 
     managed: objects that somebody else keeps may be changed. project: of Google Cloud. handle: instead of what was found.
@@ -77,7 +77,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Eligibility:
     """What came of it. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
 
     findings: tuple[Finding, ...]
@@ -92,27 +92,27 @@ class Entry:
         return any(finding.severity == "blocker" for finding in self.findings)
 
 
-def enter(facts: Facts, wishes: Wishes, first: Collection[str] = ()) -> Entry:
+def enter(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligibility:
     """Judge. Everything that is in the way is named at once.
 
     first: claims of this namespace; what was begun with them ends before this one begins, and then it is judged once more.
     """
-    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
-        return Entry((_block("CSI-B01", where, "it does not exist", "Check namespace and name."),))
+        return Eligibility((_block("CSI-B01", where, "it does not exist", "Check namespace and name."),))
     if volume is None or not _bound(claim, volume):
         found = (claim.get("status") or {}).get("phase", "Pending")
         text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} does not name it back; expected Bound on both sides"
-        return Entry((_block("CSI-B01", where, text, "Repair the binding first."),))
+        return Eligibility((_block("CSI-B01", where, text, "Repair the binding first."),))
     plugin = plugin_of(volume)
     if plugin is None and "csi" in volume["spec"]:
         text = f"PersistentVolume {volume['metadata']['name']} already is a native volume of {volume['spec']['csi']['driver']}"
-        return Entry((_block("CSI-B02", where, text, "Nothing is to be done."),))
+        return Eligibility((_block("CSI-B02", where, text, "Nothing is to be done."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
-        translated = native(volume, wishes.project, wishes.handle)
+        translated = native(volume, desired.project, desired.handle)
         handle = translated.handle
     except Untranslatable as error:
         findings.append(_block("CSI-B03", f"PersistentVolume {volume['metadata']['name']}", str(error), error.remedy))
@@ -128,12 +128,12 @@ def enter(facts: Facts, wishes: Wishes, first: Collection[str] = ()) -> Entry:
     if translated is not None:
         findings += _places(volume, translated, able)
     findings += _path(facts, plugin, able) if plugin is not None else ()
-    findings += _at_rest(facts, wishes, claim, volume)
-    workloads, problems = _workloads(facts, wishes, first)
+    findings += _at_rest(facts, desired, claim, volume)
+    workloads, problems = _workloads(facts, desired, first)
     findings += problems
-    findings += _kept(facts, wishes, claim, volume)
-    findings += _surroundings(facts, wishes, claim, volume)
-    return Entry(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
+    findings += _kept(facts, desired, claim, volume)
+    findings += _surroundings(facts, desired, claim, volume)
+    return Eligibility(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
 
 
 def _block(number: str, thing: str, message: str, remedy: str) -> Finding:
@@ -238,8 +238,8 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
         yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
 
 
-def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
-    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
             yield _block("CSI-B10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
@@ -255,7 +255,7 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
         found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, {has} there"
         yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for it to end.")
     for snapshot in facts.snapshots:
-        if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != wishes.claim:
+        if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != desired.claim:
             continue
         if not (snapshot.get("status") or {}).get("readyToUse"):
             name = snapshot["metadata"]["name"]
@@ -264,7 +264,7 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
     for other in facts.claims:
         source = other["spec"].get("dataSource") or other["spec"].get("dataSourceRef") or {}
         pending = (other.get("status") or {}).get("phase") != "Bound"
-        if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == wishes.claim and pending:
+        if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == desired.claim and pending:
             text = f"PersistentVolumeClaim {other['metadata']['name']} is being cloned from it"
             yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
     run, dummy = locked_by(claim)
@@ -272,15 +272,15 @@ def _at_rest(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Ite
         yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
 
 
-def _workloads(facts: Facts, wishes: Wishes, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
+def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
     """Everybody who uses the claim, or would: by pods, by templates, and by a StatefulSet's names for its claims."""
     problems: list[Finding] = []
     found: dict[str, Object] = {}
     by_uid = {one["metadata"]["uid"]: one for one in facts.sets}
     for pod in facts.pods:
-        if wishes.claim not in claims_of(pod):
+        if desired.claim not in claims_of(pod):
             continue
-        owner, name = _owner(pod, by_uid), f"pod {wishes.namespace}/{pod['metadata']['name']}"
+        owner, name = _owner(pod, by_uid), f"pod {desired.namespace}/{pod['metadata']['name']}"
         if owner is None:
             owners = pod["metadata"].get("ownerReferences") or []
             kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
@@ -290,17 +290,17 @@ def _workloads(facts: Facts, wishes: Wishes, first: Collection[str]) -> tuple[tu
         else:
             found[owner["metadata"]["uid"]] = owner
     for one in facts.sets:
-        if one["kind"] in SCALED and _uses(one, wishes.claim):
+        if one["kind"] in SCALED and _uses(one, desired.claim):
             found[one["metadata"]["uid"]] = one
     for one in found.values():
-        problems += _under_way(facts, wishes, one, first)
+        problems += _under_way(facts, desired, one, first)
         problems += _retention(one)
-        if wishes.variant == "re_claim":
-            problems += _templates(one, wishes)
+        if desired.variant == "re_claim":
+            problems += _templates(one, desired)
     workloads = tuple(
         Workload(
             one["kind"],
-            wishes.namespace,
+            desired.namespace,
             one["metadata"]["name"],
             one["metadata"]["uid"],
             _replicas(one),
@@ -340,9 +340,9 @@ def _replicas(one: Object) -> int:
     return int(one["spec"].get("replicas", 1))
 
 
-def _under_way(facts: Facts, wishes: Wishes, one: Object, first: Collection[str]) -> Iterator[Finding]:
+def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[str]) -> Iterator[Finding]:
     """Conversions of the workload's other claims that are not over: what it has now need not be what it is to have."""
-    name, uid = f"{one['kind']} {wishes.namespace}/{one['metadata']['name']}", one["metadata"]["uid"]
+    name, uid = f"{one['kind']} {desired.namespace}/{one['metadata']['name']}", one["metadata"]["uid"]
     begun = {
         record.run: record
         for record in facts.records
@@ -354,11 +354,13 @@ def _under_way(facts: Facts, wishes: Wishes, one: Object, first: Collection[str]
             text = f"run {record.run} converts its {claim}, and stands at step {record.step} ({record.direction})"
             remedy = "Name that claim too, which then comes first, or undo it. When it is gone for good, move the record away."
             yield _block("CSI-B22", name, f"{text}; expected one conversion of a workload at a time", remedy)
-    known = {record.claim for record in facts.records if record.namespace == wishes.namespace}
+    known = {record.claim for record in facts.records if record.namespace == desired.namespace}
     for other in facts.claims:
         claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
-        if run and claim not in (wishes.claim, *known) and _uses(one, claim) and not _replicas(one):
-            text = f"it has 0 replicas, and its PersistentVolumeClaim {wishes.namespace}/{claim} is locked by run {run}"
+        if run and claim not in (desired.claim, *known) and _uses(one, claim) and not _replicas(one):
+            text = (
+                f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
+            )
             remedy = "Name the places of that run, or go on with it or undo it there first."
             yield _block("CSI-B22", name, f"{text}, which may have set them; its record is in no place given", remedy)
 
@@ -373,13 +375,13 @@ def _retention(one: Object) -> Iterator[Finding]:
         yield _block("CSI-B16", name, f"{text}: scaling it to 0 would delete the claim", command)
 
 
-def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
+def _templates(one: Object, desired: Request) -> Iterator[Finding]:
     for made in one["spec"].get("volumeClaimTemplates") or []:
         name = made["spec"].get("storageClassName")
         if (
-            wishes.storage_class
-            and name != wishes.storage_class
-            and wishes.claim.startswith(f"{made['metadata']['name']}-")
+            desired.storage_class
+            and name != desired.storage_class
+            and desired.claim.startswith(f"{made['metadata']['name']}-")
         ):
             yield _note(
                 "CSI-B31",
@@ -389,10 +391,10 @@ def _templates(one: Object, wishes: Wishes) -> Iterator[Finding]:
             )
 
 
-def _kept(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
-    if wishes.managed:
+def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+    if desired.managed:
         return
-    sets = [one for one in facts.sets if one["kind"] in SCALED and _uses(one, wishes.claim)]
+    sets = [one for one in facts.sets if one["kind"] in SCALED and _uses(one, desired.claim)]
     for thing, kind in (
         (claim, "PersistentVolumeClaim"),
         (volume, "PersistentVolume"),
@@ -422,14 +424,14 @@ def _keepers(thing: Object) -> Iterable[str]:
     return dict.fromkeys(found)
 
 
-def _surroundings(facts: Facts, wishes: Wishes, claim: Object, volume: Object) -> Iterator[Finding]:
-    wanted = wishes.storage_class or claim["spec"].get("storageClassName") or ""
-    where = f"PersistentVolumeClaim {wishes.namespace}/{wishes.claim}"
+def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iterator[Finding]:
+    wanted = desired.storage_class or claim["spec"].get("storageClassName") or ""
+    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if wanted and facts.storage_class is None:
         text = f"StorageClass {wanted} does not exist; expanding the volume later reads it"
         yield _block("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
-    if wishes.variant == "re_claim":
-        name = wishes.volume_name or f"{volume['metadata']['name']}-csi"
+    if desired.variant == "re_claim":
+        name = desired.volume_name or f"{volume['metadata']['name']}-csi"
         if any(other["metadata"]["name"] == name for other in facts.volumes):
             yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
         yield _note("CSI-B32", where, "it is deleted and created again, with another uid")

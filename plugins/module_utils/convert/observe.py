@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import plugin_of
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Facts, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Facts, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
     ClaimSeen,
     Helper,
@@ -33,22 +33,22 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import mome
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import attachment
 
 
-def facts(client: Client, wishes: Wishes) -> Facts:
+def facts(client: Client, desired: Request) -> Facts:
     """Everything that decides whether a volume may be converted."""
-    claim = client.get(kinds.PERSISTENT_VOLUME_CLAIM, wishes.claim, wishes.namespace)
+    claim = client.get(kinds.PERSISTENT_VOLUME_CLAIM, desired.claim, desired.namespace)
     name = str(((claim or {}).get("spec") or {}).get("volumeName") or "")
     volume = client.get(kinds.PERSISTENT_VOLUME, name) if name else None
     if claim is None or volume is None:
         return Facts(claim, volume)
     plugin = plugin_of(volume)
     driver = next((one for one in DRIVERS.values() if plugin is not None and one.name == plugin.driver), None)
-    storage_class = wishes.storage_class or str(claim["spec"].get("storageClassName") or "")
+    storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = client.windows_nodes()
     sets: list[Mapping[str, Any]] = []
     for kind in (kinds.DEPLOYMENT, kinds.STATEFUL_SET, kinds.REPLICA_SET):
         # Items of a list do not carry their kind.
-        sets += [{**item, "kind": kind.kind} for item in client.list(kind, wishes.namespace).items]
+        sets += [{**item, "kind": kind.kind} for item in client.list(kind, desired.namespace).items]
     attaches = True
     if plugin is not None and (found := client.get(kinds.CSI_DRIVER, plugin.driver)) is not None:
         attaches = bool(found["spec"].get("attachRequired", True))
@@ -56,10 +56,10 @@ def facts(client: Client, wishes: Wishes) -> Facts:
         claim=claim,
         volume=volume,
         volumes=client.list(kinds.PERSISTENT_VOLUME).items,
-        pods=client.list(kinds.POD, wishes.namespace).items,
+        pods=client.list(kinds.POD, desired.namespace).items,
         sets=sets,
-        claims=client.list(kinds.PERSISTENT_VOLUME_CLAIM, wishes.namespace).items,
-        snapshots=_if_served(client, kinds.VOLUME_SNAPSHOT, wishes.namespace) or (),
+        claims=client.list(kinds.PERSISTENT_VOLUME_CLAIM, desired.namespace).items,
+        snapshots=_if_served(client, kinds.VOLUME_SNAPSHOT, desired.namespace) or (),
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class) if storage_class else None,
         nodes=[(node, csi_nodes.get(node["metadata"]["name"])) for node in nodes],
         migrations=_if_served(client, kinds.VSPHERE_MIGRATION, None) if "vsphereVolume" in volume["spec"] else None,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, read
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError, read
 
 SCHEMA = 1
 
@@ -148,7 +148,7 @@ def from_json(text: str) -> Record:
     """
     try:
         record: Record = read(Record, text, SCHEMA)
-    except Misfit as error:
+    except FormatError as error:
         raise BadRecord(str(error)) from error
     for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
 
 
-class CannotKeep(ClusterError):
+class RecordError(ClusterError):
     """A record cannot be read or written; nothing may be done without one."""
 
 
@@ -47,7 +47,7 @@ class Folder:
         try:
             return [(self._files.where(name), text) for name, text in self._files.all(pattern)]
         except (OSError, UnicodeDecodeError) as error:
-            raise CannotKeep(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
+            raise RecordError(f"{self._files.where(pattern)} cannot be read: {error}", "record_unreadable") from error
 
     def write(self, record: Record) -> None:
         """The disk has it when this returns."""
@@ -55,7 +55,7 @@ class Folder:
         try:
             self._files.write(name, record.as_json())
         except OSError as error:
-            raise CannotKeep(
+            raise RecordError(
                 f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}; expected a directory that this "
                 "account may write to and that outlives the run. Repair that, or give another record_dir.",
                 "record_unwritable",
@@ -82,7 +82,7 @@ class Space:
             except BadRecord:
                 return
             if other.term >= record.term:
-                raise CannotKeep(
+                raise RecordError(
                     f"{self._maps.where(name)} was written by another run (term {other.term}, ours is {record.term}); let that one end",
                     "taken_over",
                 )
@@ -95,7 +95,7 @@ class Records:
 
     def __init__(self, places: Sequence[Place], cluster: str) -> None:
         if len(places) < 2:
-            raise CannotKeep(
+            raise RecordError(
                 "a record has to be kept in two places, and one was given; expected record_dir, a directory that outlives "
                 "this run, or second_record_namespace besides record_namespace",
                 "configuration",
@@ -147,14 +147,14 @@ class Records:
         )
         if len(open_ones) > 1:
             runs = ", ".join(sorted(one.run for one in open_ones))
-            raise CannotKeep(
+            raise RecordError(
                 f"there are records of {len(open_ones)} unfinished runs ({runs}) for claim {namespace}/{claim}; expected one. "
                 "Move those away that are of claims that are gone.",
                 "record_unreadable",
             )
         if bad and not open_ones:
             told = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
-            raise CannotKeep(
+            raise RecordError(
                 f"a record cannot be read, and it may be the one of claim {namespace}/{claim}: {told}. Restore it from the "
                 "other place, or move it away when it is of no use.",
                 "record_unreadable",

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, Stopped
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, StoppedError
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, enter
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import facts
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
@@ -69,14 +69,14 @@ class Result:
 class Order:
     """What was asked for. final: the conversions are not to be undone any more."""
 
-    wishes: tuple[Wishes, ...]
+    desired: tuple[Request, ...]
     undo: bool
     limits: Limits
     final: bool
     parallel: int
 
 
-def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
+def _same(record: Record, desired: Request, *, undo: bool) -> None:
     """Refuses to go on with what was begun as something else: it would end well, and not be what was asked for."""
     if undo or record.direction == "undo":
         return
@@ -84,9 +84,9 @@ def _same(record: Record, wishes: Wishes, *, undo: bool) -> None:
     differ = [
         f"{what} {began or 'none'}, and {asked} is asked for now"
         for what, began, asked in (
-            ("variant", record.variant, wishes.variant),
-            ("storage_class", storage_class, wishes.storage_class),
-            ("volume_name", record.new.name, wishes.volume_name),
+            ("variant", record.variant, desired.variant),
+            ("storage_class", storage_class, desired.storage_class),
+            ("volume_name", record.new.name, desired.volume_name),
         )
         if asked and asked != began
     ]
@@ -117,16 +117,16 @@ class Runs:
 
     def prepare(self) -> list[Result]:
         """Look at every claim; nothing is changed."""
-        return [self._prepare(wishes) for wishes in self._order.wishes]
+        return [self._prepare(desired) for desired in self._order.desired]
 
-    def _prepare(self, wishes: Wishes) -> Result:
-        name = f"{wishes.namespace}/{wishes.claim}"
+    def _prepare(self, desired: Request) -> Result:
+        name = f"{desired.namespace}/{desired.claim}"
         records = Records(self._places(self._client), self._cluster)
-        lock = self._locked(wishes.namespace, wishes.claim)
-        found = records.find(wishes.namespace, wishes.claim, lock)
+        lock = self._locked(desired.namespace, desired.claim)
+        found = records.find(desired.namespace, desired.claim, lock)
         self.warnings += records.warnings
         if found is not None:
-            _same(found, wishes, undo=self._order.undo)
+            _same(found, desired, undo=self._order.undo)
             goes_back = self._order.undo and found.direction == "forward"
             record = found.undone("it was asked for") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record, final=self._order.final))
@@ -140,22 +140,22 @@ class Runs:
                 )
             ended = f"was made final at {records.final}" if records.final else "is not under way"
             return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to undo")
-        together = [one.claim for one in self._order.wishes if one.namespace == wishes.namespace]
-        return self._judge(wishes, records, together)
+        together = [one.claim for one in self._order.desired if one.namespace == desired.namespace]
+        return self._judge(desired, records, together)
 
-    def _judge(self, wishes: Wishes, records: Records, first: Collection[str]) -> Result:
+    def _judge(self, desired: Request, records: Records, first: Collection[str]) -> Result:
         """A claim that has no record."""
-        name = f"{wishes.namespace}/{wishes.claim}"
+        name = f"{desired.namespace}/{desired.claim}"
         # Before and after: whoever has stopped a workload when it is looked at shows in one of them.
         before = records.open_ones()
-        seen = facts(self._client, wishes)
+        seen = facts(self._client, desired)
         seen = replace(seen, records=(*before, *records.open_ones()))
-        entry = enter(seen, wishes, first)
+        entry = enter(seen, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
-        record = begin(seen, entry, wishes, self._cluster, secrets.token_hex(4))
+        record = begin(seen, entry, desired, self._cluster, secrets.token_hex(4))
         return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._order.final))
 
     def _locked(self, namespace: str, claim: str) -> str:
@@ -217,9 +217,9 @@ class Runs:
             outcome = converter.run(record)
         except ClusterError as error:
             begun = converter.record
-            if begun is None or isinstance(error, Stopped) or error.reason == "taken_over":
+            if begun is None or isinstance(error, StoppedError) or error.reason == "taken_over":
                 raise
-            raise Stopped(f"{error} {explain.standing(begun)}", error.reason) from error
+            raise StoppedError(f"{error} {explain.standing(begun)}", error.reason) from error
         finally:
             result.record = converter.record or result.record
             result.actions = converter.actions
@@ -234,8 +234,8 @@ class Runs:
         """The record of a claim that has none yet: what was found for the plan may be old, and a workload stopped then."""
         if self._order.undo:
             return planned
-        (wishes,) = [one for one in self._order.wishes if f"{one.namespace}/{one.claim}" == result.claim]
-        now = self._judge(wishes, records, ())
+        (desired,) = [one for one in self._order.desired if f"{one.namespace}/{one.claim}" == result.claim]
+        now = self._judge(desired, records, ())
         result.record, result.findings = now.record, now.findings
         if now.status == "refused":
             lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")

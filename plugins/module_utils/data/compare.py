@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import folders, grows
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Entry, Folder, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Folder, Gap, Manifest
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
@@ -99,7 +99,12 @@ def _nothing(path: str) -> Folder:
 
 
 def _one_sided(
-    found: Comparison, path: str, was: Entry | None, gaps: Iterable[Gap], patterns: Sequence[str], now: Entry | None
+    found: Comparison,
+    path: str,
+    was: Eligibility | None,
+    gaps: Iterable[Gap],
+    patterns: Sequence[str],
+    now: Eligibility | None,
 ) -> None:
     if any(gap.covers(path) for gap in gaps):
         # It may be there in both: one of them could not look.
@@ -112,7 +117,7 @@ def _one_sided(
         found.differences.append(Difference(path, "added", f"a {now.kind} that was not there before"))
 
 
-def _both(found: Comparison, was: Entry, now: Entry, listing: bool, patterns: Sequence[str]) -> None:
+def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, patterns: Sequence[str]) -> None:
     if was.kind != now.kind:
         found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind} and is a {now.kind}"))
     elif was.kind == "link":
@@ -125,7 +130,7 @@ def _both(found: Comparison, was: Entry, now: Entry, listing: bool, patterns: Se
         _file(found, was, now, listing)
 
 
-def _growing(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if now.size < was.size:
         told = f"it may only grow, had {was.size} bytes and has {now.size}"
         found.differences.append(Difference(was.path, "shortened", told))
@@ -141,7 +146,7 @@ def _growing(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
         _unread(found, was, now, listing)
 
 
-def _file(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+def _file(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if was.size != now.size:
         found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes and has {now.size}"))
     elif was.sha256 and now.sha256:
@@ -157,7 +162,7 @@ def _file(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
         _unread(found, was, now, listing)
 
 
-def _unread(found: Comparison, was: Entry, now: Entry, listing: bool) -> None:
+def _unread(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if listing:
         found.listed += 1
         return

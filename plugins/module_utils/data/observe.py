@@ -27,7 +27,7 @@ _LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Request:
     """image, node: of the pod that reads, empty to choose. patience: seconds until it runs, and until it is gone."""
 
     image: str
@@ -50,13 +50,13 @@ class Found:
         return "content" if self.using is None else "listing"
 
 
-class Looker:
+class VolumeReader:
     """Takes manifests of claims in one namespace. say: a line for whoever waits."""
 
     def __init__(
-        self, client: Client, namespace: str, wishes: Wishes, limits: Limits, say: Callable[[str], None]
+        self, client: Client, namespace: str, desired: Request, limits: Limits, say: Callable[[str], None]
     ) -> None:
-        self._client, self._namespace, self._wishes, self._limits = client, namespace, wishes, limits
+        self._client, self._namespace, self._desired, self._limits = client, namespace, desired, limits
         self._say = say
 
     def find(self, name: str) -> Found:
@@ -102,7 +102,7 @@ class Looker:
             with telling(self._say, lambda: f"{title}: {reader.standing}"):
                 listed = reader.listing()
             files = [one for one in listed.entries if one.kind == "file"]
-            heads = compare.heads(before, self._wishes.growing) if before is not None else {}
+            heads = compare.heads(before, self._desired.growing) if before is not None else {}
             wanted = sample(files, self._limits.total, self._limits.seed)
             if before is not None and before.how == "content" and before.files and len(wanted) < len(files):
                 # What cannot be compared need not be read.
@@ -140,8 +140,8 @@ class Looker:
         name = objects.helper_name(found.claim["metadata"]["uid"])
         self._remove(name)
         node = self._node(found)
-        image = self._wishes.image or node.image()
-        tolerations = node.tolerations(self._wishes.tolerations)
+        image = self._desired.image or node.image()
+        tolerations = node.tolerations(self._desired.tolerations)
         made = self._client.create_new(
             kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
         )
@@ -160,8 +160,8 @@ class Looker:
             ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"]))
             for item in self._client.windows_nodes()
         )
-        wishes = self._wishes
-        node, whys = place(nodes, found.volume, driver, wishes.image, wishes.tolerations, wishes.node)
+        desired = self._desired
+        node, whys = place(nodes, found.volume, driver, desired.image, desired.tolerations, desired.node)
         if node is None:
             raise ClusterError(
                 f"no Windows node can run the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
@@ -190,7 +190,7 @@ class Looker:
         ).items
         why = explain.waiting_for(live, explain.telling(events))
         return ClusterError(
-            f"pod {self._namespace}/{name}, which is to read the volume, does not run on {node} after {self._wishes.patience:g} s: "
+            f"pod {self._namespace}/{name}, which is to read the volume, does not run on {node} after {self._desired.patience:g} s: "
             f"{why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
             "helper_failed",
         )
@@ -212,7 +212,7 @@ class Looker:
             return now is None or now["metadata"]["uid"] != uid
 
         self._until(gone, f"pod {self._namespace}/{name} is gone", lambda: ClusterError(
-            f"pod {self._namespace}/{name} does not end within {self._wishes.patience:g} s; its node may not unmount the volume.",
+            f"pod {self._namespace}/{name} does not end within {self._desired.patience:g} s; its node may not unmount the volume.",
             "left_behind",
         ))  # fmt: skip
 
@@ -220,8 +220,8 @@ class Looker:
         began, waits = time.monotonic(), Waits(self._say)
         while not look():
             waited = time.monotonic() - began
-            if waited > self._wishes.patience:
+            if waited > self._desired.patience:
                 raise trouble()
-            waits.tell(Awaited(f"waiting until {what}", waited, self._wishes.patience))
+            waits.tell(Awaited(f"waiting until {what}", waited, self._desired.patience))
             # Between two looks; the deadline is above.
             time.sleep(_LOOK)

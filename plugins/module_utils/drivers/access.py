@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, Rule
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
 
@@ -17,7 +17,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"
 
 
-def needs(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
+def needs(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, Any] | None) -> tuple[Need, ...]:
     """What applying, the gate and the play need beyond the reads that planning itself makes.
 
     live: the Namespace as it is, None when it does not exist.
@@ -30,7 +30,7 @@ def needs(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any
     )
 
 
-def _applied(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
+def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str, Any] | None) -> Iterator[Need]:
     """A server-side apply looks, and needs create besides patch when it creates; for each it is authorized by name.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
@@ -59,7 +59,7 @@ def _applied(driver: Driver, wanted: Wanted, namespace: str, live: Mapping[str, 
             yield Need(verb, group, resource, where, name)
 
 
-def _granted(driver: Driver, wanted: Wanted, namespace: str) -> Iterator[Need]:
+def _granted(driver: Driver, wanted: Request, namespace: str) -> Iterator[Need]:
     """Kubernetes lets nobody write into a role, or bind a role with, what he does not hold, or has bind and escalate for.
 
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping

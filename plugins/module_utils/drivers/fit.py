@@ -10,7 +10,7 @@ from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 

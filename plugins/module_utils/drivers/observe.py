@@ -13,13 +13,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import (
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
     ControllerSeen,
+    Request,
     Snapshot,
-    Wanted,
     record_name,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
 
 
-def snapshot(client: Client, driver: Driver, wanted: Wanted, *, check_access: bool) -> Snapshot:
+def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: bool) -> Snapshot:
     """Look at everything a plan is made from. With check_access also at what this account may do.
 
     A missing permission to read is raised as ClusterError, whose text names the rule to add; missing permissions to

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.text import line
 
@@ -40,7 +40,7 @@ _TOLERATION: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def findings(wanted: Wanted) -> Iterator[Finding]:
+def findings(wanted: Request) -> Iterator[Finding]:
     """A blocker for each option that cannot be."""
     for option, value, why in _wrong(wanted):
         yield Finding("CSI-D08", "blocker", f"{option} {_shown(value)}", why, f"correct {option}")
@@ -51,7 +51,7 @@ def tolerates(toleration: Mapping[str, Any]) -> bool:
     return all(key in _TOLERATION and _TOLERATION[key](value) for key, value in toleration.items())
 
 
-def _wrong(wanted: Wanted) -> Iterator[tuple[str, Any, str]]:
+def _wrong(wanted: Request) -> Iterator[tuple[str, Any, str]]:
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
         (_LABEL, _NAMESPACE, [("namespace", wanted.namespace), ("controller_namespace", wanted.controller_namespace)]),

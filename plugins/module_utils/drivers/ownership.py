@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, MANAGED_BY, MANAGER, Marks
@@ -237,7 +237,7 @@ def _elsewhere(whom: str) -> Callable[[Driver], str]:
 _SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
 
 
-def findings(driver: Driver, wanted: Wanted, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
+def findings(driver: Driver, wanted: Request, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
     """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
     name = platform(snapshot)
     if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:

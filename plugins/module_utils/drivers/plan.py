@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan of one driver's Windows node plugin: a pure function of wishes and snapshot."""
+"""The plan of one driver's Windows node plugin: a pure function of request and snapshot."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import options, ownership, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.release import Choice, choose
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import findings as switch_findings
@@ -117,7 +117,7 @@ class Plan:
         }
 
 
-def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
+def plan(driver: Driver, wanted: Request, snapshot: Snapshot) -> Plan:
     """Decide release, mode and namespace, say what is in the way, and collect what the templates need."""
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = home(driver, wanted, snapshot.controllers)
@@ -158,14 +158,14 @@ def plan(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Plan:
     )
 
 
-def home(driver: Driver, wanted: Wanted, controllers: Sequence[ControllerSeen]) -> str:
+def home(driver: Driver, wanted: Request, controllers: Sequence[ControllerSeen]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
     if wanted.namespace:
         return wanted.namespace
     return controllers[0].namespace if controllers else driver.namespace
 
 
-def _aimed(driver: Driver, wanted: Wanted, snapshot: Snapshot) -> Snapshot:
+def _aimed(driver: Driver, wanted: Request, snapshot: Snapshot) -> Snapshot:
     """Without the nodes that the DaemonSet would pass by: what they cannot run is in nobody's way."""
     nodes = tuple(
         node
@@ -189,7 +189,7 @@ def _access(snapshot: Snapshot) -> list[Finding]:
 
 def _around(
     driver: Driver,
-    wanted: Wanted,
+    wanted: Request,
     snapshot: Snapshot,
     controller: ControllerSeen | None,
     choice: Choice,

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshi
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import fit
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 
 # HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
@@ -58,7 +58,7 @@ def is_skewed(running: Running, version: Version) -> bool:
     return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
 
 
-def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, snapshot: Snapshot) -> Choice:
+def choose(driver: Driver, wanted: Request, controller: ControllerSeen | None, snapshot: Snapshot) -> Choice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
     running = running_release(driver, controller, snapshot)
     if wanted.version is not None:
@@ -110,14 +110,14 @@ def choose(driver: Driver, wanted: Wanted, controller: ControllerSeen | None, sn
     return Choice(version, rule, source, tuple(findings))
 
 
-def _unproven(driver: Driver, wanted: Wanted, version: Version) -> tuple[str, ...]:
+def _unproven(driver: Driver, wanted: Request, version: Version) -> tuple[str, ...]:
     """Roles of images of a release of which nothing shows that they were published, without those that the user gave."""
     known = driver.release(version)
     roles = IMAGE_ROLES[:1] if known is None else known.unproven
     return tuple(role for role in roles if not wanted.images.get(role))
 
 
-def _stand_in(driver: Driver, wanted: Wanted, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
+def _stand_in(driver: Driver, wanted: Request, versions: Sequence[Version], snapshot: Snapshot) -> Version | None:
     """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
 
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
@@ -212,7 +212,7 @@ def _told_by_openshift(
 
 
 def _no_such_mode(
-    driver: Driver, wanted: Wanted, version: Version, source: str, running: Running, snapshot: Snapshot
+    driver: Driver, wanted: Request, version: Version, source: str, running: Running, snapshot: Snapshot
 ) -> Finding:
     asked = "" if wanted.mode == "auto" else f" in mode {wanted.mode}"
     known = driver.mode_rules(version)
@@ -238,7 +238,7 @@ def _no_such_mode(
 
 
 def _skew(
-    driver: Driver, wanted: Wanted, controller: ControllerSeen | None, running: Version, version: Version
+    driver: Driver, wanted: Request, controller: ControllerSeen | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a template reads: catalog data and user's wishes, merged. Pure; no decision is left to the template."""
+"""What a template reads: catalog data and the request, merged. Pure; no decision is left to the template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule, Probe
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     MANAGED_BY,
     MANAGER,
@@ -23,7 +23,7 @@ _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect"
 
 
 def settings(
-    driver: Driver, wanted: Wanted, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
+    driver: Driver, wanted: Request, rule: ModeRule, version: Version, namespace: str, kubernetes: Version, *,
     create_namespace: bool, create_csi_driver: bool, create_feature_states: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The variables of templates/node.yaml.j2 and its children, JSON types only."""
@@ -85,7 +85,7 @@ def settings(
     }
 
 
-def images(driver: Driver, wanted: Wanted, version: Version, rule: ModeRule) -> dict[str, str]:
+def images(driver: Driver, wanted: Request, version: Version, rule: ModeRule) -> dict[str, str]:
     """Image references by role.
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
@@ -128,7 +128,7 @@ def _feature_states(driver: Driver, version: Version) -> dict[str, str]:
     return {**driver.feature_states.of(version), **needed}
 
 
-def _resources(rule: ModeRule, wanted: Wanted) -> dict[str, Any]:
+def _resources(rule: ModeRule, wanted: Request) -> dict[str, Any]:
     given = {role: numbers for role, numbers in wanted.resources.items() if numbers}
     return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
 
@@ -143,7 +143,7 @@ def _int_or_percent(text: str) -> int | str:
     return int(text) if text.isdigit() else text
 
 
-def _storage_class(driver: Driver, wanted: Wanted) -> dict[str, Any]:
+def _storage_class(driver: Driver, wanted: Request) -> dict[str, Any]:
     given, upstream = wanted.storage_class, driver.storage_class
     parameters = {**upstream.parameters, **(given.get("parameters") or {})}
     # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.

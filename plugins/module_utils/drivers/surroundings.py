@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
@@ -82,7 +82,7 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
 
 
 def controller_findings(
-    driver: Driver, wanted: Wanted, snapshot: Snapshot, controller: ControllerSeen | None
+    driver: Driver, wanted: Request, snapshot: Snapshot, controller: ControllerSeen | None
 ) -> Iterator[Finding]:
     """The Linux controller belongs to the driver's own installation: it is looked at, never changed."""
     names = " or ".join(driver.controller.deployments)
@@ -123,7 +123,7 @@ _DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
 
 
 def object_findings(
-    driver: Driver, wanted: Wanted, snapshot: Snapshot, version: Version, namespace: str
+    driver: Driver, wanted: Request, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
     """CSIDriver and feature-state map: somebody else's, checked only, unless their creation was asked for."""
     create = "or set create_cluster_objects to have it created"
@@ -187,7 +187,7 @@ def no_priority(driver: Driver, namespace: str) -> Finding:
     return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 
-def provider_findings(driver: Driver, wanted: Wanted, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
+def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
     # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
     ours = [
@@ -261,7 +261,9 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
     return Finding("CSI-D39", "warning", found.title, message, remedy)
 
 
-def _unfinished(driver: Driver, wanted: Wanted, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]) -> Iterator[Finding]:
+def _unfinished(
+    driver: Driver, wanted: Request, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]
+) -> Iterator[Finding]:
     """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
     remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
     if snapshot.replacing and snapshot.replacing != wanted.replace:
@@ -293,7 +295,7 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
 
 
 def node_findings(
-    driver: Driver, wanted: Wanted, rule: ModeRule, version: Version, snapshot: Snapshot
+    driver: Driver, wanted: Request, rule: ModeRule, version: Version, snapshot: Snapshot
 ) -> Iterator[Finding]:
     """Windows nodes: whether there are any, whether images exist for them, what trips this driver there."""
     if not snapshot.nodes:
@@ -323,7 +325,7 @@ def node_findings(
             yield Finding("CSI-D53", "note", "Nodes", message, remedy)
 
 
-def _may_use_wmic(below: str, wanted: Wanted) -> bool:
+def _may_use_wmic(below: str, wanted: Request) -> bool:
     """Whether csi-proxy may be older than a release; what a platform brings is unknown."""
     given = wanted.csi_proxy_version
     return not (wanted.csi_proxy_managed and given) or parse(given) < parse(below)
@@ -381,7 +383,7 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         yield Finding("CSI-D55", "warning", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
 
 
-def parameter_findings(wanted: Wanted, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
+def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Driver) -> Iterator[Finding]:
     """A StorageClass that could make no volume for Windows."""
     if not wanted.storage_class.get("create", True):
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import begun
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, owner, platform
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
     REPLACED,
     Scene,

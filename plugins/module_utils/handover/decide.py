@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import Provider, described
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 
 Direction = Literal["to_platform", "to_kubewin"]

@@ -45,7 +45,7 @@ _CONNECTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Request:
     """What the user asked for; the plugin's options of the same names.
 
     nodes, instances: whether they are among sources. port: None leaves it to the connection.
@@ -102,12 +102,12 @@ def unknown_names(seen: Seen) -> tuple[str, ...]:
     )
 
 
-def hosts(seen: Seen, wishes: Wishes) -> Iterator[Listed]:
+def hosts(seen: Seen, desired: Request) -> Iterator[Listed]:
     """Every host, in the order of names: Nodes first, then instances that are no Node."""
     matchable = _matchable(seen)
     of_node: dict[str, Instance] = {}
     strangers: dict[str, str] = {}
-    for instance in seen.instances if wishes.instances else ():
+    for instance in seen.instances if desired.instances else ():
         found = instance.problem or _node_of(instance, matchable)
         if isinstance(found, str):
             strangers[instance.name] = found
@@ -119,11 +119,11 @@ def hosts(seen: Seen, wishes: Wishes) -> Iterator[Listed]:
         else:
             of_node[found.name] = instance
     for node in sorted(seen.nodes, key=lambda one: one.name):
-        if wishes.nodes or node.name in of_node:
-            yield _listed_node(node, of_node.get(node.name), seen, wishes)
+        if desired.nodes or node.name in of_node:
+            yield _listed_node(node, of_node.get(node.name), seen, desired)
     by_name = {one.name: one for one in seen.instances}
     for name, because in sorted(strangers.items()):
-        yield _listed_instance(by_name[name], because, seen, wishes)
+        yield _listed_instance(by_name[name], because, seen, desired)
 
 
 def _matchable(seen: Seen) -> list[Node]:
@@ -161,7 +161,7 @@ def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
     return next(node for node in nodes if node.name == name)
 
 
-def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, wishes: Wishes) -> Listed:
+def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, desired: Request) -> Listed:
     owner = _owner(node, instance, seen.platform)
     variables = {
         **_shared(seen),
@@ -179,7 +179,7 @@ def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, wishes
             "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
         },
         **_instance(instance),
-        **_connection(_candidates(node, instance), seen, wishes),
+        **_connection(_candidates(node, instance), seen, desired),
     }
     groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{seen.platform or 'other'}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
@@ -187,13 +187,13 @@ def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, wishes
     return Listed(node.name, variables, tuple(groups))
 
 
-def _listed_instance(instance: Instance, because: str, seen: Seen, wishes: Wishes) -> Listed:
+def _listed_instance(instance: Instance, because: str, seen: Seen, desired: Request) -> Listed:
     variables = {
         **_shared(seen),
         "kubewin_owner": "wmco_byoh",
         "kubewin_without_node_because": because,
         **_instance(instance),
-        **_connection([Candidate(INSTANCE, instance.name)], seen, dataclasses.replace(wishes, address=(INSTANCE,))),
+        **_connection([Candidate(INSTANCE, instance.name)], seen, dataclasses.replace(desired, address=(INSTANCE,))),
     }
     return Listed(instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{seen.platform or 'other'}"))
 
@@ -226,15 +226,15 @@ def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
     return found + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
 
 
-def _connection(candidates: list[Candidate], seen: Seen, wishes: Wishes) -> dict[str, Any]:
+def _connection(candidates: list[Candidate], seen: Seen, desired: Request) -> dict[str, Any]:
     # Only what was asked for or is an address by its nature belongs into a message.
-    asked = [one for one in candidates if ":" not in one.origin or one.origin in wishes.address]
-    choice = choose(asked, wishes.address, wishes.ip_family)
+    asked = [one for one in candidates if ":" not in one.origin or one.origin in desired.address]
+    choice = choose(asked, desired.address, desired.ip_family)
     if not choice.value:
         return {"kubewin_unreachable_because": choice.because}
     # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
-    kind = wishes.connection if wishes.connection != "auto" else "ssh" if seen.platform == "openshift" else "winrm"
-    port = {"ansible_port": wishes.port} if wishes.port is not None else {}
+    kind = desired.connection if desired.connection != "auto" else "ssh" if seen.platform == "openshift" else "winrm"
+    port = {"ansible_port": desired.port} if desired.port is not None else {}
     return {
         "ansible_host": choice.value,
         "kubewin_address_from": choice.origin,

@@ -21,7 +21,7 @@ class Interrupted(BaseException):
     """Somebody ended this run from outside. Not an Exception: nothing on the way may take it for a failure."""
 
 
-def teller(progress: str | None) -> Callable[[str], None]:
+def reporter(progress: str | None) -> Callable[[str], None]:
     """Adds lines to the file that the action shows, without ever making one."""
     lock = threading.Lock()
 

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils import findings as dep
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, release, request, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, ownership, release, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -36,7 +36,7 @@ _ACK = re.compile(r"ack-(\d+\.\d+)-")
 _REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
-def view(snapshot: Snapshot, driver: Driver | None = None) -> request.Snapshot:
+def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
     """The cluster as the deploying part looks at it, for one driver."""
     driver_name = "" if driver is None else driver.name
     live = next((one for one in snapshot.drivers if one.name == driver_name), None)
@@ -46,7 +46,7 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> request.Snapshot:
         for one in snapshot.config_maps
         if states is not None and one.name == states.name
     }
-    return request.Snapshot(
+    return model.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
         controllers=tuple(one.seen for one in snapshot.controllers if driver is not None and one.driver == driver.key),
@@ -90,7 +90,7 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> Clu
 
 def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     snapshot, seen = index.snapshot, view(index.snapshot, driver)
-    wishes = request.Wanted()
+    desired = model.Request()
     controllers = sorted(
         (one for one in snapshot.controllers if one.driver == driver.key),
         key=lambda one: (one.seen.namespace, one.seen.name),
@@ -104,14 +104,16 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
         seen_controller = controller.seen if controller is not None else None
         live = (seen.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in _passed(surroundings.controller_findings(driver, wishes, seen, seen_controller)):
+        for one in _passed(surroundings.controller_findings(driver, desired, seen, seen_controller)):
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
             yield from map(_for_new_ones, lacking_sidecars(driver, controller, moved, ("provisioner",)))
             yield from lacking_sidecars(driver, controller, moved, ("attacher",), attaches=attaches)
             yield from _skew(driver, controller, providers, seen)
-    of_objects = surroundings.object_findings(driver, wishes, seen, version or parse(driver.default_version), namespace)
+    of_objects = surroundings.object_findings(
+        driver, desired, seen, version or parse(driver.default_version), namespace
+    )
     yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
         yield from _passed(surroundings.namespace_findings(seen, provider.namespace))
@@ -167,7 +169,7 @@ def lacking_sidecars(
 
 
 def _skew(
-    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: request.Snapshot
+    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: model.Snapshot
 ) -> Iterator[Finding]:
     known = release.running_release(driver, controller.seen, seen)
     for provider in providers:

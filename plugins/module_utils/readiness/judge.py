@@ -52,7 +52,7 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
         return _on_the_way(judge(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
     target.check(asked.target)
     now = Index(snapshot)
-    index = Index(target.imagine(now, asked.target)) if asked.target else now
+    index = Index(target.simulate(now, asked.target)) if asked.target else now
     use = usage(index)
     subjects = collect(index, use)
     on_nodes = nodes.judge(index, subjects.demand, migrated(subjects), asked.host_facts_max_age)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
@@ -366,7 +366,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._namespaced, cluster.ConfigMapSeen, "namespace"),
         (Pseudonyms._namespaced, gate.DaemonSetFacts, "namespace"),
         (Pseudonyms._namespaced, DaemonSetSeen, "namespace"),
-        (Pseudonyms._namespaced, request.ControllerSeen, "namespace"),
+        (Pseudonyms._namespaced, model.ControllerSeen, "namespace"),
         (Pseudonyms._owner, workloads.PodSeen, "owner"),
         (Pseudonyms._owner, workloads.TemplateSeen, "owner"),
         (Pseudonyms._driver, sources.Source, "driver"),
@@ -391,7 +391,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._images, workloads.PodSeen, "images"),
         (Pseudonyms._images, workloads.PluginTemplate, "images"),
         (Pseudonyms._images, cluster.ControllerSeen, "images"),
-        (Pseudonyms._image, request.ControllerSeen, "image"),
+        (Pseudonyms._image, model.ControllerSeen, "image"),
         (Pseudonyms._parts, gate.ContainerFacts, "name"),
         (Pseudonyms._parts, DaemonSetSeen, "words"),
         (_each(Pseudonyms._parts), DaemonSetSeen, "host_paths"),

@@ -53,7 +53,7 @@ class Run:
     nodes: frozenset[str] = frozenset()
 
 
-def imagine(snapshot: Snapshot, run: Run) -> Snapshot:
+def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
     nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
     made = {one.key: one for one in (_template(item) for item in _of(run, "DaemonSet"))}

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import Paths, paths
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import NO_PROVISIONER, Claims, Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import NO_PROVISIONER, Claims, Request
 
 # Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
@@ -243,7 +243,7 @@ class _Collector:
         subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
         return subject
 
-    def _there(self, wanted: Wanted, source: Source | None) -> Source | None:
+    def _there(self, wanted: Request, source: Source | None) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         some = [one.source for one in self._claims.candidates(wanted)]
         if source is not None:

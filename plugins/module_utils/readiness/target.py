@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import release, request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, release
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
@@ -69,7 +69,7 @@ def versions(target: Target) -> Versions:
     return Versions(control, kubelet, operator, line)
 
 
-def imagine(index: Index, target: Target) -> Snapshot:
+def simulate(index: Index, target: Target) -> Snapshot:
     """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
     snapshot, then = index.snapshot, versions(target)
     cluster = snapshot.cluster
@@ -256,10 +256,10 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
 
 
 def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
-    seen = view(imagine(index, target), driver)
+    seen = view(simulate(index, target), driver)
     controllers = [one.seen for one in index.snapshot.controllers if one.driver == driver.key]
-    wishes = request.Wanted(mode=target.mode or "auto", version=target.driver_version or None)
-    choice = release.choose(driver, wishes, controllers[0] if controllers else None, seen)
+    desired = model.Request(mode=target.mode or "auto", version=target.driver_version or None)
+    choice = release.choose(driver, desired, controllers[0] if controllers else None, seen)
     for one in choice.findings:
         yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
     if choice.rule is None:

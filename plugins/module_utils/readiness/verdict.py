@@ -41,10 +41,10 @@ VolumeClass = Literal[
 ]
 """Of a volume on a node. What each means is on the page of findings; only NATIVE_CSI, MIGRATED_OK and NOT_CSI are well."""
 
-WELL: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
+READY: frozenset[str] = frozenset({"NATIVE_CSI", "MIGRATED_OK", "NOT_CSI"})
 
 # It works as it did, and what is ahead of it is what its findings say.
-AS_BEFORE: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
+UNCHANGED: frozenset[str] = frozenset({"SPLIT", "IN_TREE"})
 
 # A report names no more nodes than this for one volume; how many there are is told besides.
 NAMED_NODES = 10

@@ -35,8 +35,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects imp
     Subjects,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
-    AS_BEFORE,
-    WELL,
+    READY,
+    UNCHANGED,
     Finding,
     VolumeClass,
     VolumeVerdict,
@@ -68,7 +68,7 @@ def _taken(driver: str, asked: Asked, version: Version | None, mode: str) -> Tak
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Message:
     """A verdict as a step of a walk asks for it. nodes: a set of the index. step: the one that it stops."""
 
     nodes: int
@@ -90,7 +90,7 @@ class Told:
 
     @property
     def _works(self) -> bool:
-        return self.verdict.verdict in WELL or self.verdict.verdict in AS_BEFORE
+        return self.verdict.verdict in READY or self.verdict.verdict in UNCHANGED
 
     @property
     def _against(self) -> Finding | None:
@@ -104,7 +104,7 @@ class VolumesJudged:
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
+    told: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     forbidden: dict[str, Finding] = field(default_factory=dict)
 
 
@@ -169,7 +169,7 @@ class _Volume:
         self.findings: list[Finding] = []
         self.forbidden: Finding | None = None
 
-    def judge(self) -> Iterator[Told]:
+    def judge(self) -> Iterator[Message]:
         """Judge it."""
         subject = self._subject
         self._of_itself()
@@ -197,7 +197,7 @@ class _Volume:
             return
         yield from self._by_path(nodes)
 
-    def _by_path(self, nodes: int) -> Iterator[Told]:
+    def _by_path(self, nodes: int) -> Iterator[Message]:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
         if dead := nodes & paths.dead:
             yield self._dead(dead)
@@ -225,7 +225,7 @@ class _Volume:
             self.findings.append(refused)
             yield self._verdict("UNKNOWN" if refused.doubt else self._word("REFUSED"), some, refused.message)
 
-    def _by_driver(self, csi: int) -> Iterator[Told]:
+    def _by_driver(self, csi: int) -> Iterator[Message]:
         plugin, state = self._subject.plugin, self._state
         if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
             old = csi & self._no_mbr & state.piped
@@ -238,7 +238,7 @@ class _Volume:
         if rest := csi & ~state.good & ~state.bad:
             yield self._with_driver("", rest)
 
-    def _with_driver(self, word: str, nodes: int) -> Told:
+    def _with_driver(self, word: str, nodes: int) -> Message:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
@@ -339,7 +339,7 @@ class _Volume:
             remedy = "say where it belongs by what uses it, or delete it when nothing will"
             self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
 
-    def _nowhere(self) -> Told:
+    def _nowhere(self) -> Message:
         if not self._subject.wanted:
             because = "no Windows node accepts the pods that use it"
             return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
@@ -347,13 +347,13 @@ class _Volume:
         self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
         return self._verdict(self._word("REFUSED"), self._subject.wanted, what, step="schedule")
 
-    def _left_behind(self, nodes: int) -> Iterator[Told]:
+    def _left_behind(self, nodes: int) -> Iterator[Message]:
         gone = in_tree.DEAD[self._subject.source.field]
         what = f"kind {self._subject.source.field} left Kubernetes in {gone}, and no CSI driver took over"
         self._finds("CSI-V12", what, "copy the data while something can mount it still", nodes)
         yield self._verdict("DEAD", nodes, what)
 
-    def _dead(self, nodes: int) -> Told:
+    def _dead(self, nodes: int) -> Message:
         plugin = self._subject.plugin
         what = (
             f"kind {self._subject.source.field} left Kubernetes in {plugin.gone if plugin else ''}, its translation too"
@@ -361,7 +361,7 @@ class _Volume:
         self._finds("CSI-V12", what, "make a new volume of the CSI driver and copy the data", nodes)
         return self._verdict("DEAD", nodes, what)
 
-    def _in_tree(self, nodes: int) -> Told:
+    def _in_tree(self, nodes: int) -> Message:
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
@@ -372,7 +372,7 @@ class _Volume:
         self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
         return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
 
-    def _broken(self, nodes: int) -> Told:
+    def _broken(self, nodes: int) -> Message:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.issue(version) if plugin is not None and version is not None else ""
@@ -380,7 +380,7 @@ class _Volume:
         self._finds("CSI-V20", what, "upgrade these kubelets by one patch release", nodes)
         return self._verdict("MIGRATED_REFUSED", nodes, what)
 
-    def _mbr(self, nodes: int, volume: VolumeSeen) -> Told:
+    def _mbr(self, nodes: int, volume: VolumeSeen) -> Message:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created[:10] < in_tree.MBR_DAY:
@@ -543,7 +543,7 @@ class _Volume:
         reasons: tuple[Finding, ...] = (),
         ids: tuple[str, ...] = (),
         step: Step = "stage",
-    ) -> Told:
+    ) -> Message:
         """reasons: findings of others that explain it. ids: of those that are made elsewhere."""
         subject = self._subject
         explained = (*self.findings, *reasons)
@@ -562,4 +562,4 @@ class _Volume:
             evidence=tuple(self._evidence(nodes)),
             findings=tuple(dict.fromkeys((*(one.id for one in explained), *ids))),
         )
-        return Told(nodes, step, verdict, explained)
+        return Message(nodes, step, verdict, explained)

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import RESOURCES, Usage, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
-    AS_BEFORE,
+    UNCHANGED,
     Answer,
     Finding,
     VolumeVerdict,
@@ -152,7 +152,7 @@ def _comes_back(
         return "unknown", f"CSI-W08: what {workload.kind} {workload.name} makes next was not seen"
     if not volumes:
         return "yes", "it has no volume now"
-    before = next((one for one in volumes if one.verdict in AS_BEFORE), None)
+    before = next((one for one in volumes if one.verdict in UNCHANGED), None)
     if before is not None:
         return "yes", f"as before: {_named(before)} is {before.verdict}: {before.because}"
     return "yes", walked.works()

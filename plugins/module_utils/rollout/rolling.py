@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import 
 _LOOK_AGAIN = 1.0
 
 
-class Hands(Protocol):
+class Executor(Protocol):
     """What may be done."""
 
     def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
@@ -81,7 +81,7 @@ def states(now: Standing, judgement: Judgement) -> list[dict[str, str]]:
 
 
 def run(
-    view: Watched, hands: Hands, goal: Goal, rules: Rules, waited: Mapping[str, float], seconds: float,
+    view: Watched, executor: Executor, goal: Goal, rules: Rules, waited: Mapping[str, float], seconds: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:  # fmt: skip
     """Go on until a step ends the change, a node has come to its end, or the time is over."""
@@ -111,7 +111,7 @@ def run(
         since = {name: since.get(name, now) for name in still}
         spent = {name: now - then for name, then in since.items()}
         step = decide(picture, judgement, goal, spent, gone)
-        if step.kind == "replace" and (other := hands.taken_over()):
+        if step.kind == "replace" and (other := executor.taken_over()):
             return Report(Step("stop", message=other), stands, judgement, spent, tuple(replaced))
         if step.kind in ("back", "stop"):
             # Said with everything that explains it.
@@ -123,7 +123,7 @@ def run(
             return Report(step, stands, judgement, spent, tuple(replaced))
         gone_now: Sequence[PodFacts] = ()
         if step.kind == "replace":
-            gone_now = hands.replace(
+            gone_now = executor.replace(
                 step.pods, stands.expected, allowed_away(goal.max_unavailable, len(stands.expected))
             )
             deleted.update(pod.uid for pod in gone_now)

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
-    Entry,
+    Eligibility,
     Hook,
     Journal,
     Target,
@@ -35,7 +35,7 @@ class Refused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Request:
     """What the user asked for. nodes: empty for all. canary: empty for the node with the fewest volumes. batches: sizes.
 
     pause: before which a person has to look: "canary", "batches", or Nodes. cluster: an id of it, empty when it is not known.
@@ -53,49 +53,49 @@ class Wishes:
     cluster: str = ""
 
 
-def begin(wishes: Wishes, seen: Seen, before: str = "") -> Journal:
+def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
     """The journal of an upgrade that nothing was done for yet. Refused says what is in the way, all of it."""
     problems = [
         f"Node {name} is no Windows node of this cluster; there are {', '.join(sorted(seen.nodes)) or 'none'}."
-        for name in (*wishes.nodes, *([wishes.canary] if wishes.canary else []))
+        for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
         if name not in seen.nodes
     ]
-    problems += _no_pauses(wishes, seen.nodes)
-    for size in wrong(wishes.batches):
+    problems += _no_pauses(desired, seen.nodes)
+    for size in wrong(desired.batches):
         problems.append(f"batch size {size!r} is neither a number above 0 nor a percentage.")
-    chosen = [seen.nodes[name] for name in dict.fromkeys(wishes.nodes or sorted(seen.nodes)) if name in seen.nodes]
+    chosen = [seen.nodes[name] for name in dict.fromkeys(desired.nodes or sorted(seen.nodes)) if name in seen.nodes]
     if not chosen and not problems:
         problems.append("there is no Windows node in this cluster.")
     if chosen and not problems:
         problems += [
-            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(wishes, chosen, seen)
+            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(desired, chosen, seen)
         ]
-    if wishes.hook == "wmco":
-        problems += [finding.line() for finding in wmco.blockers(chosen, wishes.target, wishes.unproven_canary)]
+    if desired.hook == "wmco":
+        problems += [finding.line() for finding in wmco.blockers(chosen, desired.target, desired.unproven_canary)]
     if problems:
         raise Refused("\n".join(problems))
-    unproven = wishes.hook == "wmco" and not wmco.way(chosen, wishes.target).proof_first
-    order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, wishes, unproven))]
+    unproven = desired.hook == "wmco" and not wmco.way(chosen, desired.target).proof_first
+    order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     made = [
-        Entry(node, number, kubelet=seen.nodes[node].kubelet, wmco=seen.nodes[node].version)
-        for number, batch in enumerate(batches(order, wishes.batches))
+        Eligibility(node, number, kubelet=seen.nodes[node].kubelet, wmco=seen.nodes[node].version)
+        for number, batch in enumerate(batches(order, desired.batches))
         for node in batch
     ]
     return Journal(
-        name=wishes.name,
-        hook=wishes.hook,
-        target=wishes.target,
+        name=desired.name,
+        hook=desired.hook,
+        target=desired.target,
         began=stamp(seen.now),
         nodes=tuple(made),
         before=before,
-        only=wishes.nodes,
-        cluster=wishes.cluster,
+        only=desired.nodes,
+        cluster=desired.cluster,
     )
 
 
-def _impossible(wishes: Wishes, chosen: Sequence[NodeNow], seen: Seen) -> Iterator[Impossible]:
+def _impossible(desired: Request, chosen: Sequence[NodeNow], seen: Seen) -> Iterator[Impossible]:
     """Why the target cannot be reached. Releases of WMCO are judged with its hook."""
-    target, cluster = wishes.target, seen.cluster
+    target, cluster = desired.target, seen.cluster
     openshift = None if cluster is None or cluster.is_openshift is None else cluster.openshift
     if cluster is not None and cluster.is_openshift and not openshift:
         # Its first update is not complete.
@@ -104,46 +104,46 @@ def _impossible(wishes: Wishes, chosen: Sequence[NodeNow], seen: Seen) -> Iterat
         (node.version for node in chosen if node.version), key=lambda text: parse(text).release, default=None
     )
     asked = {"kubernetes": target.kubelet, "openshift": target.openshift}
-    if wishes.hook != "wmco":
+    if desired.hook != "wmco":
         asked["wmco"] = target.wmco
     yield from impossible(asked, Now({node.name: node.kubelet for node in chosen}, openshift, wmco_now))
 
 
-def _rank(node: NodeNow, wishes: Wishes, unproven: bool) -> tuple[bool, bool, bool, int, str]:
+def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, bool, int, str]:
     """What is as wanted goes first, since nothing is done to it; then the canary; the user's order, or the fewest volumes.
 
     unproven: the first node to change is upgraded before anything can be proven, so that it must have no volume.
     """
     given = (
-        wishes.nodes.index(node.name)
-        if wishes.nodes
+        desired.nodes.index(node.name)
+        if desired.nodes
         else len(node.attached) + sum(pod.volumes for pod in node.pods or ())
     )
-    there, volumes = reached(node, wishes.target), unproven and node.carries_volumes
-    return not there, volumes, node.name != wishes.canary, given, node.name
+    there, volumes = reached(node, desired.target), unproven and node.carries_volumes
+    return not there, volumes, node.name != desired.canary, given, node.name
 
 
-def _no_pauses(wishes: Wishes, nodes: Collection[str]) -> list[str]:
+def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
     """A pause that never comes would let the run go by where a person wanted to look."""
     return [
         f"kubewin_upgrade_pause has {name!r}; canary, batches, or a Node of this upgrade is expected: {', '.join(sorted(nodes))}."
-        for name in wishes.pause
+        for name in desired.pause
         if name not in ("canary", "batches") and name not in nodes
     ]
 
 
-def same(journal: Journal, wishes: Wishes) -> None:
+def same(journal: Journal, desired: Request) -> None:
     """Refused when that name is of an upgrade to something else, of other nodes or another cluster: that would be gone on with."""
-    if journal.cluster and wishes.cluster and journal.cluster != wishes.cluster:
+    if journal.cluster and desired.cluster and journal.cluster != desired.cluster:
         raise Refused(
             f"the journal of upgrade {journal.name} that was found is of another cluster (its kube-system has uid {journal.cluster}, "
-            f"here it is {wishes.cluster}). Give each cluster a folder of its own (kubewin_output_dir)."
+            f"here it is {desired.cluster}). Give each cluster a folder of its own (kubewin_output_dir)."
         )
     began, asked = (
         f"hook {hook}, target {target.text() or 'none'} and nodes {', '.join(sorted(nodes)) or 'all'}"
         for hook, target, nodes in (
             (journal.hook, journal.target, journal.only),
-            (wishes.hook, wishes.target, wishes.nodes),
+            (desired.hook, desired.target, desired.nodes),
         )
     )
     if began != asked:
@@ -154,9 +154,9 @@ def same(journal: Journal, wishes: Wishes) -> None:
         )
 
 
-def take_up(journal: Journal, wishes: Wishes, seen: Seen, confirmed: Sequence[str]) -> Journal:
+def take_up(journal: Journal, desired: Request, seen: Seen, confirmed: Sequence[str]) -> Journal:
     """An upgrade that was begun, to be gone on with by another run: failed nodes are tried again at the step they stand at."""
-    same(journal, wishes)
+    same(journal, desired)
     now = seen.now
     journal = replace(journal, term=journal.term + 1, state="open", why="", stopping=None, held_since="")
     for entry in journal.nodes:
@@ -171,27 +171,27 @@ def take_up(journal: Journal, wishes: Wishes, seen: Seen, confirmed: Sequence[st
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
                 f"{name} was confirmed", now
             )
-    journal = enrol(journal, wishes, seen)
-    if problems := _no_pauses(wishes, [entry.node for entry in journal.nodes]):
+    journal = enrol(journal, desired, seen)
+    if problems := _no_pauses(desired, [entry.node for entry in journal.nodes]):
         raise Refused("\n".join(problems))
     return journal
 
 
-def _did_nothing(journal: Journal, entry: Entry, node: NodeNow | None) -> bool:
+def _did_nothing(journal: Journal, entry: Eligibility, node: NodeNow | None) -> bool:
     """Whether the tasks said that all was well, and the node is up as it was before: waiting longer mends nothing."""
     there = node is not None and node.ready and not at_least(node.kubelet, journal.target.kubelet)
     return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
 
 
-def enrol(journal: Journal, wishes: Wishes, seen: Seen) -> Journal:
+def enrol(journal: Journal, desired: Request, seen: Seen) -> Journal:
     """With Nodes that joined since: they come last, one by one, unless the nodes were named."""
-    if wishes.nodes:
+    if desired.nodes:
         return journal
     known = {entry.node for entry in journal.nodes}
     last = max(entry.batch for entry in journal.nodes)
     joined = [seen.nodes[name] for name in sorted(seen.nodes) if name not in known]
     for number, node in enumerate(joined, last + 1):
-        entry = Entry(node.name, number, kubelet=node.kubelet, wmco=node.version)
+        entry = Eligibility(node.name, number, kubelet=node.kubelet, wmco=node.version)
         journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", seen.now)
     return journal
 

@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import H
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     EMPTYING,
     TABLES,
-    Entry,
+    Eligibility,
     Journal,
     Step,
     Stopping,
@@ -197,7 +197,7 @@ def _marked(journal: Journal, node: NodeNow) -> bool:
     return node.cordoned_for == journal.mark or node.tainted_for == journal.name
 
 
-def _begins(journal: Journal, entry: Entry, node: NodeNow) -> bool:
+def _begins(journal: Journal, entry: Eligibility, node: NodeNow) -> bool:
     """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
     moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
     return moves or reached(node, journal.target)
@@ -267,7 +267,9 @@ def _awaited(what: str, since: datetime | None, now: datetime, limit: float) -> 
     return Awaited(what, (now - since).total_seconds() if since else 0.0, limit)
 
 
-def _held(journal: Journal, batch: list[Entry], seen: Seen, cluster: ClusterNow, rules: Rules) -> str | Stopping | None:
+def _held(
+    journal: Journal, batch: list[Eligibility], seen: Seen, cluster: ClusterNow, rules: Rules
+) -> str | Stopping | None:
     """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
     target = journal.target
     if cluster.failing and "cluster" in rules.stop_on:
@@ -322,7 +324,7 @@ def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
     return f"what comes before it is proven, approve its InstallPlan now{named}"
 
 
-def _pauses(journal: Journal, batch: list[Entry], rules: Rules) -> list[str]:
+def _pauses(journal: Journal, batch: list[Eligibility], rules: Rules) -> list[str]:
     number = batch[0].batch
     found = [entry.node for entry in batch if entry.node in rules.pause]
     if number >= 1 and "canary" in rules.pause and "canary" not in journal.confirmed:
@@ -339,7 +341,7 @@ class _Node:
     journal: Journal
     seen: Seen
     rules: Rules
-    entry: Entry
+    entry: Eligibility
 
     def decide(self) -> Do | Hand | Wait:
         entry, node = self.entry, self.seen.nodes.get(self.entry.node)
@@ -501,7 +503,7 @@ class _Node:
         table = TABLES[self.journal.hook]
         return table[table.index(step) + 1]
 
-    def _put(self, entry: Entry) -> _Node:
+    def _put(self, entry: Eligibility) -> _Node:
         return replace(self, entry=entry, journal=self.journal.put(entry, self.seen.now))
 
     def _moved(self, step: Step, why: str = "") -> Do | Hand | Wait:

@@ -29,21 +29,21 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Waits
 _LOOK = 1.0
 
 
-class Book(Protocol):
+class JournalStore(Protocol):
     """Where the journal is kept."""
 
     def keep(self, journal: Journal) -> Journal:
         """Write it so that it is there after a crash of anything; answers with it as it was written."""
 
 
-class Eyes(Protocol):
+class Observer(Protocol):
     """How the cluster is looked at."""
 
     def look(self, journal: Journal) -> Seen:
         """Everything that the next step is decided from."""
 
 
-class Hands(Protocol):
+class Executor(Protocol):
     """What may be done to it. Each is safe to repeat."""
 
     def do(self, action: Do) -> None:
@@ -51,13 +51,13 @@ class Hands(Protocol):
 
 
 def drive(
-    journal: Journal, book: Book, eyes: Eyes, hands: Hands, rules: Rules, say: Callable[[str], None],
+    journal: Journal, store: JournalStore, observer: Observer, executor: Executor, rules: Rules, say: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
     """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
     waits = Waits(lambda line: say(f"waiting: {line}"))
     while True:
-        seen = eyes.look(journal)
+        seen = observer.look(journal)
         decision = decide(journal, seen, rules)
         wanted = decision.journal
         if isinstance(decision, Hand):
@@ -69,9 +69,9 @@ def drive(
             if happened not in [one.what for one in awaited]:
                 say(happened)
         if wanted != journal:
-            journal = book.keep(wanted)
+            journal = store.keep(wanted)
         if isinstance(decision, Do):
-            hands.do(decision)
+            executor.do(decision)
         elif isinstance(decision, Wait):
             waits.tell(*awaited)
             sleep(_LOOK)

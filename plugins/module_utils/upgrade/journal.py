@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import Misfit, read
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatError, read
 
 SCHEMA = 1
 
@@ -80,7 +80,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Eligibility:
     """One node.
 
     batch: its batch, 0 is the canary's. since: when this step began. began: when the node's turn came, came again after a run
@@ -103,11 +103,11 @@ class Entry:
     tries: int = 0
     workloads: tuple[Workload, ...] = ()
 
-    def at(self, step: Step, now: datetime, why: str = "") -> Entry:
+    def at(self, step: Step, now: datetime, why: str = "") -> Eligibility:
         """At that step, from now on."""
         return replace(self, step=step, since=stamp(now), why=why)
 
-    def begun(self, now: datetime) -> Entry:
+    def begun(self, now: datetime) -> Eligibility:
         """Its turn has come."""
         return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
 
@@ -157,7 +157,7 @@ class Journal:
     hook: Hook
     target: Target
     began: str
-    nodes: tuple[Entry, ...]
+    nodes: tuple[Eligibility, ...]
     state: State = "open"
     why: str = ""
     term: int = 1
@@ -172,14 +172,14 @@ class Journal:
     cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
-    def entry(self, node: str) -> Entry:
+    def entry(self, node: str) -> Eligibility:
         """A node's entry; KeyError when it has none."""
         for entry in self.nodes:
             if entry.node == node:
                 return entry
         raise KeyError(node)
 
-    def put(self, entry: Entry, now: datetime) -> Journal:
+    def put(self, entry: Eligibility, now: datetime) -> Journal:
         """With this entry instead of the node's former one, and a line about what changed in it."""
         old = self.entry(entry.node)
         changed = (old.step, old.failed, old.by_itself) != (entry.step, entry.failed, entry.by_itself)
@@ -216,7 +216,7 @@ def from_json(text: str) -> Journal:
     """Read a stored journal. BadJournal says what is wrong with it."""
     try:
         journal: Journal = read(Journal, text, SCHEMA)
-    except Misfit as error:
+    except FormatError as error:
         raise BadJournal(str(error)) from error
     names = [entry.node for entry in journal.nodes]
     if not names or len(set(names)) < len(names):

@@ -18,13 +18,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import bound
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid, unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import teller
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import picture, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
     Refused,
-    Wishes,
+    Request,
     begin,
     returned,
     same,
@@ -54,9 +54,9 @@ class Upgrade:
 
     def __init__(self, client: Client, params: dict[str, Any], stop: threading.Event) -> None:
         self._params, self._stop = params, stop
-        self.wishes, self.rules = wishes(params), rules(params)
+        self.desired, self.rules = desired(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
-        self.say = teller(params["progress_file"])
+        self.say = reporter(params["progress_file"])
         self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.say)
         self._leased = False
         self._client = client = bound(client, self._check)
@@ -74,19 +74,19 @@ class Upgrade:
         """What would go wrong half way."""
         params = self._params
 
-        wanted = needs(params["namespace"], params["operator_namespace"], self.wishes.hook, self.wishes.target)
+        wanted = needs(params["namespace"], params["operator_namespace"], self.desired.hook, self.desired.target)
         require(self._client, wanted, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
         if why := unusable(self._client, params["namespace"], "the journal is"):
             raise Refused(why)
-        self.wishes = replace(self.wishes, cluster=cluster_uid(self._client))
+        self.desired = replace(self.desired, cluster=cluster_uid(self._client))
 
     def findings(self, seen: Seen) -> list[Finding]:
         """What is in the way of WMCO's hook, or worth knowing."""
-        if self.wishes.hook != "wmco":
+        if self.desired.hook != "wmco":
             return []
-        chosen = [node for name, node in seen.nodes.items() if not self.wishes.nodes or name in self.wishes.nodes]
-        found = list(wmco.notes(chosen, self.watcher.wmco(), self.wishes.target))
-        for name in self.watcher.kept_off(self._params["drivers"], self.wishes.name):
+        chosen = [node for name, node in seen.nodes.items() if not self.desired.nodes or name in self.desired.nodes]
+        found = list(wmco.notes(chosen, self.watcher.wmco(), self.desired.target))
+        for name in self.watcher.kept_off(self._params["drivers"], self.desired.name):
             found.append(wmco.plugin_kept_off(name))
         return found
 
@@ -94,18 +94,18 @@ class Upgrade:
         """The journal that this run goes on with; in the same run as it is."""
         if self._params["term"]:
             if found is None or found.term != self._params["term"]:
-                raise Refused(f"another run changed the journal of upgrade {self.wishes.name}; run again")
+                raise Refused(f"another run changed the journal of upgrade {self.desired.name}; run again")
             return found
         if found is not None:
-            return take_up(found, self.wishes, seen, self._params["confirmed"])
+            return take_up(found, self.desired, seen, self._params["confirmed"])
         self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
-        return begin(self.wishes, seen, self.watcher.picture().pack())
+        return begin(self.desired, seen, self.watcher.picture().pack())
 
     def _is_over(self, found: Journal | None) -> bool:
         """Whether nothing is to be done for this upgrade any more."""
         if found is None or found.state != "finished":
             return False
-        same(found, self.wishes)
+        same(found, self.desired)
         if left_closed(found, self.watcher.nodes()):
             return False
         if found.ended and not self._params["term"]:
@@ -117,12 +117,12 @@ class Upgrade:
 
     def plan(self) -> dict[str, Any]:
         """What would be done."""
-        seen = self.watcher.everything(self.wishes.target)
+        seen = self.watcher.everything(self.desired.target)
         found = self.pages.read()
         journal = found if found is not None and self._is_over(found) else self.start(found, seen)
         lines = plan_of(journal)
         waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
-        if waiting and self.wishes.hook != "wmco":
+        if waiting and self.desired.hook != "wmco":
             for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in seen.nodes):
                 empty = drain(
                     seen.nodes[entry.node].pods or (), {}, seen.now, delete_unowned=self._params["delete_unowned"]
@@ -169,7 +169,7 @@ class Upgrade:
                     results = {str(node): str(why or "") for node, why in self._params["results"].items()}
                     journal = self.pages.keep(returned(journal, self._params["finished"], results, self._client.now()))
             else:
-                seen = self.watcher.everything(self.wishes.target)
+                seen = self.watcher.everything(self.desired.target)
                 findings = self.findings(seen)
                 blockers = [one.line() for one in findings if one.severity == "blocker"]
                 if blockers:
@@ -223,7 +223,7 @@ def _version(journal: Journal | None) -> str:
     return f"{journal.term}.{journal.sequence}" if journal is not None else ""
 
 
-def wishes(params: dict[str, Any]) -> Wishes:
+def desired(params: dict[str, Any]) -> Request:
     """The options, checked as far as they can be without a cluster."""
     if NAMES.match(params["name"]) is None:
         raise Refused(f"name is {params['name']!r}; lower-case letters, digits, - and . are expected, at most 62.")
@@ -240,7 +240,7 @@ def wishes(params: dict[str, Any]) -> Wishes:
             parse(release)
         except ValueError as error:
             raise Refused(f"target {what}: {error}.") from error
-    return Wishes(
+    return Request(
         name=params["name"],
         hook=params["hook"],
         target=Target(**target),

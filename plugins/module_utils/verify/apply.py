@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain,
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner, Left
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, closed, reachable
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import Room
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Request, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.verdict import Proof, Step, Verdict, compared, settle
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, so_far
 
@@ -36,7 +36,7 @@ _FIRST_LOOK, _LOOK = 0.1, 1.0
 _COMMAND = 30.0
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The run ends: it was interrupted, or its time is over."""
 
 
@@ -91,10 +91,10 @@ class Prover:
     """One run. token: a new random word for each file; say: a line for whoever waits."""
 
     def __init__(
-        self, client: Client, room: Room, wishes: Wishes, limits: Limits, token: Callable[[], str],
+        self, client: Client, room: Room, desired: Request, limits: Limits, token: Callable[[], str],
         say: Callable[[str], None], holder: str,
     ) -> None:  # fmt: skip
-        self._client, self._room, self._wishes, self._limits = client, room, wishes, limits
+        self._client, self._room, self._desired, self._limits = client, room, desired, limits
         self._token, self._say = token, say
         about = About(room.namespace, room.lease_name, room.labels(), f"the proof in namespace {room.namespace}")
         self._lease = Lease(client, about, holder, say)
@@ -167,7 +167,7 @@ class Prover:
             pod = self._start(journal, 2, target.node, "restart")
             self._read(journal, pod, target.node, text)
             self._move(journal, pod, text)
-        except Stopped as error:
+        except StoppedError as error:
             done = journal.proof("not_run", str(error))
         except (ClusterError, Trouble) as error:
             self._say(f"{target.driver} on {target.node}: failed: {error}")
@@ -216,7 +216,7 @@ class Prover:
 
         try:
             yield said
-        except (ClusterError, Trouble, Stopped) as error:
+        except (ClusterError, Trouble, StoppedError) as error:
             note(False, str(error))
             raise
         note(True, "; ".join(said))
@@ -231,11 +231,11 @@ class Prover:
 
     def _closed(self, node: ProofNode) -> str:
         # Registration may come and go with the plugin: a mount tells more of it than a look could.
-        return closed(node, self._wishes.image, self._wishes.tolerations)
+        return closed(node, self._desired.image, self._desired.tolerations)
 
     def _pod(self, target: Target, number: int, node: ProofNode) -> dict[str, Any]:
-        image = self._wishes.image or node.image()
-        return self._room.pod(target, number, node.name, image, node.tolerations(self._wishes.tolerations))
+        image = self._desired.image or node.image()
+        return self._room.pod(target, number, node.name, image, node.tolerations(self._desired.tolerations))
 
     def _start(self, journal: _Journal, number: int, name: str, step: str) -> str:
         """Make a pod on a node and wait until it runs; answers its name."""
@@ -385,9 +385,9 @@ class Prover:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise Stopped("the run was ended")
+            raise StoppedError("the run was ended")
         if self._over():
-            raise Stopped(f"the time for the whole run ({self._limits.whole:.0f} s) is over")
+            raise StoppedError(f"the time for the whole run ({self._limits.whole:.0f} s) is over")
 
     def _deadline(self) -> float:
         return min(time.monotonic() + self._limits.step, self._began + self._limits.whole)

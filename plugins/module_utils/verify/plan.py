@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import Pr
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Request:
     """What the user asked for. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own."""
 
     drivers: tuple[Driver, ...]
@@ -67,30 +67,30 @@ class Plan:
 
 
 def plan(
-    wishes: Wishes, nodes: Sequence[ProofNode], classes: Sequence[Mapping[str, Any]], attach: Mapping[str, bool]
+    desired: Request, nodes: Sequence[ProofNode], classes: Sequence[Mapping[str, Any]], attach: Mapping[str, bool]
 ) -> Plan:
     """Decide what is proven where. attach: by CSI name, whether its volumes are attached to nodes first."""
     by_name = {node.name: node for node in nodes}
     refusals = [
         f"Node {name} is no Windows node of this cluster; there are {', '.join(sorted(by_name)) or 'none'}."
-        for name in wishes.nodes
+        for name in desired.nodes
         if name not in by_name
     ]
-    looked_at = [by_name[name] for name in wishes.nodes or sorted(by_name) if name in by_name]
+    looked_at = [by_name[name] for name in desired.nodes or sorted(by_name) if name in by_name]
     targets: list[Target] = []
     left_out: list[tuple[str, str, str]] = []
-    for driver in wishes.drivers:
-        chosen = choose(driver, wishes.storage_classes.get(driver.key, ""), classes)
+    for driver in desired.drivers:
+        chosen = choose(driver, desired.storage_classes.get(driver.key, ""), classes)
         if chosen.refusal:
             refusals.append(chosen.refusal)
-        whys = {node.name: unfit(node, driver.name, wishes.image, wishes.tolerations) for node in looked_at}
+        whys = {node.name: unfit(node, driver.name, desired.image, desired.tolerations) for node in looked_at}
         usable = [name for name, why in whys.items() if not why]
         for name, why in whys.items():
-            if why and wishes.nodes:
+            if why and desired.nodes:
                 refusals.append(f"{driver.title} on Node {name}: {why}.")
             elif why:
                 left_out.append((driver.key, name, why))
-        if not usable and not wishes.nodes:
+        if not usable and not desired.nodes:
             listed = "; ".join(f"{name}: {why}" for name, why in whys.items() if why)
             refusals.append(f"{driver.title}: no Windows node to prove it on ({listed or 'there is none at all'}).")
         for index, name in enumerate(usable):
@@ -103,11 +103,11 @@ def plan(
                     storage_class=chosen.name,
                     # Drivers of shares list no file systems; a share may be used on many nodes at once.
                     access_mode="ReadWriteOnce" if driver.fstypes else "ReadWriteMany",
-                    size=wishes.size,
+                    size=desired.size,
                     keeps=chosen.keeps,
                     attaches=attach.get(driver.name, True),
-                    elsewhere=tuple(others) if wishes.move else (),
-                    stays="there is no other node to read it on" if wishes.move and not others else "",
+                    elsewhere=tuple(others) if desired.move else (),
+                    stays="there is no other node to read it on" if desired.move and not others else "",
                 )
             )
     # Node by node: a node that has trouble is seen with its first driver.

@@ -28,9 +28,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Limits, Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     SHARING_VIOLATION,
+    ChangedError,
     ChannelError,
     NodeError,
-    Surprise,
     meaning_of,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
@@ -85,7 +85,7 @@ class Applier:
         """whether the staged executable, and the directory that it goes to, were there when it could not be moved"""
 
     def apply(self, to_do: plan.Plan, snapshot: Snapshot) -> None:
-        """Carry out ``to_do``, made for ``snapshot``. Raises Surprise when the node changed meanwhile, else NodeError."""
+        """Carry out ``to_do``, made for ``snapshot``. Raises ChangedError when the node changed meanwhile, else NodeError."""
         try:
             self._prepare(to_do, snapshot)
             if self.desired.state == "absent":
@@ -160,7 +160,7 @@ class Applier:
                 self.lock.held = True
                 self.report(f"took over the node lock of {found.controller} ({found.identity})")
                 self.node.clock.sleep(self.limits.takeover)
-            raise Surprise("the node lock changed hands")
+            raise ChangedError("the node lock changed hands")
         if not taking and not steps:
             return
         if not taking:
@@ -170,12 +170,12 @@ class Applier:
         failure = self.node.chain([*taking, *steps], timeout=lease)[1]
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
-            raise Surprise("another run took the node lock") from self._lock_error(failure)
+            raise ChangedError("another run took the node lock") from self._lock_error(failure)
         if failure is not None and failure.label == "no service":
             return
         self._check_staging(failure)
         if any(label == "no service" for label, dummy in steps):
-            raise Surprise(_CHANGED)
+            raise ChangedError(_CHANGED)
 
     def _verify(self, answers: Answers, failure: Failure | None) -> None:
         """See that what was staged is what was wanted, once a scanner lets it be read."""
@@ -242,7 +242,7 @@ class Applier:
             path = (
                 self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
             )
-            raise Surprise(f"{path} was there") from NodeError(
+            raise ChangedError(f"{path} was there") from NodeError(
                 "directory_failed",
                 f"{path} cannot be created.",
                 remedy="Check free space and access rights of the directory.",
@@ -305,7 +305,7 @@ class Applier:
         """Another run, or a person, may have changed the service while the new release was staged."""
         now = self._observe()
         if _what_a_plan_is_made_for(now) != _what_a_plan_is_made_for(snapshot):
-            raise Surprise(_CHANGED)
+            raise ChangedError(_CHANGED)
 
     def _commit_steps(self, to_do: plan.Plan, snapshot: Snapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
@@ -431,7 +431,7 @@ class Applier:
         )
         if failure.code in (1060, 1073):
             self._touched = False
-            raise Surprise(f"{failure.label}: {failure.code}") from error
+            raise ChangedError(f"{failure.label}: {failure.code}") from error
         raise error
 
     def _await_deletion(self, failure: Failure | None, name: str) -> None:
@@ -440,7 +440,7 @@ class Applier:
             self._wait_deleted(name)
             self._touched = False
             meaning = meaning_of(1072)
-            raise Surprise(f"the service {name} was marked for deletion and is gone now") from NodeError(
+            raise ChangedError(f"the service {name} was marked for deletion and is gone now") from NodeError(
                 meaning.reason,
                 f"The service {name!r} cannot be made: {meaning.text} (1072), again and again.",
                 remedy=meaning.remedy,
@@ -547,7 +547,7 @@ class Applier:
         self.node.clock.sleep(self.limits.takeover)
 
     def _undo(self, error: BaseException, snapshot: Snapshot) -> None:
-        if isinstance(error, Surprise) or not self.lock.held:
+        if isinstance(error, ChangedError) or not self.lock.held:
             if self._staged:
                 with contextlib.suppress(ChannelError, NodeError):
                     self._drop_stage([])
@@ -559,7 +559,7 @@ class Applier:
                     self._outrun()
                 undo.run(error)
             self.release()
-        except (ChannelError, NodeError, Surprise) as later:
+        except (ChannelError, NodeError, ChangedError) as later:
             # The node keeps the record of the unproven swap, so the next run finishes either way.
             if isinstance(error, NodeError):
                 error.result.setdefault("rolled_back", False)

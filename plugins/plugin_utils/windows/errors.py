@@ -83,7 +83,7 @@ class Unsupported(ChannelError):
         super().__init__(reason, message, remedy=remedy)
 
 
-class Surprise(Exception):
+class ChangedError(Exception):
     """The node is not in the state that the plan was made for; observe and plan again."""
 
 

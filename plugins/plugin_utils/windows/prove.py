@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError, NodeError, Surprise
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangedError, ChannelError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import findings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, alive, this_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, LockOwner, Snapshot
@@ -77,7 +77,7 @@ def converge(
                 try:
                     applier.apply(to_do, snapshot)
                     cause = None
-                except Surprise as surprise:
+                except ChangedError as surprise:
                     report(f"looking again: {surprise}")
                     cause = surprise.__cause__
                     node.clock.sleep(limits.poll * 2**tried)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
@@ -68,16 +68,16 @@ def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
 
 def test_a_controller_at_0_replicas_is_scaled_up() -> None:
     stopped = replace(controller(available=0), desired=0)
-    finding = found(plan(VSPHERE, Wanted(), snapshot(controllers=(stopped,))), "CSI-D31")
+    finding = found(plan(VSPHERE, Request(), snapshot(controllers=(stopped,))), "CSI-D31")
     assert finding.message == "it is scaled to 0 replicas"
     assert finding.remedy == "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1"
 
 
 @pytest.mark.parametrize(("release", "said"), [("1.3.0", False), ("1.2.1", True), (None, True)])
 def test_wmic_is_spoken_of_only_where_csi_proxy_may_use_it(release: str | None, said: bool) -> None:
-    made = plan(VSPHERE, Wanted(csi_proxy_version=release), snapshot(controllers=(controller(),)))
+    made = plan(VSPHERE, Request(csi_proxy_version=release), snapshot(controllers=(controller(),)))
     assert (found(made, "CSI-D52") is not None) is said
-    platform = Wanted(csi_proxy_version="1.3.0", csi_proxy_managed=False)
+    platform = Request(csi_proxy_version="1.3.0", csi_proxy_managed=False)
     assert found(plan(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, controller, snapshot
 from unit.roles import schemas
 from unit.roles.rendering import only, render
@@ -90,7 +90,7 @@ UPSTREAM: dict[str, Any] = {
 
 
 def test_the_daemon_set_is_upstreams_apart_from_what_is_meant() -> None:
-    ours = facts(only(render(plan(VSPHERE, Wanted(), snapshot())), "DaemonSet"))
+    ours = facts(only(render(plan(VSPHERE, Request(), snapshot())), "DaemonSet"))
     meant = [one for one in differences() if not one.only or {"vsphere", "vsphere-csi_proxy"} & set(one.only)]
     unexplained = {
         path
@@ -101,7 +101,7 @@ def test_the_daemon_set_is_upstreams_apart_from_what_is_meant() -> None:
 
 
 def test_the_roles_hold_upstreams_rules_and_nothing_else() -> None:
-    objects = render(plan(VSPHERE, Wanted(), snapshot()))
+    objects = render(plan(VSPHERE, Request(), snapshot()))
     assert only(objects, "ClusterRole")["rules"] == [
         {
             "apiGroups": ["cns.vmware.com"],
@@ -122,7 +122,7 @@ def test_the_roles_hold_upstreams_rules_and_nothing_else() -> None:
 
 
 def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
-    kinds = {item["kind"] for item in render(plan(VSPHERE, Wanted(), snapshot()))}
+    kinds = {item["kind"] for item in render(plan(VSPHERE, Request(), snapshot()))}
     assert kinds == {
         "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "StorageClass", "DaemonSet",
     }  # fmt: skip
@@ -130,7 +130,7 @@ def test_objects_of_the_driver_s_installation_are_not_rendered() -> None:
 
 def test_they_are_rendered_when_asked_for_and_absent() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
-    objects = render(plan(VSPHERE, Wanted(create_cluster_objects=True), world))
+    objects = render(plan(VSPHERE, Request(create_cluster_objects=True), world))
     assert objects[0]["kind"] == "Namespace"
     assert objects[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
     assert only(objects, "CSIDriver")["spec"] == {"attachRequired": True, "podInfoOnMount": False}
@@ -140,7 +140,7 @@ def test_they_are_rendered_when_asked_for_and_absent() -> None:
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.2", "3.2.0", "3.3.1", "3.4.0"])
 def test_every_release_renders_its_own_images(version: str) -> None:
     world = snapshot(controllers=(controller(f"v{version}"),), feature_states={HOME: {"csi-windows-support": "true"}})
-    spec = only(render(plan(VSPHERE, Wanted(version=version), world)), "DaemonSet")["spec"]["template"]["spec"]
+    spec = only(render(plan(VSPHERE, Request(version=version), world)), "DaemonSet")["spec"]["template"]["spec"]
     assert f"registry.k8s.io/csi-vsphere/driver:v{version}" in [one["image"] for one in spec["containers"]]
 
 
@@ -153,7 +153,7 @@ def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
         feature_states={HOME: None},
         namespaces={HOME: None},
     )
-    wanted = Wanted(
+    wanted = Request(
         create_cluster_objects=True,
         image_pull_secrets=("mirror",),
         resources={"driver": {"limits": {"memory": "256Mi"}, "requests": {"cpu": "10m"}}},
@@ -164,12 +164,12 @@ def test_it_is_valid_for_every_kubernetes_with_a_schema(minor: int) -> None:
 
 
 def test_old_kubernetes_gets_no_field_it_does_not_know() -> None:
-    spec = only(render(plan(VSPHERE, Wanted(), snapshot(kubernetes="v1.23.17"))), "DaemonSet")["spec"]
+    spec = only(render(plan(VSPHERE, Request(), snapshot(kubernetes="v1.23.17"))), "DaemonSet")["spec"]
     assert "os" not in spec["template"]["spec"]
 
 
 def test_options_reach_the_manifest() -> None:
-    wanted = Wanted(
+    wanted = Request(
         namespace="storage",
         service_account="mine",
         image_mirror="mirror.example:5000/k8s/",
@@ -213,13 +213,13 @@ def test_options_reach_the_manifest() -> None:
 
 
 def test_no_storage_class_when_not_wanted() -> None:
-    kinds = [item["kind"] for item in render(plan(VSPHERE, Wanted(storage_class={"create": False}), snapshot()))]
+    kinds = [item["kind"] for item in render(plan(VSPHERE, Request(storage_class={"create": False}), snapshot()))]
     assert "StorageClass" not in kinds
 
 
 @pytest.mark.parametrize("value", ['a"b', "a: b # c", "{{ x }}", "line\nbreak"])
 def test_no_value_can_leave_its_place(value: str) -> None:
-    made = plan(VSPHERE, Wanted(), snapshot())
+    made = plan(VSPHERE, Request(), snapshot())
     made.settings["log_level"] = value
     daemon_set = only(render(made), "DaemonSet")
     env = daemon_set["spec"]["template"]["spec"]["containers"][1]["env"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
 
@@ -49,7 +49,7 @@ def test_every_mode_of_every_driver_has_a_template() -> None:
 @pytest.mark.parametrize("minor", schemas.MINORS)
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_it_is_valid_for_every_kubernetes_with_a_schema(case: Case, minor: int) -> None:
-    wanted = Wanted(image_pull_secrets=("mirror",), image_pull_policy="Always", max_unavailable="10%")
+    wanted = Request(image_pull_secrets=("mirror",), image_pull_policy="Always", max_unavailable="10%")
     for item in case.objects(f"1.{minor}.0", wanted, namespace=True):
         schemas.validate(item, minor)
 
@@ -100,7 +100,7 @@ def test_the_registrar_tells_the_kubelet_a_path_of_the_host(case: Case) -> None:
 
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_another_kubelet_directory_is_followed_everywhere(case: Case) -> None:
-    pod = case.pod(Wanted(kubelet_dir="D:\\kube let's"))
+    pod = case.pod(Request(kubelet_dir="D:\\kube let's"))
     assert "var\\lib\\kubelet" not in single(str(pod))
     assert "D:" in str(pod)
 
@@ -108,7 +108,7 @@ def test_another_kubelet_directory_is_followed_everywhere(case: Case) -> None:
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 @pytest.mark.parametrize("value", ['a"b', "a: b # c", "{{ x }}", "line\nbreak"])
 def test_no_value_can_leave_its_place(case: Case, value: str) -> None:
-    assert value in words(case.pod(Wanted(log_level=value)))
+    assert value in words(case.pod(Request(log_level=value)))
 
 
 @pytest.mark.parametrize(("one", "other"), tuple(combinations(NEWEST, 2)), ids=name)
@@ -144,7 +144,7 @@ def test_images_are_those_of_the_containers(case: Case) -> None:
 @pytest.mark.parametrize("case", NEWEST, ids=name)
 def test_the_log_level_reaches_the_driver_and_nobody_else(case: Case) -> None:
     plain, loud = (
-        {one["name"]: one for one in case.pod(Wanted(log_level=level))["containers"]} for level in (None, "9")
+        {one["name"]: one for one in case.pod(Request(log_level=level))["containers"]} for level in (None, "9")
     )
     assert [name for name in plain if plain[name] != loud[name]] == [case.driver.container]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import request
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of, installed_as
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 
@@ -37,7 +37,7 @@ class ControllerSeen:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
 
     driver: str
-    seen: request.ControllerSeen
+    seen: model.ControllerSeen
     images: tuple[tuple[str, str], ...] = ()
 
     @classmethod
@@ -50,7 +50,7 @@ class ControllerSeen:
         if installed is None:
             return None
         driver, container = installed
-        seen = request.ControllerSeen.from_object(deployment, container)
+        seen = model.ControllerSeen.from_object(deployment, container)
         return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
 
 

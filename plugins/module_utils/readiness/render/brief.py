@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
     plain,
     share,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import AS_BEFORE, WELL, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, UNCHANGED, Report
 
 MORE = "all of it, line by line: ansible-playbook kubewin.csi.preflight"
 # Findings that a refusal names.
@@ -48,7 +48,7 @@ def _counts(report: Report) -> Iterator[str]:
     for one in report.volumes:
         answer = (
             "yes"
-            if one.verdict in WELL or one.verdict in AS_BEFORE
+            if one.verdict in READY or one.verdict in UNCHANGED
             else "unknown"
             if one.verdict == "UNKNOWN"
             else "no"

@@ -23,10 +23,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
     unique,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
-    AS_BEFORE,
     NAMED_NODES,
+    READY,
     SEVERITIES,
-    WELL,
+    UNCHANGED,
     Check,
     Finding,
     NodeVerdict,
@@ -384,10 +384,10 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
 
 
 def _volume(one: VolumeVerdict, about: _About) -> Line:
-    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in AS_BEFORE else "no"
+    mark: Mark = "unknown" if one.verdict == "UNKNOWN" else "watch" if one.verdict in UNCHANGED else "no"
     return Line(
         name=one.volume or f"claim {one.claim}",
-        mark="yes" if one.verdict in WELL else mark,
+        mark="yes" if one.verdict in READY else mark,
         state=one.verdict,
         because=one.because,
         cells=(one.claim or "no claim", one.driver or one.source, listed(one.nodes, 3) or "no node"),

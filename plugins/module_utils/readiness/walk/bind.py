@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims 
     NO_PROVISIONER,
     WAITS,
     Claims,
-    Wanted,
+    Request,
     belongs,
     fits,
     provisioner,
@@ -76,7 +76,7 @@ class Bind:
             answers += split.answers(because)
         return answers + unclaimed("bind", pod, nodes)
 
-    def _missing(self, wanted: Wanted, pod: PodToStart, split: Split) -> None:
+    def _missing(self, wanted: Request, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
             what = "claims could not be read, so whether this one exists is unknown"
             split.unknown(
@@ -112,7 +112,7 @@ class Bind:
     def _templates(self) -> Mapping[tuple[str, str, str], TemplateSeen]:
         return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
 
-    def _shared(self, wanted: Wanted, claim: ClaimSeen, pod: PodToStart, split: Split) -> None:
+    def _shared(self, wanted: Request, claim: ClaimSeen, pod: PodToStart, split: Split) -> None:
         if ALONE not in claim.access_modes or wanted.made:
             return
         remedy = "give each pod a claim of its own, or use ReadWriteOnce"
@@ -154,7 +154,7 @@ class Bind:
 
     # Bound claims
 
-    def _bound(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> str:
+    def _bound(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
         volume = wanted.volume
         remedy = "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
         if claim.phase == "Lost":
@@ -166,14 +166,14 @@ class Bind:
             self._foreign(wanted, claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
-    def _no_volume(self, wanted: Wanted, claim: ClaimSeen, split: Split, id_: str, remedy: str) -> None:
+    def _no_volume(self, wanted: Request, claim: ClaimSeen, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
             what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumes"))
             return
         split.blocked(split.nodes, _finding(id_, wanted, f"its volume {claim.volume} does not exist", remedy))
 
-    def _foreign(self, wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen, split: Split) -> None:
+    def _foreign(self, wanted: Request, claim: ClaimSeen, volume: VolumeSeen, split: Split) -> None:
         what = f"volume {volume.name} is {volume.phase or 'taken'}"
         what += f" and belongs to claim {volume.claim or '(none)'}"
         if volume.claim == claim.key:
@@ -185,7 +185,7 @@ class Bind:
 
     # Claims without a volume
 
-    def _asked_for(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> str:
+    def _asked_for(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
         """A claim that names its volume itself and is not bound yet."""
         volume, because = wanted.volume, f"it asks for volume {claim.volume}, which is free for it"
         if volume is None:
@@ -194,14 +194,14 @@ class Bind:
             return because
         elif volume.claim:
             self._foreign(wanted, claim, volume, split)
-        elif misfit := _misfit(wanted, claim, volume):
+        elif misfit := _format_error(wanted, claim, volume):
             what = f"it asks for volume {volume.name}, which is {misfit}"
             split.blocked(split.nodes, _finding("CSI-V40", wanted, what, "create a claim that fits the volume"))
         elif claim.narrowed:
             self._narrowed(wanted, claim, split)
         return because
 
-    def _open(self, wanted: Wanted, claim: ClaimSeen, pod: PodToStart, split: Split, taken: int) -> str:
+    def _open(self, wanted: Request, claim: ClaimSeen, pod: PodToStart, split: Split, taken: int) -> str:
         """A claim that names no volume and has none."""
         if "storageclasses" in self._index.unread:
             what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
@@ -236,15 +236,15 @@ class Bind:
             return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
         return "a volume is made for it" if not some else f"one of {len(some)} volumes fits, or one is made"
 
-    def _promised(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+    def _promised(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
         volume = self._claims.promised(wanted)
         if volume is not None:
-            what = f"volume {volume.name} is reserved for it, and is {_misfit(wanted, claim, volume)}"
+            what = f"volume {volume.name} is reserved for it, and is {_format_error(wanted, claim, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
             split.blocked(reachable(self._index, volume), _finding("CSI-V40", wanted, what, remedy))
 
-    def _waited(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+    def _waited(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         since = moment(claim.waits_since)
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
@@ -254,11 +254,11 @@ class Bind:
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; look at the log of its provisioner"
         split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
-    def _made_for(self, wanted: Wanted) -> bool:
+    def _made_for(self, wanted: Request) -> bool:
         storage_class = self._claims.storage_class(wanted)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, wanted: Wanted, claim: ClaimSeen) -> Note:
+    def _nobody(self, wanted: Request, claim: ClaimSeen) -> Note:
         if self._claims.storage_class(wanted) is None:
             what = f"its StorageClass {wanted.storage_class} does not exist"
             if not wanted.storage_class:
@@ -276,19 +276,19 @@ class Bind:
             one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == wanted.storage_class
         ]
         if free:
-            misfits = sorted({_misfit(wanted, claim, one) or "not reachable from these nodes" for one in free})
+            misfits = sorted({_format_error(wanted, claim, one) or "not reachable from these nodes" for one in free})
             what += f", and its free volumes are {' or '.join(misfits)}"
         else:
             what += ", and no free volume fits"
         return _finding("CSI-V26", wanted, what, remedy)
 
-    def _narrowed(self, wanted: Wanted, claim: ClaimSeen, split: Split) -> None:
+    def _narrowed(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
         what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
         remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
         split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
 
-def _misfit(wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen) -> str:
+def _format_error(wanted: Request, claim: ClaimSeen, volume: VolumeSeen) -> str:
     """Why a volume that is free is none for a claim, empty where it is one."""
     if volume.deleting:
         return "being deleted"
@@ -305,7 +305,7 @@ def _misfit(wanted: Wanted, claim: ClaimSeen, volume: VolumeSeen) -> str:
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(id_: str, wanted: Wanted, message: str, remedy: str) -> Note:
+def _finding(id_: str, wanted: Request, message: str, remedy: str) -> Note:
     claim = wanted.claim
     evidence = (f"claim {wanted.key}: phase {claim.phase}",) if claim is not None and not wanted.made else ()
     about = wanted.volume_key if wanted.made else f"PersistentVolumeClaim {wanted.key}"

@@ -30,7 +30,7 @@ WAITS = "WaitForFirstConsumer"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Request:
     """A claim of a pod. volume_key: what answers call it. claim: None where it is not there. made: it comes with the pod.
 
     storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
@@ -68,7 +68,7 @@ class Claims:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._last: tuple[PodToStart | None, tuple[Wanted, ...]] = (None, ())
+        self._last: tuple[PodToStart | None, tuple[Request, ...]] = (None, ())
 
     @cached_property
     def _free(self) -> Mapping[str, list[VolumeSeen]]:
@@ -81,24 +81,24 @@ class Claims:
             some.sort(key=lambda one: (one.size, one.name))
         return found
 
-    def of(self, pod: PodToStart) -> tuple[Wanted, ...]:
+    def of(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""
         # A pod is asked about by one step after the other.
         if self._last[0] is not pod:
             self._last = (pod, tuple(self._each(pod)))
         return self._last[1]
 
-    def _each(self, pod: PodToStart) -> Iterator[Wanted]:
+    def _each(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:
             yield self._one(key, key, self._index.claims.get(key), False)
         for made in pod.made:
             yield self.new(made, pod.namespace, pod.name)
 
-    def there(self, claim: ClaimSeen) -> Wanted:
+    def there(self, claim: ClaimSeen) -> Request:
         """A claim that exists."""
         return self._one(claim.key, claim.key, claim, False)
 
-    def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Wanted:
+    def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
@@ -115,9 +115,9 @@ class Claims:
         )
         return self._one(f"new claim {namespace}/{made.name}", claim.key, claim, True)
 
-    def _one(self, volume_key: str, key: str, claim: ClaimSeen | None, made: bool) -> Wanted:
+    def _one(self, volume_key: str, key: str, claim: ClaimSeen | None, made: bool) -> Request:
         if claim is None:
-            return Wanted(volume_key, key, None)
+            return Request(volume_key, key, None)
         name = claim.storage_class
         if name is None:
             name = self._index.default_class.name if self._index.default_class is not None else ""
@@ -125,25 +125,25 @@ class Claims:
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
             reserved = [one for one in self._index.reserved.get(key, ()) if belongs(one, claim)]
             volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
-        return Wanted(volume_key, key, claim, made, name, volume)
+        return Request(volume_key, key, claim, made, name, volume)
 
-    def storage_class(self, wanted: Wanted) -> ClassSeen | None:
+    def storage_class(self, wanted: Request) -> ClassSeen | None:
         """The class that makes its volume."""
         return self._index.classes.get(wanted.storage_class)
 
-    def waits(self, wanted: Wanted) -> bool:
+    def waits(self, wanted: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
         found = self.storage_class(wanted)
         return found is not None and found.binding_mode == WAITS
 
-    def candidates(self, wanted: Wanted) -> list[VolumeSeen]:
+    def candidates(self, wanted: Request) -> list[VolumeSeen]:
         """Free volumes that a claim could take, smallest first."""
         claim = wanted.claim
         if claim is None:
             return []
         return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 
-    def promised(self, wanted: Wanted) -> VolumeSeen | None:
+    def promised(self, wanted: Request) -> VolumeSeen | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
 
         The scheduler does not compare the access modes of such a volume, the controller does.

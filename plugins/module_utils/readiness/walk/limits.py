@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
-    Wanted,
+    Request,
     provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Note, Split
@@ -244,7 +244,7 @@ class Limits:
         for inline in pod.inline:
             yield from _of_source(inline.source, inline=True)
 
-    def _of_wanted(self, one: Wanted) -> Iterator[Unique]:
+    def _of_wanted(self, one: Request) -> Iterator[Unique]:
         if one.claim is not None and one.volume is not None:
             yield from _of_source(one.volume.source)
         elif one.claim is not None:

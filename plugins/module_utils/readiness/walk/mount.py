@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Usage
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding, Severity
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Told, VolumesJudged
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.volumes import Message, VolumesJudged
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import (
     STEPS,
@@ -128,7 +128,7 @@ class Mounts:
             nodes |= told.nodes if told.word == "ok" else 0
         return nodes
 
-    def _told(self, key: str) -> tuple[Told, ...]:
+    def _told(self, key: str) -> tuple[Message, ...]:
         return self._judged.told.get(key, ())
 
     def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
@@ -293,7 +293,7 @@ class Mounts:
         return Answer("attach", word, nodes, volume, what, evidence, (finding,))
 
 
-def _left_out(pod: PodToStart, volume: str, told: Told) -> Finding:
+def _left_out(pod: PodToStart, volume: str, told: Message) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
     remedy = "use a kind of volume that this collection knows, or suppress this finding"
     return found("CSI-W09", pod.workload, f"{volume}: {told.verdict.because}", told.verdict.evidence, remedy)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership, request, surroundings
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     NO_PROVISIONER,
     Claims,
-    Wanted,
+    Request,
     provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.split import Split, unclaimed
@@ -64,7 +64,7 @@ class Provision:
             answers += split.answers(f"{provisioner(storage_class)} makes it")
         return answers + unclaimed("provision", pod, nodes)
 
-    def _allowed(self, one: Wanted, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+    def _allowed(self, one: Request, storage_class: ClassSeen, split: Split, nodes: int) -> None:
         if storage_class.allowed is None or not self._claims.waits(one):
             return
         terms = tuple(term for term in storage_class.allowed if term)
@@ -76,7 +76,7 @@ class Provision:
             evidence = (f"allowedTopologies: {keys}",)
             split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
-    def _room(self, one: Wanted, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+    def _room(self, one: Request, storage_class: ClassSeen, split: Split, nodes: int) -> None:
         """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
         (binder.go, hasEnoughCapacity)."""
         index, size = self._index, one.claim.size if one.claim is not None else 0
@@ -101,7 +101,7 @@ class Provision:
         remedy = "free or add storage; what is reported: kubectl get csistoragecapacities -A"
         split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, told, remedy))
 
-    def _of_controller(self, one: Wanted, storage_class: ClassSeen) -> tuple[Finding, ...]:
+    def _of_controller(self, one: Request, storage_class: ClassSeen) -> tuple[Finding, ...]:
         """What keeps a driver from making volumes; what is in doubt besides."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
         known = self._controllers.get((name, plugin))
@@ -133,9 +133,7 @@ class Provision:
         controller = controllers[0] if controllers else None
         if controller is None and ownership.hides_controller(driver, seen):
             return tuple(noted)
-        lacks = surroundings.controller_findings(
-            driver, request.Wanted(), seen, controller.seen if controller else None
-        )
+        lacks = surroundings.controller_findings(driver, model.Request(), seen, controller.seen if controller else None)
         noted += [
             passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
             for one in lacks
@@ -147,5 +145,5 @@ class Provision:
         return tuple(noted)
 
 
-def _about(one: Wanted) -> str:
+def _about(one: Request) -> str:
     return one.volume_key if one.made else f"PersistentVolumeClaim {one.key}"

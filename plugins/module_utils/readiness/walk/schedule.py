@@ -36,7 +36,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
-    Wanted,
+    Request,
     provisioner,
     reachable,
 )
@@ -220,7 +220,7 @@ class Schedule:
 
     # Its volumes
 
-    def _reach(self, one: Wanted, pod: PodToStart, split: Split) -> str:
+    def _reach(self, one: Request, pod: PodToStart, split: Split) -> str:
         index, claim, volume = self._index, one.claim, one.volume
         if claim is None:
             return "the claim is not there"
@@ -250,7 +250,7 @@ class Schedule:
         self._made_anywhere(one, pod, split)
         return "its volume is reachable wherever it is made"
 
-    def _chosen(self, one: Wanted, pod: PodToStart, split: Split) -> None:
+    def _chosen(self, one: Request, pod: PodToStart, split: Split) -> None:
         """Free volumes that the scheduler chooses on a node and does not bind there.
 
         It chooses the smallest by node affinity as written, and translates it before it binds the volume (binder.go,
@@ -275,7 +275,7 @@ class Schedule:
         nodes = self._affine(volume)
         return nodes if _translatable(volume) else nodes & ~self._moved(_TRANSLATED[volume.source.field][0])
 
-    def _places(self, one: Wanted, volume: VolumeSeen, pod: PodToStart, split: Split) -> None:
+    def _places(self, one: Request, volume: VolumeSeen, pod: PodToStart, split: Split) -> None:
         index = self._index
         outside = index.all & ~self._affine(volume)
         local = volume.source.field == "local"
@@ -339,7 +339,7 @@ class Schedule:
             nodes &= here | (newest & ~own)
         return nodes
 
-    def _made_anywhere(self, one: Wanted, pod: PodToStart, split: Split) -> None:
+    def _made_anywhere(self, one: Request, pod: PodToStart, split: Split) -> None:
         """A claim whose volume is made before its pod is placed, so that nobody asks where the pod can run."""
         storage_class = self._claims.storage_class(one)
         if storage_class is None:
@@ -371,7 +371,7 @@ def _union(some: Iterable[int]) -> int:
     return nodes
 
 
-def _is_ephemeral(one: Wanted, pod: PodToStart) -> bool:
+def _is_ephemeral(one: Request, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
     if one.made and not pod.workload.startswith("StatefulSet "):
         return True

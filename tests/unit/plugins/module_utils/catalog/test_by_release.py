@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import object_findings
 from unit.plugins.module_utils.drivers.worlds import HOME, snapshot
 
@@ -45,7 +45,7 @@ def test_what_upstream_installs_is_no_finding(release: str) -> None:
     # The API server fills in what upstream leaves out.
     spec = {"requiresRepublish": False, **driver.csi_driver_of(version)}
     seen = replace(snapshot(), csi_driver={"spec": spec})
-    assert [one.id for one in object_findings(driver, Wanted(), seen, version, HOME)] == []
+    assert [one.id for one in object_findings(driver, Request(), seen, version, HOME)] == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_what_upstream_installs_is_no_finding(release: str) -> None:
 )
 def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count: int, node_id: str | None) -> None:
     seen = snapshot(csi_driver=None, feature_states={HOME: None})
-    made = plan(DRIVERS["vsphere"], Wanted(version=release, create_cluster_objects=True, allow_version_skew=True), seen)
+    made = plan(
+        DRIVERS["vsphere"], Request(version=release, create_cluster_objects=True, allow_version_skew=True), seen
+    )
     states = made.settings["feature_states_data"]
     assert len(states) == count
     assert states.get("use-csinode-id") == node_id
@@ -94,7 +96,7 @@ def test_an_advisory_warns_below_the_releases_that_mend_it(key: str, release: st
     driver, version = DRIVERS[key], parse(release)
     assert [one.name for one in driver.advisories if one.concerns(version)] == expected
     seen = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
-    told = [one for one in object_findings(driver, Wanted(), seen, version, HOME) if one.id == "CSI-D24"]
+    told = [one for one in object_findings(driver, Request(), seen, version, HOME) if one.id == "CSI-D24"]
     assert [one.severity for one in told] == ["warning"] * len(expected)
     assert all(name in told[0].message for name in expected)
 
@@ -117,7 +119,7 @@ def test_the_default_release_has_no_known_weakness(key: str) -> None:
 def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namespace: str | None, expected: str) -> None:
     driver = DRIVERS["gce_pd"]
     seen = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
-    made = plan(driver, Wanted(namespace=namespace), seen)
+    made = plan(driver, Request(namespace=namespace), seen)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
 

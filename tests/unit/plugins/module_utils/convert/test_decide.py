@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
     Stop,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from unit.plugins.module_utils.convert.test_record import IN_PLACE, RECLAIM, record
@@ -48,9 +48,9 @@ def looks(found: Record) -> Iterator[tuple[Record, Seen, ClaimSeen]]:
             yield at, Seen(volumes, claim, ()), claim
 
 
-@pytest.mark.parametrize("wishes", [IN_PLACE, RECLAIM])
-def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(wishes: Wishes) -> None:
-    found = record(wishes)
+@pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
+def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(desired: Request) -> None:
+    found = record(desired)
     told = 0
     for at, seen, claim in looks(found):
         move = next_move(at, seen)

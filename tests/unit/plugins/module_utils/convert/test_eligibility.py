@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Entry, Facts, Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Eligibility, Facts, Request, enter
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
 from unit.plugins.module_utils.convert.world import PATH, claim, facts, node, pod, stateful_set, volume
 
-WISHES = Wishes("shop", "data-db-0")
-RECLAIM = Wishes("shop", "data-db-0", variant="re_claim", storage_class="fast")
+WISHES = Request("shop", "data-db-0")
+RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast")
 CSI = "csi.vsphere.vmware.com"
 
 
-def judged(found: Facts, wishes: Wishes = WISHES) -> Entry:
-    return enter(found, wishes)
+def judged(found: Facts, desired: Request = WISHES) -> Eligibility:
+    return enter(found, desired)
 
 
-def blocks(found: Facts, wishes: Wishes = WISHES) -> dict[str, str]:
+def blocks(found: Facts, desired: Request = WISHES) -> dict[str, str]:
     """Lines of the blockers by their ids."""
-    return {one.id: one.line() for one in judged(found, wishes).findings if one.severity == "blocker"}
+    return {one.id: one.line() for one in judged(found, desired).findings if one.severity == "blocker"}
 
 
 def test_a_migrated_volume_enters_with_its_workload_and_its_disks_id() -> None:
@@ -125,7 +125,7 @@ def test_a_native_volume_needs_nothing() -> None:
 
 
 def test_what_argo_keeps_is_converted_when_that_is_asked_for() -> None:
-    allowed = Wishes("shop", "data-db-0", managed=True)
+    allowed = Request("shop", "data-db-0", managed=True)
     assert not judged(facts(claim=claim(**ARGO)), allowed).refused
 
 
@@ -170,7 +170,7 @@ def second(**metadata: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return claim(name="data-db-1", **metadata), volume(claimRef=reference)
 
 
-SECOND = Wishes("shop", "data-db-1")
+SECOND = Request("shop", "data-db-1")
 
 
 def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
@@ -188,7 +188,7 @@ def test_a_set_at_zero_replicas_still_owns_all_its_claims() -> None:
 def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
     its = claim(name=name)
     disk = volume(claimRef={"namespace": "shop", "name": name, "uid": "claim-uid"})
-    assert judged(facts(claim=its, volume=disk, pods=[]), Wishes("shop", name)).workloads == ()
+    assert judged(facts(claim=its, volume=disk, pods=[]), Request("shop", name)).workloads == ()
 
 
 def first_record() -> Record:

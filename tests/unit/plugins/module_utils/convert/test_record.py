@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Wishes, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, enter
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
     BadRecord,
     Record,
@@ -24,13 +24,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import 
 from unit.plugins.module_utils.by_hand import spoiled_by_hand
 from unit.plugins.module_utils.convert.world import PATH, facts
 
-IN_PLACE = Wishes("shop", "data-db-0")
-RECLAIM = Wishes("shop", "data-db-0", variant="re_claim", storage_class="fast", volume_name="db-native")
+IN_PLACE = Request("shop", "data-db-0")
+RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast", volume_name="db-native")
 
 
-def record(wishes: Wishes = IN_PLACE) -> Record:
+def record(desired: Request = IN_PLACE) -> Record:
     found = facts()
-    return begin(found, enter(found, wishes), wishes, "c1", "k1")
+    return begin(found, enter(found, desired), desired, "c1", "k1")
 
 
 def test_it_comes_back_as_it_was_written() -> None:
@@ -65,10 +65,10 @@ def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None
         from_json(json.dumps({**json.loads(record().as_json()), **spoil}))
 
 
-@pytest.mark.parametrize("wishes", [IN_PLACE, RECLAIM])
-def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with(wishes: Wishes) -> None:
+@pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
+def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with(desired: Request) -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
-    whole = json.loads(record(wishes).following().saved("2026-11-21T10:00:00Z").as_json())
+    whole = json.loads(record(desired).following().saved("2026-11-21T10:00:00Z").as_json())
     number = 0
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})

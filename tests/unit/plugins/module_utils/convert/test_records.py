@@ -15,8 +15,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import b
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import enter
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import (
-    CannotKeep,
     Folder,
+    RecordError,
     Records,
     Space,
 )
@@ -41,7 +41,7 @@ def file(folder: Path, found: Record) -> Path:
 
 
 def test_one_place_is_none(tmp_path: Path) -> None:
-    with pytest.raises(CannotKeep, match="kept in two places, and one was given"):
+    with pytest.raises(RecordError, match="kept in two places, and one was given"):
         Records([Folder(str(tmp_path))], "c1")
 
 
@@ -80,7 +80,7 @@ def test_when_no_copy_can_be_read_nothing_is_done(folders: tuple[Path, Path]) ->
     written = both(folders).write(record(), "now")
     for folder in folders:
         file(folder, written).write_text("{", encoding="utf-8")
-    with pytest.raises(CannotKeep, match="a record cannot be read, and it may be the one of claim shop/data-db-0"):
+    with pytest.raises(RecordError, match="a record cannot be read, and it may be the one of claim shop/data-db-0"):
         both(folders).find("shop", "data-db-0", "")
 
 
@@ -144,14 +144,14 @@ def test_all_that_is_not_done_is_found_by_its_newest_copy(folders: tuple[Path, P
 def test_two_unfinished_runs_of_one_claim_are_not_chosen_from(folders: tuple[Path, Path]) -> None:
     both(folders).write(record(), "now")
     both(folders).write(replace(record(), run="another"), "now")
-    with pytest.raises(CannotKeep, match="2 unfinished runs"):
+    with pytest.raises(RecordError, match="2 unfinished runs"):
         both(folders).find("shop", "data-db-0", "")
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    with pytest.raises(CannotKeep, match=r"cannot be written to .*expected a directory") as raised:
+    with pytest.raises(RecordError, match=r"cannot be written to .*expected a directory") as raised:
         Folder(str(blocked)).write(record())
     assert raised.value.reason == "record_unwritable"
 
@@ -170,12 +170,12 @@ def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:
     first.write(record())
     ahead = record().following().saved("now")
     first.write(ahead)
-    with pytest.raises(CannotKeep, match=r"written by another run \(term 1, ours is 1\)") as raised:
+    with pytest.raises(RecordError, match=r"written by another run \(term 1, ours is 1\)") as raised:
         second.write(record().at("canary"))
     assert raised.value.reason == "taken_over"
     first.write(ahead.following().saved("now"))
     second.write(record().taken_over())
-    with pytest.raises(CannotKeep, match=r"term 2, ours is 1"):
+    with pytest.raises(RecordError, match=r"term 2, ours is 1"):
         first.write(ahead)
 
 

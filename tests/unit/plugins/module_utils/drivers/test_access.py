@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need, missing
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE
 
@@ -22,8 +22,8 @@ DEPLOYING = ("kubewin-csi", "kubewin-csi-vsphere", "kubewin-csi-deploy")
 OURS = {"metadata": {"name": HOME, "labels": {"app.kubernetes.io/managed-by": "kubewin.csi"}}}
 
 
-def asked(wanted: Wanted | None = None, live: dict[str, Any] | None = None) -> set[tuple[str, str, str | None, str]]:
-    found = needs(VSPHERE, wanted or Wanted(), HOME, live)
+def asked(wanted: Request | None = None, live: dict[str, Any] | None = None) -> set[tuple[str, str, str | None, str]]:
+    found = needs(VSPHERE, wanted or Request(), HOME, live)
     return {(need.verb, need.resource, need.namespace, need.name) for need in found}
 
 
@@ -42,8 +42,8 @@ class Account:
             for rule in self.rules
         )
 
-    def lacks(self, wanted: Wanted | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
-        return missing(needs(VSPHERE, wanted or Wanted(), HOME, live), self.may)
+    def lacks(self, wanted: Request | None = None, live: dict[str, Any] | None = None) -> tuple[str, ...]:
+        return missing(needs(VSPHERE, wanted or Request(), HOME, live), self.may)
 
     def without(self, verb: str, resource: str) -> Account:
         return Account(
@@ -80,13 +80,13 @@ def test_what_the_play_does_around_csi_proxy_is_asked_for_when_the_play_does_it(
     need: tuple[str, str, str | None, str],
 ) -> None:
     assert need in asked()
-    unmanaged = asked(Wanted(csi_proxy_managed=False))
+    unmanaged = asked(Request(csi_proxy_managed=False))
     # A plugin's own role grants looking at nodes, so that is needed in any case.
     assert (need in unmanaged) == (need[:2] == ("get", "nodes"))
 
 
 def test_nothing_is_ever_deleted() -> None:
-    assert not [need for need in asked(Wanted(create_cluster_objects=True)) if need[0].startswith("delete")]
+    assert not [need for need in asked(Request(create_cluster_objects=True)) if need[0].startswith("delete")]
     every = shipped(*DEPLOYING, "kubewin-csi-cluster-objects")
     assert not [rule for rule in every.rules if "delete" in rule["verbs"]]
 
@@ -100,13 +100,13 @@ def test_a_namespace_of_somebody_else_is_not_written(live: dict[str, Any] | None
 def test_binding_is_asked_for_by_the_name_of_the_role() -> None:
     assert ("bind", "clusterroles", None, "kubewin-vsphere-csi-node") in asked()
     assert ("bind", "roles", HOME, "kubewin-vsphere-csi-node") in asked()
-    assert ("bind", "roles", HOME, "mine") in asked(Wanted(service_account="mine"))
+    assert ("bind", "roles", HOME, "mine") in asked(Request(service_account="mine"))
 
 
 @pytest.mark.parametrize("driver", DRIVERS.values(), ids=lambda one: one.key)
 def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
     live = {"metadata": {"name": driver.namespace}} if driver.namespace == "kube-system" else None
-    wanted = needs(driver, Wanted(), driver.namespace, live)
+    wanted = needs(driver, Request(), driver.namespace, live)
     name = f"kubewin-csi-{driver.key.replace('_', '-')}"
     assert missing(wanted, shipped("kubewin-csi", "kubewin-csi-deploy", name).may) == ()
     # What is bound in one namespace is all that is needed there, and nothing of it is needed elsewhere.
@@ -119,7 +119,7 @@ def test_every_driver_has_a_role_of_its_own(driver: Driver) -> None:
 
 
 def test_the_shipped_roles_are_enough_for_objects_of_the_cluster_too() -> None:
-    wanted = Wanted(create_cluster_objects=True)
+    wanted = Request(create_cluster_objects=True)
     assert shipped(*DEPLOYING).lacks(wanted) != ()
     assert shipped(*DEPLOYING, "kubewin-csi-cluster-objects").lacks(wanted) == ()
 
@@ -134,7 +134,7 @@ def test_a_missing_rule_is_named(verb: str, resource: str) -> None:
 
 
 def test_whoever_holds_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
-    wanted = Wanted(service_account="mine")
+    wanted = Request(service_account="mine")
     account = named("mine")
     assert account.lacks(wanted) == ()
     lacking = account.without("watch", "csinodetopologies").lacks(wanted)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE
 from unit.plugins.module_utils.kube.fakes import ApiError, Clock, Response
@@ -48,7 +48,7 @@ class Server:
 def look(server: Server) -> tuple[str, ...]:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return snapshot(client, VSPHERE, Wanted(), check_access=True).missing_access
+    return snapshot(client, VSPHERE, Request(), check_access=True).missing_access
 
 
 def test_a_subresource_and_a_name_are_asked_for_as_such() -> None:
@@ -98,7 +98,7 @@ def openshift(image: str, status: dict[str, Any] | None) -> tuple[str, list[str]
         objects[CLUSTER_VERSION] = {"status": status}
     server, clock = Server({}, objects), Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return snapshot(client, VSPHERE, Wanted(), check_access=False).openshift, server.paths
+    return snapshot(client, VSPHERE, Request(), check_access=False).openshift, server.paths
 
 
 def test_a_digest_asks_openshift_for_the_last_update_that_was_finished() -> None:
@@ -128,9 +128,9 @@ def test_openshift_is_asked_about_the_plugins_account_if_that_is_allowed(privile
     server, clock = Server({}, {**digest, CLUSTER_VERSION: {"status": {"desired": {"version": "4.20.1"}}}}), Clock()
     server.privileged = privileged
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(client, VSPHERE, Wanted(), check_access=False).privileged is privileged
+    assert snapshot(client, VSPHERE, Request(), check_access=False).privileged is privileged
     elsewhere = Client(Server({}, digest), retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(elsewhere, VSPHERE, Wanted(), check_access=False).privileged is None
+    assert snapshot(elsewhere, VSPHERE, Request(), check_access=False).privileged is None
 
 
 @pytest.mark.parametrize(("state", "expected"), [("begun", "a/b"), ("finished", "")])
@@ -138,7 +138,7 @@ def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> N
     record = f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere"
     server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    assert snapshot(client, VSPHERE, Wanted(), check_access=False).replacing == expected
+    assert snapshot(client, VSPHERE, Request(), check_access=False).replacing == expected
 
 
 def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflight() -> None:
@@ -150,6 +150,6 @@ def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflig
         # A Deployment without a provisioner may run the driver's image for anything.
         server = Server({}, listed(helm, controller(f"{driver}:v3.5.0", "tool"), *others))
         client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-        found = snapshot(client, VSPHERE, Wanted(), check_access=False).controllers
+        found = snapshot(client, VSPHERE, Request(), check_access=False).controllers
         assert [one.name for one in found] == [*(one["metadata"]["name"] for one in others), "storage"]
         assert found[-1].image == f"mirror.example.com/{driver}:v3.3.1"

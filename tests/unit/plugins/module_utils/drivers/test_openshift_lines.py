@@ -7,8 +7,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 HOME = "openshift-cluster-csi-drivers"
@@ -41,7 +41,7 @@ def planned(line: str, key: str) -> Plan:
         storage_class=None,
         openshift=f"{line}.9",
     )
-    return plan(driver, Wanted(), snapshot)
+    return plan(driver, Request(), snapshot)
 
 
 @pytest.mark.parametrize("platform", DRIVER_OF)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.options import findings
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from unit.plugins.module_utils.drivers.worlds import snapshot
 
 LONG = "a" * 254
@@ -18,35 +18,35 @@ LONG = "a" * 254
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
-        *[(Wanted(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
-        (Wanted(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
-        (Wanted(service_account="My Account"), "service_account My Account"),
-        (Wanted(service_account=LONG), f"service_account {LONG}"),
-        (Wanted(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
-        (Wanted(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
-        (Wanted(images={"driver": "no such image"}), "images.driver no such image"),
-        (Wanted(image_mirror="mirror example"), "image_mirror mirror example"),
-        (Wanted(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
-        (Wanted(max_unavailable="lots"), "max_unavailable lots"),
-        (Wanted(max_unavailable="-1"), "max_unavailable -1"),
-        (Wanted(log_level="4 --v"), "log_level 4 --v"),
-        (Wanted(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
-        (Wanted(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
-        (Wanted(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
-        (Wanted(node_selector={"pool": "a b"}), "node_selector pool=a b"),
-        (Wanted(resources={"driver": {"limits": {"memory": "much"}}}), "resources.driver.limits.memory much"),
-        (Wanted(resources={"driver": {"limit": {"memory": "1Gi"}}}), "resources.driver limit"),
-        (Wanted(resources={"driver": {"limits": "1Gi"}}), "resources.driver limits"),
-        (Wanted(tolerations=({"foo": "bar"},)), "tolerations {'foo': 'bar'}"),
-        (Wanted(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
+        *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
+        (Request(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
+        (Request(service_account="My Account"), "service_account My Account"),
+        (Request(service_account=LONG), f"service_account {LONG}"),
+        (Request(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
+        (Request(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
+        (Request(images={"driver": "no such image"}), "images.driver no such image"),
+        (Request(image_mirror="mirror example"), "image_mirror mirror example"),
+        (Request(image_digests={"driver": "sha256:zz"}), "image_digests.driver sha256:zz"),
+        (Request(max_unavailable="lots"), "max_unavailable lots"),
+        (Request(max_unavailable="-1"), "max_unavailable -1"),
+        (Request(log_level="4 --v"), "log_level 4 --v"),
+        (Request(kubelet_dir="/var/lib/kubelet"), "kubelet_dir /var/lib/kubelet"),
+        (Request(node_selector={"bad key!": "x"}), "node_selector bad key!=x"),
+        (Request(node_selector={"pool": True}), "node_selector pool=True"),  # type: ignore[dict-item] # as YAML gives it
+        (Request(node_selector={"pool": "a b"}), "node_selector pool=a b"),
+        (Request(resources={"driver": {"limits": {"memory": "much"}}}), "resources.driver.limits.memory much"),
+        (Request(resources={"driver": {"limit": {"memory": "1Gi"}}}), "resources.driver limit"),
+        (Request(resources={"driver": {"limits": "1Gi"}}), "resources.driver limits"),
+        (Request(tolerations=({"foo": "bar"},)), "tolerations {'foo': 'bar'}"),
+        (Request(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_what_it_is(wanted: Wanted, told: str) -> None:
+def test_what_cannot_be_is_refused_with_what_it_is(wanted: Request, told: str) -> None:
     assert [one.object for one in findings(wanted)] == [told]
 
 
 def test_what_can_be_is_let_through() -> None:
-    wanted = Wanted(
+    wanted = Request(
         namespace="a" * 63,
         service_account="a.b-c",
         storage_class={"name": "a" * 253},
@@ -62,10 +62,10 @@ def test_what_can_be_is_let_through() -> None:
         tolerations=({"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}),
     )
     assert list(findings(wanted)) == []
-    assert list(findings(Wanted())) == []
+    assert list(findings(Request())) == []
 
 
 def test_it_is_all_that_a_plan_then_says() -> None:
-    made = plan(DRIVERS["vsphere"], Wanted(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None))
+    made = plan(DRIVERS["vsphere"], Request(namespace="Kube-System"), snapshot(controllers=(), csi_driver=None))
     assert [(one.id, one.object) for one in made.findings] == [("CSI-D08", "namespace Kube-System")]
     assert not made.deployable

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import described, owner, platform, providers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, snapshot
 
@@ -119,7 +119,7 @@ def test_providers_serve_the_driver_on_windows_or_have_our_name() -> None:
 
 def test_a_csidriver_that_an_operator_keeps_is_said_and_never_written() -> None:
     kept = {"metadata": {"annotations": {"csi.openshift.io/managed": "true"}}, "spec": {"attachRequired": True}}
-    made = plan(VSPHERE, Wanted(create_cluster_objects=True), snapshot(csi_driver=kept))
+    made = plan(VSPHERE, Request(create_cluster_objects=True), snapshot(csi_driver=kept))
     (found,) = [one for one in made.findings if one.id == "CSI-D48"]
     assert "kept by OpenShift's storage operator (annotation csi.openshift.io/managed)" in found.message
     assert made.settings["create_csi_driver"] is False
@@ -138,7 +138,7 @@ CLAIM: dict[str, Any] = {
 @pytest.mark.parametrize("ours", [(), (seen(VSPHERE.daemonset, labels=OURS),)], ids=["first deployment", "ours runs"])
 def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nobody(ours: tuple[Any, ...]) -> None:
     there = (seen("mine", "tenant", **CLAIM), *ours)
-    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
+    made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
     assert made.deployable
     (found,) = [one for one in made.findings if one.object == "DaemonSet tenant/mine"]
     assert (found.id, found.severity) == ("CSI-D39", "warning")
@@ -156,7 +156,7 @@ def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nobody(ours:
 )
 def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registered: tuple[str, ...]) -> None:
     there = (seen("theirs", "tenant", **{**CLAIM, **spoilt}),)
-    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=there, registered=registered))
+    made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=registered))
     assert [one.id for one in made.findings if one.severity == "blocker"] == ["CSI-D40"]
 
 
@@ -165,4 +165,4 @@ def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registere
 )
 def test_our_label_on_what_does_not_run_blocks_nobody(forged: dict[str, Any]) -> None:
     there = (seen("mine", "tenant", labels=OURS, ready=0, **forged),)
-    assert plan(VSPHERE, Wanted(), snapshot(daemon_sets=there)).deployable
+    assert plan(VSPHERE, Request(), snapshot(daemon_sets=there)).deployable

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
@@ -23,7 +23,7 @@ def namespace(**labels: str) -> dict[str, Any]:
 
 
 def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
-    made = plan(VSPHERE, Wanted(), snapshot(controllers=(controller("v3.3.1"),)))
+    made = plan(VSPHERE, Request(), snapshot(controllers=(controller("v3.3.1"),)))
     assert made.deployable
     assert str(made.version) == "3.3.1"
     assert made.rule is not None
@@ -34,19 +34,29 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
 @pytest.mark.parametrize(
     ("wanted", "running", "kubernetes", "expected", "says"),
     [
-        pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
-        pytest.param(Wanted(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
-        pytest.param(Wanted(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
-        pytest.param(Wanted(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
-        pytest.param(Wanted(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
+        pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.36.3", set(), "", id="the last csi-proxy release"),
+        pytest.param(Request(version="v3.4.0"), "v3.4.0", "v1.20.0", set(), "", id="oldest Kubernetes"),
+        pytest.param(Request(), "v3.4.1-rc.1", "v1.36.3", set(), "", id="pre-release of a proxy minor"),
+        pytest.param(Request(), "v3.5.0", "v1.36.3", set(), "", id="the first HostProcess release"),
+        pytest.param(Request(version="3.7.3"), "v3.7.3", "v1.36.3", set(), "", id="the newest release"),
         pytest.param(
-            Wanted(version="3.7.3", mode="csi_proxy"), "v3.7.3", "v1.36.3", {"CSI-D02"}, "up to 3.4", id="no proxy mode"
+            Request(version="3.7.3", mode="csi_proxy"),
+            "v3.7.3",
+            "v1.36.3",
+            {"CSI-D02"},
+            "up to 3.4",
+            id="no proxy mode",
         ),
         pytest.param(
-            Wanted(version="3.4.0", mode="host_process"), "v3.4.0", "v1.36.3", {"CSI-D02"}, "3.5.0", id="no HostProcess"
+            Request(version="3.4.0", mode="host_process"),
+            "v3.4.0",
+            "v1.36.3",
+            {"CSI-D02"},
+            "3.5.0",
+            id="no HostProcess",
         ),
         pytest.param(
-            Wanted(version="3.4.0"),
+            Request(version="3.4.0"),
             "v3.7.3",
             "v1.36.3",
             {"CSI-D33"},
@@ -54,7 +64,7 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="skew with the controller",
         ),
         pytest.param(
-            Wanted(version="3.4.0"),
+            Request(version="3.4.0"),
             "v3.3.1",
             "v1.36.3",
             {"CSI-D33"},
@@ -62,18 +72,27 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
             id="skew that can be avoided",
         ),
         pytest.param(
-            Wanted(version="3.4.0", allow_version_skew=True), "v3.7.3", "v1.36.3", set(), "", id="skew that is meant"
+            Request(version="3.4.0", allow_version_skew=True), "v3.7.3", "v1.36.3", set(), "", id="skew that is meant"
         ),
-        pytest.param(Wanted(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
-        pytest.param(Wanted(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "3.4.0 is an example", id="no number"),
+        pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
         pytest.param(
-            Wanted(version="3.4"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'3.4' names no single release", id="half a number"
+            Request(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "3.4.0 is an example", id="no number"
         ),
-        pytest.param(Wanted(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"),
-        pytest.param(Wanted(), "sha256", "v1.36.3", set(), "", id="a digest tells no release: the catalog's default"),
+        pytest.param(
+            Request(version="3.4"),
+            "v3.4.0",
+            "v1.36.3",
+            {"CSI-D01"},
+            "'3.4' names no single release",
+            id="half a number",
+        ),
+        pytest.param(
+            Request(version="True"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "'True' is not a release", id="no text"
+        ),
+        pytest.param(Request(), "sha256", "v1.36.3", set(), "", id="a digest tells no release: the catalog's default"),
     ],
 )
-def test_release_and_mode(wanted: Wanted, running: str, kubernetes: str, expected: set[str], says: str) -> None:
+def test_release_and_mode(wanted: Request, running: str, kubernetes: str, expected: set[str], says: str) -> None:
     image = f"quay.io/x/driver@sha256:{'0' * 64}" if running == "sha256" else running
     made = plan(VSPHERE, wanted, snapshot(kubernetes=kubernetes, controllers=(controller(image),)))
     assert blockers(made) == expected
@@ -110,31 +129,31 @@ def test_release_and_mode(wanted: Wanted, running: str, kubernetes: str, expecte
     ],
 )
 def test_what_is_around_must_fit(spoilt: dict[str, Any], expected: str, says: str) -> None:
-    made = plan(VSPHERE, Wanted(), snapshot(**spoilt))
+    made = plan(VSPHERE, Request(), snapshot(**spoilt))
     assert blockers(made) == {expected}
     assert says in made.refusal
 
 
 def test_old_releases_need_their_windows_switch() -> None:
     world = snapshot(controllers=(controller("v3.1.2"),))
-    assert blockers(plan(VSPHERE, Wanted(), world)) == {"CSI-D23"}
+    assert blockers(plan(VSPHERE, Request(), world)) == {"CSI-D23"}
     switched = snapshot(controllers=(controller("v3.1.2"),), feature_states={HOME: {"csi-windows-support": "true"}})
-    assert plan(VSPHERE, Wanted(), switched).deployable
+    assert plan(VSPHERE, Request(), switched).deployable
 
 
 def test_a_namespace_without_a_level_is_left_to_the_cluster() -> None:
-    assert plan(VSPHERE, Wanted(), snapshot(namespaces={HOME: namespace()})).deployable
+    assert plan(VSPHERE, Request(), snapshot(namespaces={HOME: namespace()})).deployable
 
 
 def test_what_we_made_ourselves_is_applied_again() -> None:
     ours = namespace(**OURS, **{"pod-security.kubernetes.io/enforce": "baseline"})
-    made = plan(VSPHERE, Wanted(), snapshot(namespaces={HOME: ours}))
+    made = plan(VSPHERE, Request(), snapshot(namespaces={HOME: ours}))
     assert made.deployable
     assert made.settings["create_namespace"]
 
 
 def test_somebody_else_s_namespace_is_never_applied() -> None:
-    assert not plan(VSPHERE, Wanted(), snapshot()).settings["create_namespace"]
+    assert not plan(VSPHERE, Request(), snapshot()).settings["create_namespace"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +169,7 @@ def test_somebody_else_s_namespace_is_never_applied() -> None:
     ],
 )
 def test_second_providers(there: DaemonSetSeen, expected: set[str]) -> None:
-    made = plan(VSPHERE, Wanted(), snapshot(daemon_sets=(there,)))
+    made = plan(VSPHERE, Request(), snapshot(daemon_sets=(there,)))
     assert blockers(made) == expected
     assert all(there.name in finding.object for finding in made.findings if finding.severity == "blocker")
 
@@ -165,15 +184,15 @@ def test_second_providers(there: DaemonSetSeen, expected: set[str]) -> None:
     ],
 )
 def test_a_file_system_that_windows_cannot_mount_is_refused(key: str, value: str, expected: set[str]) -> None:
-    made = plan(DRIVERS["aws_ebs"], Wanted(storage_class={"parameters": {key: value}}), snapshot())
+    made = plan(DRIVERS["aws_ebs"], Request(storage_class={"parameters": {key: value}}), snapshot())
     assert blockers(made) & {"CSI-D45"} == expected
 
 
 def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
-    made = plan(DRIVERS["smb"], Wanted(), snapshot(controllers=()))
+    made = plan(DRIVERS["smb"], Request(), snapshot(controllers=()))
     assert not made.settings["storage_class"]["create"]
     assert "CSI-D46" in {one.id for one in made.findings}
-    given = plan(DRIVERS["smb"], Wanted(storage_class={"parameters": {"source": "//nas/share"}}), snapshot())
+    given = plan(DRIVERS["smb"], Request(storage_class={"parameters": {"source": "//nas/share"}}), snapshot())
     assert given.settings["storage_class"]["create"]
     assert "CSI-D46" not in {one.id for one in given.findings}
 
@@ -204,7 +223,7 @@ def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told()
             },
         }
     )
-    assert blockers(plan(VSPHERE, Wanted(), snapshot(daemon_sets=(seen,)))) == {"CSI-D40"}
+    assert blockers(plan(VSPHERE, Request(), snapshot(daemon_sets=(seen,)))) == {"CSI-D40"}
 
 
 @pytest.mark.parametrize(
@@ -226,13 +245,13 @@ def test_a_storage_class_that_cannot_become_ours(live: dict[str, Any], expected:
         "volumeBindingMode": "WaitForFirstConsumer",
     }
     world = snapshot(storage_class={**same, **live})
-    assert blockers(plan(VSPHERE, Wanted(), world)) == expected
-    assert plan(VSPHERE, Wanted(storage_class={"create": False}), world).deployable
+    assert blockers(plan(VSPHERE, Request(), world)) == expected
+    assert plan(VSPHERE, Request(storage_class={"create": False}), world).deployable
 
 
 def test_creating_the_objects_is_asked_for_and_said() -> None:
     world = snapshot(controllers=(), csi_driver=None, feature_states={HOME: None}, namespaces={HOME: None})
-    made = plan(VSPHERE, Wanted(create_cluster_objects=True), world)
+    made = plan(VSPHERE, Request(create_cluster_objects=True), world)
     assert made.deployable
     assert {finding.id for finding in made.findings if finding.severity == "warning"} == {"CSI-D30"}
     assert any("will be created" in line for line in made.summary())
@@ -247,7 +266,7 @@ def test_creating_the_objects_is_asked_for_and_said() -> None:
     ],
 )
 def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], finding: str) -> None:
-    made = plan(VSPHERE, Wanted(), snapshot(nodes=nodes))
+    made = plan(VSPHERE, Request(), snapshot(nodes=nodes))
     assert made.deployable
     assert finding in {one.id for one in made.findings}
 
@@ -257,16 +276,16 @@ def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
     new = NodeSeen("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
     smb = DRIVERS["smb"]
     chosen = {
-        pool: plan(smb, Wanted(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
+        pool: plan(smb, Request(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
         for pool in ("old", "new")
     }
     assert "CSI-D05" in blockers(chosen["old"])
     assert "CSI-D05" not in blockers(chosen["new"])
     assert chosen["new"].nodes == ("win-old", "win-new")
     virtual = NodeSeen("win-virtual", build="14393", labels={"type": "virtual-kubelet"})
-    made = plan(DRIVERS["azure_disk"], Wanted(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
+    made = plan(DRIVERS["azure_disk"], Request(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
     assert not [one for one in made.findings if "win-virtual" in one.object]
-    nowhere = plan(smb, Wanted(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
+    nowhere = plan(smb, Request(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
     assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
 
 
@@ -277,11 +296,11 @@ def test_the_namespace_is_the_controllers() -> None:
         feature_states={home: {}},
         namespaces={home: {"metadata": {"name": home}}},
     )
-    assert plan(VSPHERE, Wanted(), world).namespace == home
+    assert plan(VSPHERE, Request(), world).namespace == home
 
 
 def test_unknown_releases_of_a_known_mode_are_derived_and_said() -> None:
-    made = plan(VSPHERE, Wanted(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
+    made = plan(VSPHERE, Request(version="3.3.9"), snapshot(controllers=(controller("v3.3.1"),)))
     assert made.settings["images"]["driver"].endswith("driver:v3.3.9")
     assert made.settings["images"]["registrar"].endswith(":v2.10.0")
     assert "CSI-D04" in {one.id for one in made.findings}

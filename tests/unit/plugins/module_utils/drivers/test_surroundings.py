@@ -6,17 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, seen, snapshot
 
 OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}
 
 
-def found(number: str, wanted: Wanted | None = None, **spoilt: Any) -> list[Finding]:
+def found(number: str, wanted: Request | None = None, **spoilt: Any) -> list[Finding]:
     """The findings of one id."""
-    made = plan(VSPHERE, wanted or Wanted(), snapshot(**spoilt))
+    made = plan(VSPHERE, wanted or Request(), snapshot(**spoilt))
     return [finding for finding in made.findings if finding.id == number]
 
 
@@ -64,7 +64,7 @@ def test_theirs_beside_ours_is_handed_over_to_or_sent_away() -> None:
 
 
 def test_what_is_named_is_replaced_unless_it_would_come_back() -> None:
-    wanted = Wanted(replace=f"{HOME}/{VSPHERE.daemonset}")
+    wanted = Request(replace=f"{HOME}/{VSPHERE.daemonset}")
     (said,) = found("CSI-D49", wanted, daemon_sets=(seen(VSPHERE.daemonset),))
     assert said.severity == "warning"
     assert found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset),)) == []
@@ -81,7 +81,7 @@ def test_a_hand_over_that_was_cut_off_comes_first() -> None:
     (said,) = found("CSI-D47", replacing="a/b")
     assert (said.severity, said.object) == ("blocker", "DaemonSet a/b")
     assert "-e kubewin_handover=to_kubewin -e kubewin_replace=a/b" in said.remedy
-    assert found("CSI-D47", Wanted(replace="a/b"), replacing="a/b") == []
+    assert found("CSI-D47", Request(replace="a/b"), replacing="a/b") == []
 
     leaving = seen(VSPHERE.daemonset, labels=OURS, annotations={"kubewin.io/handover": "to_platform"})
     (said,) = found("CSI-D47", daemon_sets=(leaving,))

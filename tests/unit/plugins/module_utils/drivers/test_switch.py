@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, findings, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen

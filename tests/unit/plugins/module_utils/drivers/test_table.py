@@ -14,8 +14,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot, Wanted
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 
 GITHUB = "https://github.com"
@@ -104,7 +104,7 @@ def world(driver: Driver, row: Row) -> Snapshot:
 
 def decide(row: Row) -> Plan:
     driver = complete(DRIVERS[row.driver])
-    return plan(driver, Wanted(version=row.version, mode=row.mode, allow_version_skew=row.skew), world(driver, row))
+    return plan(driver, Request(version=row.version, mode=row.mode, allow_version_skew=row.skew), world(driver, row))
 
 
 def fork(repository: str, line: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import made_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen

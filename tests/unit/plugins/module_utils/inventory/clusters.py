@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Wishes, hosts
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request, hosts
 
 SERVER = "https://api.example.com:6443"
 BYOH = {"windowsmachineconfig.openshift.io/byoh": "true"}
@@ -66,6 +66,6 @@ def cluster(
     )
 
 
-def listed(seen: Seen, **wishes: Any) -> dict[str, Listed]:
+def listed(seen: Seen, **desired: Any) -> dict[str, Listed]:
     """The inventory of it, by host."""
-    return {one.name: one for one in hosts(seen, Wishes(**wishes))}
+    return {one.name: one for one in hosts(seen, Request(**desired))}

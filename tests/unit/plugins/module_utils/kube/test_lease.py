@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import Abou
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -272,7 +272,7 @@ def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
     worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
-    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (Entry("win-1", 0, "close"),))
+    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (Eligibility("win-1", 0, "close"),))
     machine.sleep(3600)
     other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
     other.take()

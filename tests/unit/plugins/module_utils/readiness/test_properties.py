@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import AS_BEFORE, WELL, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, UNCHANGED, Report
 from ansible_collections.kubewin.csi.plugins.modules.readiness_info import passes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -121,11 +121,11 @@ def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) 
         assert after.verdict != "ready"
     doubtful = {(one.volume, one.claim) for one in before.volumes if one.verdict == "UNKNOWN"}
     well = {(one.volume, one.claim) for one in after.volumes} - {
-        (one.volume, one.claim) for one in after.volumes if one.verdict not in WELL
+        (one.volume, one.claim) for one in after.volumes if one.verdict not in READY
     }
     assert not doubtful & well
     # What fails on one of its nodes is a fault that is known, and it goes with what showed it.
-    faults = {one.claim for one in before.volumes if one.verdict not in (*WELL, "UNKNOWN")}
+    faults = {one.claim for one in before.volumes if one.verdict not in (*READY, "UNKNOWN")}
     unknown = {
         one.workload for one in before.workloads if one.comes_back == "unknown" and faults.isdisjoint(one.volumes)
     }
@@ -231,7 +231,7 @@ def test_ready_means_that_everything_is_known(name: str, what: set[str]) -> None
     report = told(planted, world)
     if report.verdict == "ready":
         assert {one.comes_back for one in report.workloads} <= {"yes", "no"}
-        assert {one.verdict for one in report.volumes} <= {*WELL, *AS_BEFORE}
+        assert {one.verdict for one in report.volumes} <= {*READY, *UNCHANGED}
         assert {one.ok for one in report.nodes} <= {"yes"}
     for one in report.workloads:
         if one.comes_back == "unknown":

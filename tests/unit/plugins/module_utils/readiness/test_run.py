@@ -13,9 +13,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief, render_refusal
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, imagine, of_run
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import Run, of_run, simulate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import Suppression, suppress
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import WELL, Report
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, Report
 from situations.cluster import daemon_set, healthy, unregister, windows_nodes
 from situations.named import SITUATIONS, Situation
 from situations.world import Object, World
@@ -44,7 +44,7 @@ def run_of(objects: Iterable[Object], *nodes: str) -> Run:
 def judged(world: World, run: Run) -> tuple[Report, Report]:
     """The report of the cluster after the run, and the one about the run."""
     snapshot = world.snapshot()
-    then = judge(imagine(snapshot, run))
+    then = judge(simulate(snapshot, run))
     return then, of_run(judge(snapshot), then, run, snapshot.controllers)
 
 
@@ -75,7 +75,7 @@ def test_what_is_wrong_because_the_driver_is_not_there_yet_does_not_stop_the_run
     assert ("CSI-G02", f"Driver {VSPHERE.name}") in ids(now)
     then, own = judged(world, run_of(wanted, "win-1", "win-2"))
     assert own.verdict == "ready"
-    assert {one.verdict for one in then.volumes} <= WELL
+    assert {one.verdict for one in then.volumes} <= READY
     assert {one.comes_back for one in then.workloads} == {"yes"}
 
 
@@ -206,7 +206,7 @@ def test_a_run_that_was_accepted_until_yesterday_is_stopped_and_says_that_it_end
     run, snapshot = run_of(wanted, "win-1", "win-2"), world.snapshot()
     accepted = [Suppression("CSI-G03", "Node win-*", "it moves", date(2026, 11, 20))]
     for today, verdict in ((date(2026, 11, 20), "ready"), (date(2026, 11, 21), "blocked")):
-        then = suppress(judge(imagine(snapshot, run)), accepted, today)
+        then = suppress(judge(simulate(snapshot, run)), accepted, today)
         assert of_run(judge(snapshot), then, run, snapshot.controllers).verdict == verdict
         ended = [line for line in render_brief(then) if line.startswith("CSI-R01 suppression of CSI-G03 on Node win-*")]
         assert bool(ended) == (verdict == "blocked")

@@ -8,7 +8,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import imagine, versions
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import simulate, versions
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Target
 from situations.base import kubelets
 from situations.cluster import healthy
@@ -49,7 +49,7 @@ def test_an_openshift_version_brings_its_kubernetes_and_its_operator() -> None:
 def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree_on_windows: set[str]) -> None:
     line = wmco.of_operator(parse(operator))
     assert line is not None
-    imagined = imagine(Index(healthy().snapshot()), Target(openshift=f"{line.openshift}.1", wmco=operator))
+    imagined = simulate(Index(healthy().snapshot()), Target(openshift=f"{line.openshift}.1", wmco=operator))
     kubelet = parse(line.kubernetes)
     told = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
     assert told is not None
@@ -60,7 +60,7 @@ def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree
 
 def test_linux_nodes_stay_as_they_are() -> None:
     before = healthy().snapshot()
-    after = imagine(Index(before), Target(kubernetes="1.40"))
+    after = simulate(Index(before), Target(kubernetes="1.40"))
     linux = [one for one in before.nodes if not one.windows]
     assert [one for one in after.nodes if not one.windows] == linux
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Wishes, begin, returned, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Request, begin, returned, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
     Do,
@@ -91,9 +91,9 @@ class World:
     """
 
     def __init__(
-        self, wishes: Wishes, nodes: int = 3, pods: int = 2, rules: Rules | None = None, *, operator: bool = False
+        self, desired: Request, nodes: int = 3, pods: int = 2, rules: Rules | None = None, *, operator: bool = False
     ) -> None:
-        self.wishes, self.rules, self.operator = wishes, rules or Rules(), operator
+        self.desired, self.rules, self.operator = desired, rules or Rules(), operator
         self.now = BEGAN
         self.boxes = {f"win-{number}": Box(version="8.1.2" if operator else "") for number in range(1, nodes + 1)}
         self.names = {Workload("StatefulSet", "shop", f"db-{number}", 1) for number in range(pods)}
@@ -162,7 +162,7 @@ class World:
         return journal is not None and journal.entry(pod.node).by_itself
 
     def is_new(self, name: str) -> bool:
-        target, box = self.wishes.target, self.boxes[name]
+        target, box = self.desired.target, self.boxes[name]
         return box.version == target.wmco if self.operator else box.kubelet == "v1.27.3"
 
     # A run
@@ -175,7 +175,7 @@ class World:
         """A run from its beginning to an end, as the play does it."""
         seen = self.see()
         found = self.journal
-        journal = begin(self.wishes, seen) if found is None else take_up(found, self.wishes, seen, confirmed)
+        journal = begin(self.desired, seen) if found is None else take_up(found, self.desired, seen, confirmed)
         journal = self.keep(journal)
         while True:
             decision = drive(journal, self, self, self, self.rules, self.said.append, lambda _seconds: None)
@@ -392,13 +392,13 @@ def kubelets(
     nodes: int = 3, pods: int = 2, *, hook: str = "tasks", batches: tuple[str, ...] = ("1",), **more: object
 ) -> World:
     """Kubelets past the boundary, by the user's own tasks or, with hook none, by the user while the run waits."""
-    wishes = Wishes("kubelets", hook, Target(kubelet="1.27"), batches=batches)  # type: ignore[arg-type]  # a parameter of tests
-    return World(wishes, nodes, pods, **more)  # type: ignore[arg-type]  # as above
+    desired = Request("kubelets", hook, Target(kubelet="1.27"), batches=batches)  # type: ignore[arg-type]  # a parameter of tests
+    return World(desired, nodes, pods, **more)  # type: ignore[arg-type]  # as above
 
 
 def wmco(nodes: int = 3, pods: int = 2, **more: object) -> World:
     """WMCO 8.1 to 9, its InstallPlan approved."""
-    world = World(Wishes("wmco-9", "wmco", Target(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]
+    world = World(Request("wmco-9", "wmco", Target(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]
     world.running = "9.0.0"
     return world
 

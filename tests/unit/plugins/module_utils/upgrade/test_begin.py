@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, begin
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, begin
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 
@@ -29,11 +29,11 @@ def test_a_lower_kubelet_is_refused_by_name() -> None:
     with pytest.raises(
         Refused, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is later than the target 1.27"
     ):
-        begin(Wishes("x", "tasks", Target(kubelet="1.27")), seen(a="v1.36.0", b="v1.36.1"))
+        begin(Request("x", "tasks", Target(kubelet="1.27")), seen(a="v1.36.0", b="v1.36.1"))
 
 
 def test_openshift_on_another_cluster_is_refused() -> None:
-    wanted = Wishes("x", "tasks", Target(openshift="4.14"))
+    wanted = Request("x", "tasks", Target(openshift="4.14"))
     with pytest.raises(Refused, match=r"CSI-T13 Target: it names OpenShift 4.14, and this cluster is not OpenShift"):
         begin(wanted, seen(ClusterNow(is_openshift=False), a="v1.27.1"))
     # Its first update is not complete, or it was not looked at.
@@ -44,5 +44,5 @@ def test_openshift_on_another_cluster_is_refused() -> None:
 def test_an_earlier_openshift_is_refused() -> None:
     with pytest.raises(Refused, match=r"CSI-T12 OpenShift: it is 4.15.3 now, and cannot go back to 4.14"):
         begin(
-            Wishes("x", "tasks", Target(openshift="4.14")), seen(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1")
+            Request("x", "tasks", Target(openshift="4.14")), seen(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1")
         )

@@ -11,11 +11,15 @@ from typing import get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import plan_of, told
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Entry, Journal, Step, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Step, Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 BEGUN = Journal(
-    "kubelet-1.27", "tasks", Target(kubelet="1.27"), "2026-11-21T20:00:00Z", (Entry("win-1", 0), Entry("win-2", 1))
+    "kubelet-1.27",
+    "tasks",
+    Target(kubelet="1.27"),
+    "2026-11-21T20:00:00Z",
+    (Eligibility("win-1", 0), Eligibility("win-2", 1)),
 )
 
 
@@ -43,7 +47,7 @@ def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
     journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being closed for workloads",)
     assert "canary: win-1 (is being closed for workloads)" in plan_of(journal)
-    said = {Entry("win-1", 0, step).said for step in get_args(Step)}
+    said = {Eligibility("win-1", 0, step).said for step in get_args(Step)}
     assert len(said) == len(get_args(Step))
     assert not said & set(get_args(Step))
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Do,
     Done,
@@ -353,8 +353,8 @@ def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
 
 
 def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
-    wishes = Wishes("wmco-9", "wmco", Target(wmco="9.0.0"), canary="win-1", unproven_canary=True)
-    world = World(wishes, operator=True)
+    desired = Request("wmco-9", "wmco", Target(wmco="9.0.0"), canary="win-1", unproven_canary=True)
+    world = World(desired, operator=True)
     for box in world.boxes.values():
         box.version = "8.0.1"
     world.running = "9.0.0"
@@ -418,19 +418,22 @@ def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "words"),
+    ("desired", "words"),
     [
-        (Wishes("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* is asked for now with hook none"),
-        (Wishes("kubelets", "tasks", Target(kubelet="1.28")), r"target kubelet 1\.27 .* asked .* target kubelet 1\.28"),
-        (Wishes("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)), "nodes all.* asked .* nodes win-2"),
+        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* is asked for now with hook none"),
+        (
+            Request("kubelets", "tasks", Target(kubelet="1.28")),
+            r"target kubelet 1\.27 .* asked .* target kubelet 1\.28",
+        ),
+        (Request("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)), "nodes all.* asked .* nodes win-2"),
     ],
 )
 @pytest.mark.parametrize("pause", [("canary",), ()])
-def test_it_goes_on_as_it_was_begun_or_not_at_all(wishes: Wishes, words: str, pause: tuple[str, ...]) -> None:
+def test_it_goes_on_as_it_was_begun_or_not_at_all(desired: Request, words: str, pause: tuple[str, ...]) -> None:
     """Also when it is finished: nothing would be done, and that would look like success."""
     world = kubelets(rules=Rules(pause=pause))
     world.run()
-    world.wishes = wishes
+    world.desired = desired
     with pytest.raises(Refused, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
         world.run()
     assert ("It is finished; give" in str(refused.value)) == (not pause)
@@ -438,26 +441,26 @@ def test_it_goes_on_as_it_was_begun_or_not_at_all(wishes: Wishes, words: str, pa
 
 def test_named_nodes_stay_the_only_ones() -> None:
     world = kubelets(rules=Rules(pause=("win-1",)))
-    world.wishes = replace(world.wishes, nodes=("win-2", "win-1"))
+    world.desired = replace(world.desired, nodes=("win-2", "win-1"))
     world.run()
-    world.wishes = replace(world.wishes, nodes=())
+    world.desired = replace(world.desired, nodes=())
     with pytest.raises(Refused, match=r"nodes win-1, win-2, and is asked .* nodes all"):
         world.run()
-    world.wishes = replace(world.wishes, nodes=("win-1", "win-2"))
+    world.desired = replace(world.desired, nodes=("win-1", "win-2"))
     assert isinstance(world.run(("win-1",)), Done)
     assert world.hooked == ["win-2", "win-1"]
 
 
 def test_a_pause_that_would_never_come_is_refused_at_the_beginning_and_later() -> None:
     world = kubelets(rules=Rules(pause=("canary",)))
-    world.wishes = replace(world.wishes, pause=("canary", "win-9"))
+    world.desired = replace(world.desired, pause=("canary", "win-9"))
     words = (
         "kubewin_upgrade_pause has 'win-9'; canary, batches, or a Node of this upgrade is expected: win-1, win-2, win-3"
     )
     with pytest.raises(Refused, match=words):
         world.run()
-    world.wishes = replace(world.wishes, pause=("canary",))
+    world.desired = replace(world.desired, pause=("canary",))
     world.run()
-    world.wishes = replace(world.wishes, pause=("canary", "win-9"))
+    world.desired = replace(world.desired, pause=("canary", "win-9"))
     with pytest.raises(Refused, match=words):
         world.run(("canary",))

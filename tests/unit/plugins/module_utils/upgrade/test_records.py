@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Wishes, take_up
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import told
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Seen
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    Entry,
+    Eligibility,
     Journal,
     Stopping,
     Target,
@@ -41,7 +41,7 @@ def journal(**changes: Any) -> Journal:
         "none",
         Target(kubelet="1.27"),
         "2026-11-21T20:00:00Z",
-        (Entry("win-1", 0),),
+        (Eligibility("win-1", 0),),
         before=Picture({}, {}).pack(),
     )
     return replace(made, **changes)
@@ -103,7 +103,7 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) ->
 def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     workload = Workload("StatefulSet", "shop", "db", 1)
-    entries = (Entry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), Entry("win-2", 1))
+    entries = (Eligibility("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), Eligibility("win-2", 1))
     stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
     whole = json.loads(
         journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
@@ -119,7 +119,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
             found = Pages(client_of(store), "kubewin", "first", None).read()
             assert found is not None
             told(found)
-            found = take_up(found, Wishes(found.name, found.hook, found.target, found.only), seen, ())
+            found = take_up(found, Request(found.name, found.hook, found.target, found.only), seen, ())
             decide(found, seen, Rules())
             read += 1
         except ClusterError as error:
@@ -130,11 +130,11 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
 
 def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -> None:
     seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
-    wishes = Wishes("first", "none", Target(kubelet="1.27"), cluster="here")
-    take_up(journal(cluster="here"), wishes, seen, ())
+    desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
+    take_up(journal(cluster="here"), desired, seen, ())
     for state in ("open", "finished"):
         with pytest.raises(Refused, match=r"of another cluster .*kubewin_output_dir"):
-            take_up(journal(cluster="there", state=state), wishes, seen, ())
+            take_up(journal(cluster="there", state=state), desired, seen, ())
 
 
 def test_a_run_that_was_taken_over_writes_nothing_more() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Wishes, plan
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Plan, Request, plan
 from unit.plugins.module_utils.verify.clusters import node, storage_class
 
 VSPHERE, SMB = DRIVERS["vsphere"], DRIVERS["smb"]
@@ -16,9 +16,9 @@ CLASSES = [storage_class("disks", VSPHERE.name), storage_class("share", SMB.name
 THREE = [node("win-3"), node("win-1"), node("win-2")]
 
 
-def planned(there: list[ProofNode] | None = None, keys: tuple[str, ...] = ("vsphere", "smb"), **wishes: Any) -> Plan:
+def planned(there: list[ProofNode] | None = None, keys: tuple[str, ...] = ("vsphere", "smb"), **desired: Any) -> Plan:
     drivers = tuple(DRIVERS[key] for key in keys)
-    return plan(Wishes(drivers, **wishes), THREE if there is None else there, CLASSES, {SMB.name: False})
+    return plan(Request(drivers, **desired), THREE if there is None else there, CLASSES, {SMB.name: False})
 
 
 def test_each_driver_is_proven_on_each_node_and_read_on_the_next_ones() -> None:
@@ -86,5 +86,5 @@ def test_the_plan_reads_like_what_will_be_done() -> None:
 
 def test_the_plan_says_which_volumes_will_stay() -> None:
     kept = {**CLASSES[0], "reclaimPolicy": "Retain"}
-    (step,) = plan(Wishes((VSPHERE,)), [node("win-1")], [kept], {}).steps()
+    (step,) = plan(Request((VSPHERE,)), [node("win-1")], [kept], {}).steps()
     assert step.endswith("; the volume stays, since disks keeps its volumes")

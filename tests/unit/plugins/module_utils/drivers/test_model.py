@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.request import ControllerSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a deployment is planned from: the user's wishes and a snapshot of the cluster.
+"""What a deployment is planned from: the user's request and a snapshot of the cluster.
 
 No logic beyond reading objects.
 """
@@ -26,8 +26,8 @@ def record_name(driver: Driver) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The user's wishes; None or empty takes upstream's default.
+class Request:
+    """What the user asks for; None or empty takes upstream's default.
 
     version: "3.4.0". mode: auto, csi_proxy or host_process. csi_proxy_managed: this collection installs csi-proxy, so
     the DaemonSet goes only where its pipes were proven. csi_proxy_version: the release that it installs.
@@ -66,7 +66,7 @@ class Wanted:
 UNREAD: Mapping[str, Any] = {
     name: option.default
     for name, (_role, option) in declared.of_module(declared.INFO).items()
-    if name not in {*(one.name for one in fields(Wanted)), "check_access"}
+    if name not in {*(one.name for one in fields(Request)), "check_access"}
 }
 
 
