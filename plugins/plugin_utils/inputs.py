@@ -30,6 +30,14 @@ class Input:
     expected: str
     fits: Callable[[object], bool]
     playbooks: frozenset[str] = frozenset()
+    type: str = "str"
+    choices: tuple[str, ...] = ()
+    text: str = ""
+    default: bool | int | str | None = None
+
+    def of(self, text: str, default: bool | int | str | None = None) -> Input:
+        """One variable of this kind. default: None where there is none, or where the text tells it."""
+        return replace(self, text=text, default=default)
 
 
 def switched(value: object, *, default: bool) -> bool:
@@ -100,7 +108,7 @@ def _judged(value: object) -> bool:
 
 
 def _one_of(*words: str) -> Input:
-    return Input(f"{', '.join(words[:-1])} or {words[-1]} is expected", lambda value: value in words)
+    return Input(f"{', '.join(words[:-1])} or {words[-1]} is expected", lambda value: value in words, choices=words)
 
 
 def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
@@ -108,7 +116,7 @@ def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
 
 
 _SPACE = Input("the name of a namespace is expected", _text(_LABEL))
-_NODES = Input("names of Nodes in lower case are expected", _all(_NAME, 0))
+_NODES = Input("names of Nodes in lower case are expected", _all(_NAME, 0), type="raw")
 _IMAGE = Input(
     "an image without spaces is expected", lambda value: isinstance(value, str) and not re.search(r"\s", value)
 )
@@ -117,17 +125,19 @@ _TOLERATIONS = Input(
     lambda value: (
         isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
     ),
+    type="list",
 )
-_SECONDS = Input("a number of seconds above 0 is expected", _number(1))
-_SOME_SECONDS = Input("a number of seconds is expected", _number(0))
-_SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS)
-_SOME = Input("a number is expected", _number(0))
-_COUNT = Input("a number above 0 is expected", _number(1))
+_SECONDS = Input("a number of seconds above 0 is expected", _number(1), type="int")
+_SOME_SECONDS = Input("a number of seconds is expected", _number(0), type="int")
+_SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS, type="bool")
+_SOME = Input("a number is expected", _number(0), type="int")
+_COUNT = Input("a number above 0 is expected", _number(1), type="int")
 _AS_TEXT = "and in a dictionary as text, since the number 1.30 is 1.3"
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
 _ANY = Input("", lambda value: True)
+_RAW = replace(_ANY, type="raw")
 _HOSTS = "enable_csi preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
@@ -140,36 +150,139 @@ def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
 INPUTS: dict[str, Input] = {
     **_of(
         f"{_CLUSTER} build_csi_proxy",
-        own_variables=Input("names of variables are expected", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0)),
+        own_variables=Input(
+            "names of variables are expected", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0), type="raw"
+        ).of("Names of your own variables that have a prefix of this collection."),
     ),
-    **_of(_CLUSTER, kubeconfig=_ANY, context=_ANY),
-    **_of(_HOSTS, hosts=_ANY, node_name=_ANY, cluster_only=_SWITCH),
+    **_of(
+        _CLUSTER,
+        kubeconfig=_RAW.of(
+            "Kubeconfig file, or its content as a dictionary. A relative path starts where you start the run. Defaults"
+            " to C(K8S_AUTH_*), the in-cluster configuration or C(~/.kube/config)."
+        ),
+        context=_ANY.of("Context of the kubeconfig file."),
+    ),
+    **_of(
+        _HOSTS,
+        hosts=_ANY.of(
+            "Group or pattern of the Windows hosts. Only as an extra variable (C(-e)), because it selects the hosts of"
+            " the plays.",
+            "windows",
+        ),
+        node_name=_ANY.of(
+            "Host variable: name of the host's Node, if neither name nor address match. It is verified. The inventory "
+            "plugin C(windows_nodes) sets it."
+        ),
+        cluster_only=_SWITCH.of(
+            "Work on the cluster alone, without Windows hosts. Without it an inventory without Windows hosts is "
+            "refused, because Ansible treats an unreadable inventory as empty.",
+            False,
+        ),
+    ),
     **_of(
         "enable_csi handover remove status upgrade verify",
-        drivers=Input(f"{_KNOWN}: name one or more of them", _drivers),
+        drivers=Input(f"{_KNOWN}: name one or more of them", _drivers, type="raw").of(
+            f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default.",
+            "vsphere",
+        ),
     ),
-    **_of("build_csi_proxy enable_csi preflight convert_volumes status upgrade", output_dir=_ANY),
+    **_of(
+        "build_csi_proxy enable_csi preflight convert_volumes status upgrade",
+        output_dir=_ANY.of(
+            "Directory on the controller for the summary (C(enable-csi.json)). For C(preflight), the directory of "
+            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(upgrade), the directory"
+            " of the readiness report and of copies of the journal and the baselines. Always, every playbook sets its "
+            "closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
+            "C(kubewin_preflight)."
+        ),
+    ),
     **_of(
         "enable_csi remove upgrade",
-        batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1)),
+        batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1), type="raw").of(
+            "Sizes of the batches, in hosts on which csi-proxy changes, or percentages of them; the last value repeats. "
+            "With C(upgrade) in Nodes, default C(1). Only as an extra variable. The first host is the canary: the second "
+            "one starts after csi-proxy serves on the first. A rolling update of a node plugin uses the same batches.",
+            "1,25%",
+        ),
     ),
-    **_of("enable_csi remove status verify", skip_unreachable=_SWITCH),
-    **_of("enable_csi handover upgrade", gate_timeout=_SECONDS, create_cluster_objects=_SWITCH),
-    **_of("enable_csi handover", quiesce=_one_of("cordon", "none"), quiesce_timeout=_SOME_SECONDS),
-    **_of("enable_csi preflight upgrade", cluster_name=_ANY, fail_on=_ANY, suppressions=_ANY),
+    **_of(
+        "enable_csi remove status verify",
+        skip_unreachable=_SWITCH.of(
+            "Skip unreachable hosts and list them in the summary, instead of refusing to start. C(verify) always "
+            "verifies the Nodes of the other hosts; without this variable it then fails.",
+            False,
+        ),
+    ),
+    **_of(
+        "enable_csi handover upgrade",
+        gate_timeout=_SECONDS.of("Timeout in seconds until every Node is green; with C(handover), for each Node.", 600),
+        create_cluster_objects=_SWITCH.of(
+            "Create missing objects of the driver's installation, such as the CSIDriver, and only warn about a missing"
+            " controller.",
+            False,
+        ),
+    ),
+    **_of(
+        "enable_csi handover",
+        quiesce=_one_of("cordon", "none").of(
+            "Action before csi-proxy is stopped or a node plugin is handed over. C(cordon) cordons the Node and waits "
+            "until no volume operation is in flight.",
+            "cordon",
+        ),
+        quiesce_timeout=_SOME_SECONDS.of(
+            "Timeout in seconds for volume operations in flight. After it, nothing is changed on the node and it is "
+            "uncordoned.",
+            300,
+        ),
+    ),
+    **_of(
+        "enable_csi preflight upgrade",
+        cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
+        fail_on=_ANY.of(
+            "Fail if the cluster is C(blocked), also if something is C(unknown), also on a C(warning), or C(never). "
+            "With C(enable_csi) only the effects of the run itself count. Use C(warning) for a nightly check.",
+            "blocked",
+        ),
+        suppressions=_RAW.of(
+            "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
+            "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "
+            'March, expires: "2027-03-31"}]). An expired entry is a finding (CSI-R01), and the finding that it '
+            "accepted counts again."
+        ),
+    ),
     **_of(
         "enable_csi",
-        allow_downgrade=_SWITCH,
-        node_timeout=_SECONDS,
-        prepull=_SWITCH,
-        prepull_timeout=_SECONDS,
-        readiness_gate=_SWITCH,
+        allow_downgrade=_SWITCH.of("Allow a csi-proxy release lower than the one in place.", False),
+        node_timeout=_SECONDS.of(
+            "Rolling update of a node plugin: timeout in seconds until the driver works again on one node. A canary "
+            "that takes longer gets its former plugin back.",
+            600,
+        ),
+        prepull=_SWITCH.of(
+            "Pull the images of a changed plugin on all nodes before the first pod is replaced. Requires the "
+            "ClusterRole C(kubewin-csi-prepull).",
+            False,
+        ),
+        prepull_timeout=_SECONDS.of(
+            "Timeout in seconds for the pull on all nodes together. After it, the run fails before it replaces a pod.",
+            1800,
+        ),
+        readiness_gate=_SWITCH.of(
+            "Check before the first change what the run does to volumes on Windows, and refuse what would leave them "
+            "without a driver. Set it to C(false) if reading every pod and volume takes too long, or right after "
+            "C(preflight).",
+            True,
+        ),
     ),
     **_of(
         "enable_csi status",
         proven=Input(
             f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
             lambda value: _by_driver(value, (list, tuple)),
+            type="dict",
+        ).of(
+            "Proven Nodes by driver, as in C({vsphere: [win-1]}): the statistic that C(verify) sets. The gate accepts "
+            "it in place of reading the host."
         ),
     ),
     **_of(
@@ -177,84 +290,216 @@ INPUTS: dict[str, Input] = {
         target=Input(
             f"{', '.join(KEYS)} are known, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
             _judged,
+            type="raw",
+        ).of(
+            "Report for these versions instead of the current ones, as a dictionary or as text, such as "
+            "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
+            "O(kubewin.csi.readiness_info#module:target)."
         ),
-        snapshot_from=_ANY,
-        hold_operator=_SWITCH,
-        pseudonyms=_SWITCH,
+        snapshot_from=_ANY.of(
+            "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
+            " no cluster and no host."
+        ),
+        hold_operator=_SWITCH.of(
+            "On OpenShift: while the report has a blocker, hold upgrades of the Windows Machine Config Operator by the "
+            "override C(Upgradeable=False) in its OperatorCondition; remove that override when the report has none. An "
+            "override of another user stays. Needs the ClusterRole C(kubewin-csi-hold) of C(kubewin-rbac.yaml). "
+            "C(remove) removes the override.",
+            False,
+        ),
+        pseudonyms=_SWITCH.of(
+            "Replace names by pseudonyms in everything that is printed and written, including the snapshot. Use it to "
+            "share a report.",
+            False,
+        ),
     ),
-    **_of("remove", remove_csi_proxy=_SWITCH, remove_while_in_use=_SWITCH, remove_timeout=_SECONDS),
+    **_of(
+        "remove",
+        remove_csi_proxy=_SWITCH.of(
+            "Also remove csi-proxy from the Windows hosts of the inventory. Without C(kubewin_drivers), remove csi-"
+            "proxy alone. Only as an extra variable. Refused while a pod mounts its pipes, or while a volume that was "
+            "mounted through them is in use.",
+            False,
+        ),
+        remove_while_in_use=_SWITCH.of(
+            "Remove a driver's node plugin while Windows nodes use its volumes. Their pods can then not terminate.",
+            False,
+        ),
+        remove_timeout=_SECONDS.of("Timeout in seconds for the end of a driver's plugin pods.", 300),
+    ),
     **_of(
         "handover",
-        handover=_one_of("to_platform", "to_kubewin"),
-        handover_restart_pods=_SWITCH,
-        handover_stable_for=_SOME_SECONDS,
+        handover=_one_of("to_platform", "to_kubewin").of(
+            "C(to_platform) (from this collection's node plugin to another) or C(to_kubewin). One driver at a time."
+        ),
+        handover_restart_pods=_SWITCH.of(
+            "With C(to_platform): delete the platform's pod on a node if it ran beside this collection's pod, after "
+            "that pod is gone.",
+            False,
+        ),
+        handover_stable_for=_SOME_SECONDS.of(
+            "Seconds that a restarted plugin pod must be Ready before the next node.", 10
+        ),
         replace=Input(
             "namespace/name of a DaemonSet is expected",
             _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
+        ).of(
+            "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
+            "provide the driver."
         ),
     ),
-    **_of("verify", verify_nodes=_NODES, verify_move=_SWITCH),
+    **_of(
+        "verify",
+        verify_nodes=_NODES.of("Verify these Nodes only. Each must have the driver and be Ready."),
+        verify_move=_SWITCH.of("Also read the file on another Node.", True),
+    ),
     **_of(
         "upgrade verify",
         verify_storage_classes=Input(
             f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
             lambda value: _by_driver(value, str),
+            type="dict",
+        ).of(
+            "StorageClass by driver, as in C({smb: team-share}). Defaults to a class of the driver that fits Windows."
         ),
-        verify_image=_IMAGE,
-        verify_size=Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)),
-        verify_namespace=_SPACE,
-        verify_tolerations=_TOLERATIONS,
-        verify_parallel=_COUNT,
-        verify_step_timeout=_SECONDS,
-        verify_timeout=_SECONDS,
+        verify_image=_IMAGE.of(
+            "Image of the pods, with C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
+        ),
+        verify_size=Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
+        verify_namespace=_SPACE.of(
+            "Existing namespace for the pods. Without it, each run creates and deletes a namespace."
+        ),
+        verify_tolerations=_TOLERATIONS.of(
+            "Additional tolerations of the pods, as in a pod. Taints that mark Windows nodes are always tolerated."
+        ),
+        verify_parallel=_COUNT.of("Nodes at once.", 4),
+        verify_step_timeout=_SECONDS.of(
+            "Timeout in seconds for one step, such as attaching and mounting a volume.", 300
+        ),
+        verify_timeout=_SECONDS.of("Timeout in seconds for all verifications together.", 3600),
     ),
     **_of(
         "upgrade",
-        upgrade_name=_ANY,
-        upgrade_hook=_one_of("none", "tasks", "wmco"),
+        upgrade_name=_ANY.of(
+            "Name of the upgrade. Defaults to a name made from the target. A run with the same name continues the "
+            "upgrade; a finished one does not start again."
+        ),
+        upgrade_hook=_one_of("none", "tasks", "wmco").of(
+            "What upgrades a Node: C(tasks) your own tasks, C(wmco) the Windows Machine Config Operator, C(none) "
+            "another program or person while the run waits.",
+            "none",
+        ),
         upgrade_target=Input(
             f"releases of kubelet, openshift and wmco are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
             _target,
+            type="raw",
+        ).of(
+            "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
+            "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
+            "processed once. A target older than the nodes, or OpenShift on another cluster, is refused."
         ),
-        upgrade_tasks=Input("the path of a file is expected", lambda value: isinstance(value, str)),
-        upgrade_nodes=_NODES,
-        upgrade_canary=Input("the name of a Node is expected", _text(_NAME)),
-        upgrade_pause=Input("canary, batches or names of Nodes are expected", _all(_NAME, 0)),
-        upgrade_confirmed=Input("pauses are expected as the run that ended there named them", _all(_NAME, 0)),
+        upgrade_tasks=Input("the path of a file is expected", lambda value: isinstance(value, str)).of(
+            "Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."
+        ),
+        upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
+        upgrade_canary=Input("the name of a Node is expected", _text(_NAME)).of(
+            "First Node. Defaults to the Node with the fewest volumes."
+        ),
+        upgrade_pause=Input("canary, batches or names of Nodes are expected", _all(_NAME, 0), type="raw").of(
+            "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
+            "(before each of them); several with commas."
+        ),
+        upgrade_confirmed=Input(
+            "pauses are expected as the run that ended there named them", _all(_NAME, 0), type="raw"
+        ).of(
+            "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
+            " the journal keeps it."
+        ),
         upgrade_growing=Input(
-            "patterns are expected, such as *.log,journal/*", lambda value: isinstance(value, (str, list, tuple))
+            "patterns are expected, such as *.log,journal/*",
+            lambda value: isinstance(value, (str, list, tuple)),
+            type="raw",
+        ).of(
+            "Patterns of files that may grow, such as C(*.log,journal/*); see "
+            "O(kubewin.csi.workload_data#module:growing)."
         ),
-        upgrade_windows=_ANY,
-        upgrade_time_zone=_ANY,
-        upgrade_stop_on=_ANY,
-        upgrade_namespace=_SPACE,
-        upgrade_operator_namespace=_SPACE,
-        upgrade_node_timeout=_SECONDS,
-        upgrade_hand_timeout=_SECONDS,
-        upgrade_patience=_SOME_SECONDS,
-        upgrade_unproven_canary=_SWITCH,
-        upgrade_delete_unowned=_SWITCH,
-        upgrade_data=_SWITCH,
+        upgrade_windows=_RAW.of(
+            "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00); several as a list or divided by "
+            "semicolons."
+        ),
+        upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
+        upgrade_stop_on=_RAW.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
+        upgrade_namespace=_SPACE.of("Existing namespace of the journal, the lease and the baselines.", "kubewin"),
+        upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
+        upgrade_node_timeout=_SECONDS.of(
+            "Timeout in seconds for one node, from its cordon until its workloads run again. Your tasks, the gate and "
+            "the verification have C(kubewin_upgrade_hand_timeout); after each of them this time starts again.",
+            3600,
+        ),
+        upgrade_hand_timeout=_SECONDS.of(
+            "Timeout in seconds for the hook, gate and verification of one node, each. The task that runs then is "
+            "ended.",
+            7200,
+        ),
+        upgrade_patience=_SOME_SECONDS.of(
+            "Seconds to wait for the cluster's update, WMCO, an unavailable node or a window, before the run pauses.",
+            0,
+        ),
+        upgrade_unproven_canary=_SWITCH.of(
+            "From a release of WMCO without csi-proxy, upgrade one node without volumes first, unproven.", False
+        ),
+        upgrade_delete_unowned=_SWITCH.of("Also evict pods without a controller. Nothing creates them again.", False),
+        upgrade_data=_SWITCH.of(
+            "Compare the data on the volumes of Windows workloads before the first and after the last node. Baselines "
+            "are kept in C(kubewin_upgrade_namespace).",
+            True,
+        ),
     ),
     **_of(
         "convert_volumes",
-        convert_claims=_ANY,
-        convert_storage_class=_ANY,
-        convert_volume_name=_ANY,
-        convert_volume_handle=_ANY,
-        convert_project=_ANY,
-        convert_namespace=_SPACE,
-        convert_second_namespace=_SPACE,
-        convert_image=_IMAGE,
-        convert_tolerations=_TOLERATIONS,
-        convert_roll_back=_SWITCH,
-        convert_allow_managed=_SWITCH,
-        convert_variant=_one_of("in_place", "re_claim"),
-        convert_compare=_one_of("content", "none"),
-        convert_compare_limit=_SOME,
-        convert_final=_SWITCH,
-        convert_parallel=_COUNT,
-        convert_step_timeout=_SECONDS,
+        convert_claims=_RAW.of("Claims whose in-tree volumes are converted, as C(namespace/name). Required."),
+        convert_storage_class=_ANY.of("With C(re_claim): StorageClass of the new claim."),
+        convert_volume_name=_ANY.of("With C(re_claim): name of the new volume. One claim only."),
+        convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
+        convert_project=_ANY.of("For Google Cloud: project of the disks."),
+        convert_namespace=_SPACE.of("An existing namespace for the records.", "kubewin"),
+        convert_second_namespace=_SPACE.of(
+            "Another existing namespace for the second copy of each record. C(kubewin_output_dir) gets one more.",
+            "kubewin-records",
+        ),
+        convert_image=_IMAGE.of("Image of the helper pod, with C(cmd), C(ping) and C(tar)."),
+        convert_tolerations=_TOLERATIONS.of(
+            "Tolerations of the helper pod, in addition to those for taints that only say Windows."
+        ),
+        convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
+        convert_allow_managed=_SWITCH.of(
+            "Convert objects that Argo CD, Flux, Helm or an operator keeps. Pause these first.", False
+        ),
+        convert_variant=_one_of("in_place", "re_claim").of(
+            "C(in_place) keeps the claim; C(re_claim) creates it again with another StorageClass or volume name.",
+            "in_place",
+        ),
+        convert_compare=_one_of("content", "none").of(
+            "How the data of a volume is compared before and after. C(none) compares nothing.", "content"
+        ),
+        convert_compare_limit=_SOME.of("Most MiB that are read of a volume to compare it.", 1024),
+        convert_final=_SWITCH.of(
+            "Make the conversion final: restore the policy and unlock the claim. It can no longer be rolled back.",
+            False,
+        ),
+        convert_parallel=_COUNT.of("Workloads at once.", 4),
+        convert_step_timeout=_SECONDS.of("Timeout in seconds for one wait.", 600),
     ),
-    **_of("build_csi_proxy", csi_proxy_release=_ANY, csi_proxy_sign_command=_ANY, go=_ANY, go_proxy=_ANY, go_env=_ANY),
+    **_of(
+        "build_csi_proxy",
+        csi_proxy_release=_ANY.of("Release of csi-proxy to build, such as C(1.1.3).", "1.3.0"),
+        csi_proxy_sign_command=_RAW.of(
+            "Command that signs the program, as a list; see the guide to building csi-proxy."
+        ),
+        go=_ANY.of("The go command: a name on C(PATH), or a full path.", "go"),
+        go_proxy=_ANY.of(
+            "C(GOPROXY) of the build: the URL of a mirror, or C(file:///directory). Defaults to Go's own configuration."
+        ),
+        go_env=_RAW.of("Further variables for Go, such as C(GOFLAGS) or C(HTTPS_PROXY)."),
+    ),
 }

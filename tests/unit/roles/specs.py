@@ -1,13 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""meta/argument_specs.yml of the drivers' roles, written from the options' declaration and the catalog.
+"""What repeats declared options in files that others read: argument_specs.yml of roles, and the table of variables.
 
-Ansible reads the file as it is. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes it for every driver.
+The options of a driver are declared in plugins/module_utils/drivers/declared.py, the inputs of the playbooks in
+plugins/plugin_utils/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,13 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import OPTIONS, Option
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, Input
 
 ROLES = Path(__file__).parents[3] / "roles"
 HEADER = "---\n# Written by unit.roles.specs from plugins/module_utils/drivers/declared.py and the catalog; change it there.\n"
+PAGE = ROLES.parent / "docs" / "docsite" / "rst" / "variables.rst"
+TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
+PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
 ENTRIES = {
     "main": ("Deploy {0} and wait until it works on every node", ["Plans, applies and gates."]),
     "plan": ("Show the plan of {0}", ["Changes nothing. Fails when something is in the way, and names the remedy."]),
@@ -65,6 +71,55 @@ def _short(dumper: yaml.SafeDumper, found: list[Any]) -> yaml.Node:
 _Dumper.add_representer(list, _short)
 
 
+def kubewin() -> str:
+    """The file of the role kubewin: an entry for each playbook. None is called main, so that Ansible checks nothing twice."""
+    documented = {name: _input(rule) for name, rule in INPUTS.items()}
+    entries = {
+        playbook: {
+            "short_description": f"Inputs of the playbook {playbook}",
+            "description": [
+                f"Describes the inputs of the playbook C(kubewin.csi.{playbook}), which checks them. The role has no tasks."
+            ],
+            "author": "kubewin.csi contributors (@kubewin)",
+            "version_added": "1.0.0",
+            "options": {name: documented[name] for name, rule in INPUTS.items() if playbook in rule.playbooks},
+        }
+        for playbook in PLAYBOOKS
+    }
+    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    return HEADER.replace("module_utils/drivers/declared.py and the catalog", "plugin_utils/inputs.py") + dumped
+
+
+def _input(rule: Input) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": rule.text, "type": rule.type}
+    if rule.choices:
+        found["choices"] = ["", *rule.choices]
+    return {**found, **({} if rule.default is None else {"default": rule.default})}
+
+
+def table() -> str:
+    """The table of the page of variables."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 25 12 18 45", ""]
+    rows = [("Variable", "Default", "Playbooks", "Meaning")]
+    for name, rule in INPUTS.items():
+        taken = "all" if rule.playbooks == set(PLAYBOOKS) else ", ".join(f"``{one}``" for one in sorted(rule.playbooks))
+        default = (
+            "" if rule.default is None else f"``{str(rule.default).lower() if rule.type == 'bool' else rule.default}``"
+        )
+        meaning = re.sub(r"\b[CV]\(([^)]*)\)", r"``\1``", re.sub(r"\bO\(([^)]*)\)", r":ansopt:`\1`", rule.text))
+        choices = f" One of {', '.join(f'``{one}``' for one in rule.choices)}." if rule.choices else ""
+        rows.append((f"``{name}``", default, taken, meaning + choices))
+    for first, *others in rows:
+        lines.append(f"   * - {first}")
+        lines += [f"     - {one}".rstrip() for one in others]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """The page of variables with its table as declared."""
+    return TABLE.sub(lambda _found: table(), PAGE.read_text(encoding="utf-8"))
+
+
 def text(driver: Driver) -> str:
     """The file of one driver's role."""
     plugin = f"the {driver.title} CSI driver's Windows node plugin"
@@ -80,7 +135,7 @@ def text(driver: Driver) -> str:
         }
         for entry, (short, description) in ENTRIES.items()
     }
-    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=140, allow_unicode=True)
+    dumped = yaml.dump({"argument_specs": entries}, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
     return HEADER + dumped.replace("id001", "options")
 
 
@@ -89,6 +144,9 @@ def main() -> None:
     for driver in DRIVERS.values():
         path = ROLES / f"{driver.key}_csi" / "meta" / "argument_specs.yml"
         path.write_text(text(driver), encoding="utf-8")
+    (ROLES / "kubewin" / "meta" / "argument_specs.yml").write_text(kubewin(), encoding="utf-8")
+    if PAGE.exists():
+        PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
