@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-
 DOCUMENTATION = r"""
 module: node_info
 short_description: Match Windows hosts to the Nodes of a cluster
@@ -125,6 +123,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import b
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import CORDONED

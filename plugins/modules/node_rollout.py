@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-
 DOCUMENTATION = r"""
 module: node_rollout
 short_description: Wait until a CSI driver works on its Windows nodes
@@ -132,6 +130,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},

@@ -32,7 +32,7 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  message:
+  explanation:
     description: Why upgrades are held. Required when O(state=present).
     type: str
     default: ""
@@ -47,7 +47,7 @@ seealso:
 EXAMPLES = r"""
 - name: Hold upgrades of the Windows operator
   kubewin.csi.operator_override:
-    message: "preflight found 2 blockers: CSI-D31, CSI-V12"
+    explanation: "preflight found 2 blockers: CSI-D31, CSI-V12"
 
 - name: Allow them again
   kubewin.csi.operator_override:
@@ -90,7 +90,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "message": {"type": "str", "default": ""},
+    "explanation": {"type": "str", "default": ""},
     "allow_forbidden": {"type": "bool", "default": False},
 }
 
@@ -102,9 +102,9 @@ def main() -> None:
     """Plan or write."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    message: str | None = params["message"] if params["state"] == "present" else None
+    message: str | None = params["explanation"] if params["state"] == "present" else None
     if message == "":
-        ansible.fail_json(msg="message: empty, expected why upgrades are held. Give it, or set state to absent.")
+        ansible.fail_json(msg="explanation: empty, expected why upgrades are held. Give it, or set state to absent.")
     client = connect(ansible)
     try:
         found = _conditions(client)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-
 DOCUMENTATION = r"""
 module: storage_proof
 short_description: Write a volume on every Windows node and read it back
@@ -221,6 +219,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import (
     reporter,
     watch_over,
 )
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.apply import Limits, Prover
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import PATIENCE, earlier, take_away
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.needs import needs

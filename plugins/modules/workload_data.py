@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
-
 DOCUMENTATION = r"""
 module: workload_data
 short_description: Save a baseline of the data of Windows workloads and compare with it
@@ -255,6 +253,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import unusable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import require
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
+from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": ""},
