@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: as_list
-short_description: Read an input that is a list or text
+short_description: "Internal: read an input that is a list or text"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

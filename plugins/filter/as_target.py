@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: as_target
-short_description: Read the target of an upgrade
+short_description: "Internal: read the target of an upgrade"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: failure
-short_description: Return why a task failed
+short_description: "Internal: return why a task failed"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: given
-short_description: Use a default where an input is blank
+short_description: "Internal: use a default where an input is blank"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

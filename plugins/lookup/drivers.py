@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: drivers
-short_description: Names of the CSI drivers that this collection knows
+short_description: "Internal: names of the CSI drivers that this collection knows"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

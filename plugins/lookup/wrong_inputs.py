@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: wrong_inputs
-short_description: What is wrong with the inputs of a playbook
+short_description: "Internal: what is wrong with the inputs of a playbook"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_apply
-short_description: Apply Kubernetes objects that differ
+short_description: "Internal: apply Kubernetes objects that differ"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: csi_proxy_users
-short_description: List what in a cluster still needs csi-proxy on Windows nodes
+short_description: "Internal: list what in a cluster still needs csi-proxy on Windows nodes"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

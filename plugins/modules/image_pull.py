@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: image_pull
-short_description: Pull the images of a changed node plugin on Windows nodes before its pods are replaced
+short_description: "Internal: pull the images of a changed node plugin on Windows nodes before its pods are replaced"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
