@@ -208,6 +208,12 @@ class Oracle:
             self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}", timeout=PATIENCE)
 
     def _settled(self, lived: Sequence[_Living]) -> bool:
+        if any(
+            one.get("status", {}).get("phase", "Pending") == "Pending"
+            for one in self._watched[VOLUMES].objects().values()
+        ):
+            # The volume controller has not seen it yet.
+            return False
         accounts, nodes = self._watched[ACCOUNTS].objects(), self._watched[NODES].objects()
         return all(one.settled(accounts, nodes) for one in lived)
 
