@@ -179,7 +179,7 @@ class TestReaders:
         )
         assert {'"✗"will not start again', '"?"unknown', '"✓"will start again'} <= set(signs)
         badges = page.ask("Array.from(document.querySelectorAll('.severity')).map((one) => one.textContent)")
-        assert {"blocker", "warning", "note", "not known"} == set(badges)
+        assert {"blocker", "warning", "note", "unknown"} == set(badges)
 
     def test_the_keyboard_reaches_what_to_do_first_and_shows_where_it_is(self, show: Show) -> None:
         page = show(troubled())

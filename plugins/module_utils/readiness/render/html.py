@@ -133,9 +133,9 @@ def _verdict(view: View) -> str:
 
 def _tiles(view: View) -> str:
     words = {
-        "workloads": ("not coming back", "not known", "", "coming back"),
-        "nodes": ("not working", "not known", "", "working"),
-        "volumes": ("not well", "not known", "to watch", "well"),
+        "workloads": ("will not start", "unknown", "", "will start"),
+        "nodes": ("not working", "unknown", "", "working"),
+        "volumes": ("not ready", "unknown", "to watch", "ready"),
     }
     tiles = []
     for key, table in (("workloads", view.workloads), ("nodes", view.nodes), ("volumes", view.volumes)):
@@ -180,7 +180,7 @@ def _step(group: Group) -> str:
 
 
 def _badges(group: Group) -> str:
-    doubt = ' <span class="severity doubt">not known</span>' if group.doubt else ""
+    doubt = ' <span class="severity doubt">unknown</span>' if group.doubt else ""
     return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
 
 

@@ -243,12 +243,12 @@ def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
 
 
 _COMES_BACK: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
-_NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "not known"}
+_NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
     "linux": "Linux",
     "mixed": "Windows or Linux",
-    "unknown": "not known",
+    "unknown": "unknown",
 }
 _TARGETS = {
     "kubernetes": "Kubernetes",
@@ -379,7 +379,7 @@ def _checks(checks: Iterable[Check]) -> Iterator[str]:
         if check.ok == "yes":
             passed[driver].append(check.name)
         else:
-            yield f"{'failed' if check.ok == 'no' else 'not known'}{driver}: {check.name}, {check.evidence}"
+            yield f"{'failed' if check.ok == 'no' else 'unknown'}{driver}: {check.name}, {check.evidence}"
     yield from (f"passed{driver}: {', '.join(names)}" for driver, names in passed.items())
 
 

@@ -148,7 +148,7 @@ def test_a_node_shows_the_checks_that_failed_one_by_one_and_those_that_passed_by
     (line,) = look(report(nodes=(node(checks=checks),))).nodes.lines
     assert line.evidence == (
         "failed for ebs.csi.aws.com: registered, CSI-G20: not in its CSINode",
-        "not known for disk.csi.azure.com: csi-proxy, CSI-G40: nobody looked",
+        "unknown for disk.csi.azure.com: csi-proxy, CSI-G40: nobody looked",
         "passed: ready",
         "passed for disk.csi.azure.com: registered, node id",
     )
