@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import A
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Limits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Snapshot, Source
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
     OLD,
@@ -149,6 +149,24 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
     texts += [*host.lines, *host.notes, *host.steps(), str(host.agent.control("state"))]
     assert any("curl.exe" in text for text in texts)
     assert [text for text in texts if "SECRET" in text] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "curl: (6) Could not resolve host: robot:SECRET@files",
+        "curl: (5) Could not resolve proxy: SECRET@proxy",
+        "curl: (3) URL using bad/illegal format: sig=SECRET&x=1",
+        "curl: (67) Access denied for SECRET",
+    ],
+)
+def test_what_curl_repeats_of_an_address_is_hidden(said: str) -> None:
+    source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
+    assert "SECRET" in said
+    told = stage.without_secrets(said, source)
+    assert "SECRET" not in told
+    assert "(hidden)" in told
+    assert stage.without_secrets(said, None) == said
 
 
 def test_a_scan_that_holds_the_new_executable_is_waited_for_without_another_download(
