@@ -393,7 +393,9 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     assert "stories/db-c: missing: orders.txt: the file of before is not there" in refused, done.screen
     assert "times.txt" not in refused
     before, after = [
-        event["result"]["msg"] for event in done.events if event["event"] == "ok" and "Show what came" in event["task"]
+        event["result"]["msg"]
+        for event in done.events
+        if event["event"] == "ok" and event["task"].endswith("Print the result of each volume")
     ]
     never = f"stories/never: not noted: PersistentVolumeClaim {NAMESPACE}/never does not exist"
     assert any(line.startswith(never) for line in before)
