@@ -107,7 +107,7 @@ def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it
         """Whether csi-proxy is brought to its state behind the cordon; before it, the same task only stages."""
         begun = [event["task"] for event in read(record) if event["event"] == "start"]
         cordon = next((at for at, task in enumerate(begun) if "Cordon the node" in task), len(begun))
-        return any("Bring csi-proxy" in task for task in begun[cordon:])
+        return any(task.endswith("Install or upgrade csi-proxy") for task in begun[cordon:])
 
     eventually(swaps, "the swap on the canary begins", PATIENCE)
     os.killpg(process.pid, signal.SIGKILL)
