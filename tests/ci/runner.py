@@ -94,9 +94,11 @@ class Step:
             words, cwd=cwd, env=settings, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out
         ) as process:
             STARTED.add(process)
-            self.cpu += cpu_seconds(process)
-            code = process.wait()
-        STARTED.discard(process)
+            try:
+                self.cpu += cpu_seconds(process)
+                code = process.wait()
+            finally:
+                STARTED.discard(process)
         if code and not may_fail:
             raise PartFailed(f"{program} ended with {code}")
         return code
@@ -111,7 +113,7 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
     try:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         numbers = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except (ChildProcessError, FileNotFoundError):
+    except (ChildProcessError, FileNotFoundError, ProcessLookupError):
         # An interruption reaped it first.
         return 0.0
     return sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
