@@ -47,11 +47,12 @@ def ground(lab: Lab) -> Iterator[Lab]:
 def test_a_volume_is_made_written_moved_and_deleted_with_its_directory(ground: Lab) -> None:
     # Volumes of stories before this one may still be there.
     before = set(storage.folders(ground))
+    others = {one["metadata"]["name"] for one in storage.volumes(ground)}
     claim(ground, "data", "disks")
     assert set(storage.folders(ground)) == before
     pod(ground, "first", "data", "win-1")
     runs(ground, "first")
-    (volume,) = storage.volumes(ground)
+    (volume,) = (one for one in storage.volumes(ground) if one["metadata"]["name"] not in others)
     (folder,) = set(storage.folders(ground)) - before
     unique = f"kubernetes.io/csi/{vsphere.DRIVER}^{volume['spec']['csi']['volumeHandle']}"
     assert storage.status(ground, "win-1")["volumesInUse"] == [unique]
@@ -74,7 +75,7 @@ def test_a_volume_is_made_written_moved_and_deleted_with_its_directory(ground: L
 
     storage.gone(ground, f"{PODS}/second")
     storage.gone(ground, f"{CLAIMS}/data")
-    eventually(lambda: not storage.volumes(ground), "the volume is gone")
+    eventually(lambda: not ground.api.ok(f"{VOLUMES}/{volume['metadata']['name']}"), "the volume is gone")
     assert not folder.exists()
 
 
