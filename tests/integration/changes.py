@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Gone, Unreachable
 from integration.kube import connect
-from integration.playbooks import PATIENCE, start
+from integration.playbooks import meanwhile, start
 from lab.cluster.api import Api, Object
 from lab.handle import Lab, eventually, ready
 
@@ -79,7 +79,7 @@ def killed(role: Path, record: Path, when: Callable[[], Any], what: str, **varia
     """A run of the driver's role that is killed, with all its children, as soon as something is seen."""
     process = start(str(role), "localhost,", record=record, variables=variables)
     try:
-        eventually(when, what, PATIENCE)
+        meanwhile(process, when, what)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

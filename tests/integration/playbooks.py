@@ -10,10 +10,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from lab.handle import eventually
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLBACKS = Path(__file__).resolve().parent / "callback"
@@ -134,6 +138,23 @@ def start(
         text=True,
         start_new_session=True,
     )
+
+
+def meanwhile(process: subprocess.Popen[str], look: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
+    """As `eventually`, for what happens while a run goes on: a run that ends without it is not waited for."""
+    found: list[T] = []
+
+    def seen_or_over() -> bool:
+        over = process.poll() is not None
+        if now := look():
+            found.append(now)
+        return bool(found) or over
+
+    eventually(seen_or_over, what, timeout)
+    if not found:
+        screen, _nothing = process.communicate()
+        raise AssertionError(f"{what}: the run ended before, with exit code {process.returncode}:\n{screen[-6000:]}")
+    return found[0]
 
 
 def finish(process: subprocess.Popen[str], record: Path, timeout: float = PATIENCE) -> Run:

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.modules.driver_handover import Steps
 from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
-from integration.playbooks import Run, finish, play, start
+from integration.playbooks import Run, finish, meanwhile, play, start
 from integration.test_remove import left
 from lab import handle
 from lab.cluster import vsphere
@@ -175,7 +175,7 @@ def killed(lab: Lab, tmp_path: Path, direction: str, when: Callable[[], bool], *
     """Start a hand-over, and kill it in the middle."""
     record = tmp_path / "record.jsonl"
     process = start("playbooks/handover.yml", "localhost,", record=record, variables=variables(lab, direction, **more))
-    eventually(when, "the first node is under way")
+    meanwhile(process, when, "the first node is under way")
     os.killpg(process.pid, signal.SIGKILL)
     finish(process, record)
 
@@ -248,7 +248,7 @@ def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(take
     # Their pod does not notice that ours took its sockets along, so that it is waited for.
     with taken_over.settings(liveness_delay=600.0):
         process = start(str(playbook), "localhost,", record=record)
-        eventually(lambda: where() == ["win-2"], "ours has left the canary", 90)
+        meanwhile(process, lambda: where() == ["win-2"], "ours has left the canary", 90)
         os.killpg(process.pid, signal.SIGTERM)
         finish(process, record)
         eventually(lambda: where() == list(NODES), "ours is back on the canary")

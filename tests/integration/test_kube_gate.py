@@ -29,7 +29,7 @@ from integration.kube import (
     remove_driver,
     text,
 )
-from integration.playbooks import finish, play, start
+from integration.playbooks import finish, meanwhile, play, start
 from lab.cluster import vsphere
 from lab.cluster.api import Object
 from lab.faultproxy import Fault, FaultProxy
@@ -194,7 +194,7 @@ def test_an_api_server_that_restarts_is_waited_for(deployed: Lab, gate_play: str
         process = start(
             gate_play, "localhost,", *arguments, record=record, env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)}
         )
-        eventually(lambda: '"event": "start"' in _read(record), "the gate at work")
+        meanwhile(process, lambda: '"event": "start"' in _read(record), "the gate at work")
         deployed.call("stop", name="apiserver")
         deployed.call("start", name="apiserver")
         run = finish(process, record)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import PATIENCE, Run, play, read, start
+from integration.playbooks import Run, meanwhile, play, read, start
 from lab import handle
 from lab.handle import Lab, eventually
 
@@ -109,7 +109,7 @@ def test_a_run_killed_while_csi_proxy_is_away_leaves_a_cordon_that_says_whose_it
         cordon = next((at for at, task in enumerate(begun) if "Cordon the node" in task), len(begun))
         return any(task.endswith("Install or upgrade csi-proxy") for task in begun[cordon:])
 
-    eventually(swaps, "the swap on the canary begins", PATIENCE)
+    meanwhile(process, swaps, "the swap on the canary begins")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert cordoned(old) == ["win-1"]

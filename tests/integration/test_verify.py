@@ -18,7 +18,7 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
-from integration.playbooks import PATIENCE, Run, family, play, start
+from integration.playbooks import PATIENCE, Run, family, meanwhile, play, start
 from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes
 from lab import handle
 from lab.cluster import access
@@ -242,7 +242,7 @@ def begin(lab: Lab, record: Path, **variables: str) -> subprocess.Popen[str]:
     wanted = given(lab, "vsphere", kubewin_verify_nodes=["win-1"], **variables)
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
     running = f"/api/v1/pods?{OURS}&fieldSelector=status.phase=Running"
-    eventually(lambda: lab.api.items(running), "a pod of the proof runs")
+    meanwhile(process, lambda: lab.api.items(running), "a pod of the proof runs")
     return process
 
 

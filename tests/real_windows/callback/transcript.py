@@ -34,7 +34,7 @@ def recorded(run: Callable[..., channel.Completed]) -> Callable[..., channel.Com
 # The processes that run tasks are forks of the one that loads this.
 for found in vars(channel).values():
     if isinstance(found, type) and found.__name__.endswith("Channel") and found is not channel.Channel:
-        found.run = recorded(found.run)  # type: ignore[attr-defined]
+        found.run = recorded(found.run)  # type: ignore[attr-defined]  # each channel has one, their base does not
 
 
 class CallbackModule(CallbackBase):

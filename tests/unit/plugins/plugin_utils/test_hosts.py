@@ -15,7 +15,7 @@ EVERY = (*WINDOWS, "linux-1", "localhost")
 
 
 def said(playbook: str, **chosen: object) -> list[str]:
-    return list(nothing_to_do(playbook, Chosen(**chosen)))  # type: ignore[arg-type]
+    return list(nothing_to_do(playbook, Chosen(**chosen)))  # type: ignore[arg-type]  # a parameter of tests
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))

@@ -398,7 +398,7 @@ def kubelets(
 
 def wmco(nodes: int = 3, pods: int = 2, **more: object) -> World:
     """WMCO 8.1 to 9, its InstallPlan approved."""
-    world = World(Request("wmco-9", "wmco", Target(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]
+    world = World(Request("wmco-9", "wmco", Target(wmco="9.0.0")), nodes, pods, operator=True, **more)  # type: ignore[arg-type]  # as above
     world.running = "9.0.0"
     return world
 
