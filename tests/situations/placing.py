@@ -278,6 +278,27 @@ def immediate(second: str) -> Plant:
     return plant
 
 
+def inline(mine: Object, other: Object) -> Plant:
+    """The pod names a disk itself, as another pod on win-1 does."""
+
+    def plant(world: World) -> None:
+        spec(world)["volumes"].append({"name": "disk", **mine})
+        beside = pod(world, "other", pod_spec(), on="win-1")
+        beside["spec"]["volumes"] = [{"name": "disk", **other}]
+
+    return plant
+
+
+def ebs(volume_id: str, **more: Any) -> Object:
+    """An in-tree disk of AWS."""
+    return {"awsElasticBlockStore": {"volumeID": volume_id, **more}}
+
+
+def gce(name: str, **more: Any) -> Object:
+    """An in-tree disk of GCE."""
+    return {"gcePersistentDisk": {"pdName": name, **more}}
+
+
 def both(*plants: Plant) -> Plant:
     """One after the other."""
 
@@ -436,6 +457,12 @@ CASES = {
         Case("attach limit", "schedule", "blocked", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "blocked", "CSI-W20", migrated(1), migrated(2)),
         Case("attach limit, with a volume that no pod has", "schedule", "blocked", "CSI-W20", let_go(1), let_go(2)),
+        Case("disk that another pod there names too", "schedule", "blocked", "CSI-W20",
+             inline(ebs("vol-1"), ebs("vol-1", fsType="ntfs", readOnly=True)), inline(ebs("vol-1"), ebs("vol-2"))),
+        Case("disk that only one of two pods reads", "schedule", "blocked", "CSI-W20",
+             inline(gce("a", readOnly=True), gce("a")), inline(gce("a", readOnly=True), gce("a", readOnly=True))),
+        Case("disk of a kind whose name is not read", "schedule", "unknown", "CSI-W21",
+             inline({"iscsi": {"iqn": "a"}}, {"iscsi": {"iqn": "a"}}), inline({"iscsi": {"iqn": "a"}}, ebs("vol-1"))),
         Case("zone label of a volume that a claim takes at once", "schedule", "blocked", "CSI-W20",
              elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
         Case("zone of a migrated volume that is free", "schedule", "blocked", "CSI-W20", chosen("b"), chosen("a")),

@@ -31,8 +31,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words i
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
-# Volumes that a pod names itself and that two pods on a node do not share (volumerestrictions).
+# Volumes that a pod names itself and that two pods on a node do not share, or only so (volumerestrictions, isVolumeConflict).
 _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
+_SHARED_BY: Mapping[str, Callable[[Source, Source], bool]] = {
+    "awsElasticBlockStore": lambda one, other: False,
+    "gcePersistentDisk": lambda one, other: one.read_only and other.read_only,
+}
 
 Unique = tuple[str, str]
 
@@ -272,10 +276,12 @@ class Limits:
             if not nodes or other.finished:
                 continue
             for one in other.volumes.inline:
-                if one.source.field == "awsElasticBlockStore" and one.source in own:
-                    what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
-                    split.blocked(nodes, finding("CSI-W20", what, "use the disk in one pod only"))
-                elif any(one.source.field == mine.field and one.source.handle == mine.handle for mine in own):
+                alike = [mine for mine in own if (mine.field, mine.handle) == (one.source.field, one.source.handle)]
+                if alike and one.source.field in _SHARED_BY:
+                    if not all(_SHARED_BY[one.source.field](mine, one.source) for mine in alike):
+                        what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
+                        split.blocked(nodes, finding("CSI-W20", what, "use the disk in one pod only"))
+                elif alike:
                     what = (
                         f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
                     )

@@ -82,7 +82,9 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
     found: list[Answer] = []
     for step in (Bind(index, claims), Provision(index, claims), Schedule(index, claims)):
         said = step(pod, nodes)
-        for about in {"", *pod.volumes} if isinstance(step, Schedule) else pod.volumes:
+        # Of volumes that a pod names itself the walk says so: nothing binds or makes them.
+        named = [one.volume_key for one in claims.of(pod)]
+        for about in ["", *named] if isinstance(step, Schedule) else named:
             covered = [one.nodes for one in said if one.volume == about]
             assert sum(covered) == nodes
             for one in covered:
