@@ -56,10 +56,14 @@ _MERGE = "application/merge-patch+json"
 
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 
-# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. This long
-# it is believed to be starting. Credentials it may refuse then too, while it does not know yet whom an OIDC provider or a
-# webhook vouches for; that passes sooner, and wrong ones are refused for /readyz as well, so they tell nothing of it.
+# While an API server starts, its RBAC rules are not loaded yet and it forbids what it will allow a second later. As long as
+# its /readyz fails it starts; where /readyz does not say, this long it is believed to be starting. Credentials it may refuse
+# then too, while it does not know yet whom an OIDC provider or a webhook vouches for; that passes sooner, and wrong ones are
+# refused for /readyz as well, so they tell nothing of it.
 _STARTUP_DOUBT = {403: 15.0, 401: 5.0}
+
+# What /readyz answers when a check fails (apiserver/pkg/server/healthz).
+_NOT_READY = 500
 
 # Seconds for which a server that said it is ready is believed to be, so that an account with a small role, which is forbidden
 # many things in a row, does not pay for the doubt each time.
@@ -481,12 +485,15 @@ class Client:
                         ) from error
                 elif status in (401, 403):
                     refused_at = asked if refused_at is None else refused_at
-                    doubted = left > 0 and now - refused_at <= _STARTUP_DOUBT[status]
-                    if asked - self._server.was_ready < _READY_FOR or not doubted:
-                        raise failure(verb, kind, namespace, name, status, body_of(error)) from error
+                    believed = asked - self._server.was_ready < _READY_FOR or left <= 0
                     # What it forbade before it was ready it may allow now, also when it became so this very moment.
-                    if self._is_ready():
+                    ready = None if believed else self._ready()
+                    if ready:
                         continue
+                    if ready is not None:
+                        refused_at = None
+                    elif believed or now - refused_at > _STARTUP_DOUBT[status]:
+                        raise failure(verb, kind, namespace, name, status, body_of(error)) from error
                 elif now - started < _HEARSAY and (
                     status == unheard or (_names_no_version(params) and MODIFIED in body_of(error))
                 ):
@@ -512,14 +519,14 @@ class Client:
             # The header has whole seconds: less than that is no difference.
             self._server.ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 
-    def _is_ready(self) -> bool:
-        """Whether the API server says that it has finished starting; everybody may ask that, once its rules are loaded."""
+    def _ready(self) -> bool | None:
+        """Whether the API server has finished starting; None when it does not say. No account needs a permission for that."""
         try:
             self._once("GET", "/readyz", _request_timeout=5)
         except Exception as error:
             if status_of(error) is None and not is_connection(error):
                 raise
-            return False
+            return False if status_of(error) == _NOT_READY else None
         self._server.was_ready = self._clock()
         return True
 

@@ -121,6 +121,19 @@ def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
     assert len(dummy.slept) == 2
 
 
+def test_a_server_that_starts_slowly_is_waited_for_as_long_as_it_says_so() -> None:
+    """On a busy machine its rules may take longer to load than a server that says nothing is waited for."""
+    refused, starts = ApiError(403, FORBIDDEN), ApiError(500)
+    made, dummy, clock = client(*[refused, starts] * 14, refused, Response(), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert 20 < clock.now < 60
+    assert dummy.asked
+    made, dummy, clock = client(*[refused, starts] * 40)
+    with pytest.raises(ClusterError, match="not allowed"):
+        made.get(kinds.NODE, "win-1")
+    assert 60 <= clock.now < 64
+
+
 def test_what_a_server_forbade_the_moment_before_it_was_ready_is_asked_once_more() -> None:
     refused = ApiError(403, FORBIDDEN)
     made, script, dummy = client(refused, ApiError(500), refused, Response(), Response(NODE))
