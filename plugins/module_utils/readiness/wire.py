@@ -4,753 +4,247 @@
 """The API's objects as far as ``facts`` reads them, for a decoder that skips every other field.
 
 Names and nesting are the API's own. A field that is missing here is missing in the facts: a test reads whole objects both
-ways and compares. ``There`` stands for what matters only by being there.
+ways and compares.
 """
 
 from __future__ import annotations
 
+from types import GenericAlias
 from typing import Any, TypedDict
 
+# The functional form takes only literals from a type checker.
+_typed_dict: Any = TypedDict
 
-class There(TypedDict, total=False):
-    """Something whose content does not matter."""
+
+def _object(leaves: str = "", **parts: Any) -> Any:
+    """An object of which these fields are read: leaves whole, parts as far as they say; null stands for any of the parts."""
+    fields = {**dict.fromkeys(leaves.split(), Any), **{name: part | None for name, part in parts.items()}}
+    return _typed_dict("Object", fields, total=False)
 
 
-ListMetadata = TypedDict("ListMetadata", {"continue": str, "resourceVersion": str}, total=False)
+def _many(item: Any) -> Any:
+    return GenericAlias(list, (item,))
 
+
+def _listed(item: Any) -> Any:
+    """A page of objects."""
+    return _object(metadata=_object("continue resourceVersion"), items=_many(item))
+
+
+# What matters only by being there
+_THERE = _object()
 
 # Parts of several kinds
 
-
-class Owner(TypedDict, total=False):
-    kind: str
-    name: str
-    controller: bool
-
-
-class Condition(TypedDict, total=False):
-    type: str
-    status: str
-
-
-class Requirement(TypedDict, total=False):
-    key: str
-    operator: str
-    values: list[str] | None
-
-
-class NodeSelectorTerm(TypedDict, total=False):
-    matchExpressions: list[Requirement] | None
-    matchFields: list[Requirement] | None
-
-
-class NodeSelector(TypedDict, total=False):
-    nodeSelectorTerms: list[NodeSelectorTerm] | None
-
-
-class NodeAffinity(TypedDict, total=False):
-    requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None
-
-
-class Affinity(TypedDict, total=False):
-    nodeAffinity: NodeAffinity | None
-
-
-class Toleration(TypedDict, total=False):
-    key: str
-    operator: str
-    value: str
-    effect: str
-
-
-class PodOS(TypedDict, total=False):
-    name: str
-
-
-class WindowsOptions(TypedDict, total=False):
-    hostProcess: bool | None
-    runAsUserName: str | None
-    gmsaCredentialSpecName: str | None
-    gmsaCredentialSpec: str | None
-
-
-class SecurityContext(TypedDict, total=False):
-    windowsOptions: WindowsOptions | None
-
+_OWNERS = _many(_object("kind name controller"))
+_CONDITIONS = _many(_object("type status"))
+_REQUIREMENTS = _many(_object("key operator values"))
+_NODE_SELECTOR = _object(nodeSelectorTerms=_many(_object(matchExpressions=_REQUIREMENTS, matchFields=_REQUIREMENTS)))
+_TOLERATIONS = _many(_object("key operator value effect"))
+_NAME_AND_LABELS = _object("namespace name labels")
 
 # Where volumes are
 
-
-class CsiAttributes(TypedDict, total=False):
-    source: str
-    Source: str
-    server: str
-    protocol: str
-    fsType: str
-    fstype: str
-    secretName: str
-    secretname: str
-
-
-class SecretReference(TypedDict, total=False):
-    name: str
-
-
-class Csi(TypedDict, total=False):
-    driver: str
-    volumeHandle: str
-    fsType: str
-    readOnly: bool | None
-    volumeAttributes: CsiAttributes | None
-    nodeStageSecretRef: SecretReference | None
-
-
-class ByVolumeId(TypedDict, total=False):
-    volumeID: str
-    fsType: str
-    readOnly: bool | None
-
-
-class AzureDisk(TypedDict, total=False):
-    diskURI: str
-    kind: str | None
-    fsType: str | None
-    readOnly: bool | None
-
-
-class AzureFile(TypedDict, total=False):
-    shareName: str
-    secretName: str
-    secretNamespace: str | None
-    readOnly: bool | None
-
-
-class GcePersistentDisk(TypedDict, total=False):
-    pdName: str
-    fsType: str
-    readOnly: bool | None
-
-
-class VsphereVolume(TypedDict, total=False):
-    volumePath: str
-    fsType: str
-    storagePolicyName: str
-
-
-class HostPath(TypedDict, total=False):
-    path: str
-
-
-class Sources(TypedDict, total=False):
-    csi: Csi | None
-    awsElasticBlockStore: ByVolumeId | None
-    azureDisk: AzureDisk | None
-    azureFile: AzureFile | None
-    gcePersistentDisk: GcePersistentDisk | None
-    cinder: ByVolumeId | None
-    vsphereVolume: VsphereVolume | None
-    portworxVolume: ByVolumeId | None
-    hostPath: HostPath | None
-    rbd: There | None
-    cephfs: There | None
-    glusterfs: There | None
-    flocker: There | None
-    quobyte: There | None
-    storageos: There | None
-    scaleIO: There | None
-    nfs: There | None
-    iscsi: There | None
-    fc: There | None
-    local: There | None
-    flexVolume: There | None
-
-
-class ClaimVolume(TypedDict, total=False):
-    claimName: str
-
-
-class Storage(TypedDict, total=False):
-    storage: str
-
-
-class ClaimResources(TypedDict, total=False):
-    requests: Storage | None
-
-
-class ClaimSpec(TypedDict, total=False):
-    volumeName: str
-    storageClassName: str | None
-    accessModes: list[str] | None
-    volumeMode: str | None
-    resources: ClaimResources | None
-    selector: There | None
-    dataSource: There | None
-    dataSourceRef: There | None
-    volumeAttributesClassName: str | None
-
-
-class EphemeralTemplate(TypedDict, total=False):
-    spec: ClaimSpec
-
-
-class Ephemeral(TypedDict, total=False):
-    volumeClaimTemplate: EphemeralTemplate | None
-
-
-class PodVolume(Sources, total=False):
-    name: str
-    persistentVolumeClaim: ClaimVolume | None
-    ephemeral: Ephemeral | None
-    image: There | None
-    gitRepo: There | None
-    photonPersistentDisk: There | None
-
+_BY_VOLUME_ID = _object("volumeID fsType readOnly")
+_SOURCES = {
+    "csi": _object(
+        "driver volumeHandle fsType readOnly",
+        volumeAttributes=_object("source Source server protocol fsType fstype secretName secretname"),
+        nodeStageSecretRef=_object("name"),
+    ),
+    "awsElasticBlockStore": _BY_VOLUME_ID,
+    "azureDisk": _object("diskURI kind fsType readOnly"),
+    "azureFile": _object("shareName secretName secretNamespace readOnly"),
+    "gcePersistentDisk": _object("pdName fsType readOnly"),
+    "cinder": _BY_VOLUME_ID,
+    "vsphereVolume": _object("volumePath fsType storagePolicyName"),
+    "portworxVolume": _BY_VOLUME_ID,
+    "hostPath": _object("path"),
+    **dict.fromkeys(
+        ("rbd", "cephfs", "glusterfs", "flocker", "quobyte", "storageos", "scaleIO", "nfs", "iscsi", "fc", "local", "flexVolume"),
+        _THERE,
+    ),
+}  # fmt: skip
+_CLAIM_SPEC = _object(
+    "volumeName storageClassName accessModes volumeMode volumeAttributesClassName",
+    resources=_object(requests=_object("storage")),
+    selector=_THERE,
+    dataSource=_THERE,
+    dataSourceRef=_THERE,
+)
+_POD_VOLUME = _object(
+    "name",
+    **_SOURCES,
+    persistentVolumeClaim=_object("claimName"),
+    ephemeral=_object(volumeClaimTemplate=_object(spec=_CLAIM_SPEC)),
+    image=_THERE,
+    gitRepo=_THERE,
+    photonPersistentDisk=_THERE,
+)
 
 # Pods and what makes them
 
-
-class Device(TypedDict, total=False):
-    name: str
-
-
-class Container(TypedDict, total=False):
-    name: str
-    image: str
-    volumeDevices: list[Device] | None
-
-
-class PodSpec(TypedDict, total=False):
-    nodeName: str
-    os: PodOS | None
-    nodeSelector: dict[str, str] | None
-    affinity: Affinity | None
-    tolerations: list[Toleration] | None
-    runtimeClassName: str | None
-    securityContext: SecurityContext | None
-    schedulerName: str
-    schedulingGates: list[There] | None
-    volumes: list[PodVolume] | None
-    containers: list[Container]
-    initContainers: list[Container] | None
-
-
-class Running(TypedDict, total=False):
-    startedAt: str | None
-
-
-class Waiting(TypedDict, total=False):
-    reason: str
-    message: str
-
-
-class Terminated(TypedDict, total=False):
-    exitCode: int
-    reason: str
-    message: str
-    finishedAt: str | None
-
-
-class ContainerState(TypedDict, total=False):
-    running: Running | None
-    waiting: Waiting | None
-    terminated: Terminated | None
-
-
-class ContainerStatus(TypedDict, total=False):
-    name: str
-    ready: bool
-    restartCount: int
-    state: ContainerState
-    lastState: ContainerState
-
-
-class PodCondition(TypedDict, total=False):
-    type: str
-    status: str
-    message: str
-    lastTransitionTime: str | None
-
-
-class PodStatus(TypedDict, total=False):
-    phase: str
-    conditions: list[PodCondition] | None
-    containerStatuses: list[ContainerStatus] | None
-
-
-PodLabels = TypedDict("PodLabels", {"pod-template-generation": str, "controller-revision-hash": str}, total=False)
-PodAnnotations = TypedDict("PodAnnotations", {"kubernetes.io/config.mirror": str}, total=False)
-
-
-class PodMetadata(TypedDict, total=False):
-    namespace: str
-    name: str
-    uid: str
-    labels: PodLabels
-    annotations: PodAnnotations
-    deletionTimestamp: str | None
-    ownerReferences: list[Owner] | None
-
-
-class Pod(TypedDict, total=False):
-    metadata: PodMetadata
-    spec: PodSpec
-    status: PodStatus
-
-
-class PodList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Pod] | None
-
-
-class TemplateMetadata(TypedDict, total=False):
-    namespace: str
-    name: str
-    generation: int
-    labels: dict[str, str] | None
-    annotations: dict[str, str] | None
-    ownerReferences: list[Owner] | None
-
-
-class EnvironmentVariable(TypedDict, total=False):
-    name: str
-    value: str
-
-
-class Port(TypedDict, total=False):
-    containerPort: int
-    hostPort: int | None
-
-
-class TemplateContainer(TypedDict, total=False):
-    name: str
-    image: str
-    args: list[str] | None
-    command: list[str] | None
-    env: list[EnvironmentVariable] | None
-    ports: list[Port] | None
-    volumeDevices: list[Device] | None
-
-
-class TemplatePodSpec(TypedDict, total=False):
-    nodeName: str
-    os: PodOS | None
-    nodeSelector: dict[str, str] | None
-    affinity: Affinity | None
-    tolerations: list[Toleration] | None
-    runtimeClassName: str | None
-    securityContext: SecurityContext | None
-    schedulerName: str
-    schedulingGates: list[There] | None
-    hostNetwork: bool
-    volumes: list[PodVolume] | None
-    containers: list[TemplateContainer] | None
-    initContainers: list[Container] | None
-
-
-class PodTemplate(TypedDict, total=False):
-    spec: TemplatePodSpec
-
-
-class ClaimTemplateMetadata(TypedDict, total=False):
-    name: str
-
-
-class ClaimTemplate(TypedDict, total=False):
-    metadata: ClaimTemplateMetadata
-    spec: ClaimSpec
-
-
-class Ordinals(TypedDict, total=False):
-    start: int
-
-
-class JobSpec(TypedDict, total=False):
-    parallelism: int | None
-    completions: int | None
-    template: PodTemplate
-
-
-class JobTemplate(TypedDict, total=False):
-    spec: JobSpec
-
-
-class Selector(TypedDict, total=False):
-    matchLabels: dict[str, str] | None
-
-
-class RollingUpdate(TypedDict, total=False):
-    maxUnavailable: int | str | None
-    maxSurge: int | str | None
-
-
-class Strategy(TypedDict, total=False):
-    type: str
-    rollingUpdate: RollingUpdate | None
-
-
-class TemplateSpec(TypedDict, total=False):
-    replicas: int | None
-    parallelism: int | None
-    completions: int | None
-    selector: Selector | None
-    template: PodTemplate | None
-    jobTemplate: JobTemplate
-    volumeClaimTemplates: list[ClaimTemplate] | None
-    ordinals: Ordinals | None
-    strategy: Strategy | None
-    updateStrategy: Strategy | None
-
-
-class TemplateStatus(TypedDict, total=False):
-    availableReplicas: int
-    desiredNumberScheduled: int
-    currentNumberScheduled: int
-    numberReady: int
-    observedGeneration: int
-    conditions: list[Condition] | None
-
-
-class Template(TypedDict, total=False):
-    """Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job or CronJob."""
-
-    metadata: TemplateMetadata
-    spec: TemplateSpec
-    status: TemplateStatus
-
-
-class TemplateList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Template] | None
-
-
-class Revision(TypedDict, total=False):
-    metadata: TemplateMetadata
-    revision: int
-
-
-class RevisionList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Revision] | None
-
+_DEVICES = _many(_object("name"))
+_CONTAINER = _object("name image", volumeDevices=_DEVICES)
+
+
+def _pod_spec(container: Any, leaves: str = "") -> Any:
+    return _object(
+        f"nodeName nodeSelector runtimeClassName schedulerName {leaves}",
+        os=_object("name"),
+        affinity=_object(nodeAffinity=_object(requiredDuringSchedulingIgnoredDuringExecution=_NODE_SELECTOR)),
+        tolerations=_TOLERATIONS,
+        securityContext=_object(windowsOptions=_object("hostProcess")),
+        schedulingGates=_many(_THERE),
+        volumes=_many(_POD_VOLUME),
+        containers=_many(container),
+        initContainers=_many(_CONTAINER),
+    )
+
+
+_CONTAINER_STATE = _object(
+    running=_object("startedAt"),
+    waiting=_object("reason message"),
+    terminated=_object("exitCode reason message finishedAt"),
+)
+PodList = _listed(
+    _object(
+        metadata=_object(
+            "namespace name uid deletionTimestamp",
+            labels=_object("pod-template-generation controller-revision-hash"),
+            annotations=_object("kubernetes.io/config.mirror"),
+            ownerReferences=_OWNERS,
+        ),
+        spec=_pod_spec(_CONTAINER),
+        status=_object(
+            "phase",
+            conditions=_many(_object("type status message lastTransitionTime")),
+            containerStatuses=_many(
+                _object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)
+            ),
+        ),
+    )
+)
+
+_POD_TEMPLATE = _object(
+    spec=_pod_spec(
+        _object(
+            "name image args command",
+            env=_many(_object("name value")),
+            ports=_many(_object("containerPort hostPort")),
+            volumeDevices=_DEVICES,
+        ),
+        "hostNetwork",
+    )
+)
+_STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge"))
+_TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
+# Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob
+TemplateList = _listed(
+    _object(
+        metadata=_TEMPLATE_METADATA,
+        spec=_object(
+            "replicas parallelism completions",
+            selector=_object("matchLabels"),
+            template=_POD_TEMPLATE,
+            jobTemplate=_object(spec=_object("parallelism completions", template=_POD_TEMPLATE)),
+            volumeClaimTemplates=_many(_object(metadata=_object("name"), spec=_CLAIM_SPEC)),
+            ordinals=_object("start"),
+            strategy=_STRATEGY,
+            updateStrategy=_STRATEGY,
+        ),
+        status=_object(
+            "availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
+            conditions=_CONDITIONS,
+        ),
+    )
+)
+RevisionList = _listed(_object("revision", metadata=_TEMPLATE_METADATA))
 
 # Nodes
 
-
-class Taint(TypedDict, total=False):
-    key: str
-    value: str
-    effect: str
-
-
-class NodeSpec(TypedDict, total=False):
-    taints: list[Taint] | None
-    unschedulable: bool
-
-
-class NodeCondition(TypedDict, total=False):
-    type: str
-    status: str
-    reason: str
-    message: str
-
-
-class NodeInfo(TypedDict, total=False):
-    operatingSystem: str
-    kubeletVersion: str
-    kernelVersion: str
-    containerRuntimeVersion: str
-
-
-class AttachedVolume(TypedDict, total=False):
-    name: str
-
-
-class NodeStatus(TypedDict, total=False):
-    conditions: list[NodeCondition] | None
-    nodeInfo: NodeInfo
-    volumesInUse: list[str] | None
-    volumesAttached: list[AttachedVolume] | None
-
-
-class NodeMetadata(TypedDict, total=False):
-    name: str
-    labels: dict[str, str] | None
-    annotations: dict[str, str] | None
-
-
-class Node(TypedDict, total=False):
-    metadata: NodeMetadata
-    spec: NodeSpec
-    status: NodeStatus
-
-
-class NodeList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Node] | None
-
-
-class Allocatable(TypedDict, total=False):
-    count: int | None
-
-
-class CsiNodeDriver(TypedDict, total=False):
-    name: str
-    nodeID: str
-    topologyKeys: list[str] | None
-    allocatable: Allocatable | None
-
-
-class CsiNodeSpec(TypedDict, total=False):
-    drivers: list[CsiNodeDriver] | None
-
-
-CsiNodeAnnotations = TypedDict("CsiNodeAnnotations", {"storage.alpha.kubernetes.io/migrated-plugins": str}, total=False)
-
-
-class CsiNodeMetadata(TypedDict, total=False):
-    name: str
-    annotations: CsiNodeAnnotations | None
-
-
-class CsiNode(TypedDict, total=False):
-    metadata: CsiNodeMetadata
-    spec: CsiNodeSpec
-
-
-class CsiNodeList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[CsiNode] | None
-
+NodeList = _listed(
+    _object(
+        metadata=_object("name labels annotations"),
+        spec=_object("unschedulable", taints=_many(_object("key value effect"))),
+        status=_object(
+            "volumesInUse",
+            conditions=_many(_object("type status reason message")),
+            nodeInfo=_object("operatingSystem kubeletVersion kernelVersion containerRuntimeVersion"),
+            volumesAttached=_many(_object("name")),
+        ),
+    )
+)
+CsiNodeList = _listed(
+    _object(
+        metadata=_object("name", annotations=_object("storage.alpha.kubernetes.io/migrated-plugins")),
+        spec=_object(drivers=_many(_object("name nodeID topologyKeys", allocatable=_object("count")))),
+    )
+)
 
 # Volumes, claims and what belongs to them
 
-
-class ClaimReference(TypedDict, total=False):
-    namespace: str
-    name: str
-    uid: str
-
-
-class VolumeNodeAffinity(TypedDict, total=False):
-    required: NodeSelector | None
-
-
-class VolumeSpec(Sources, total=False):
-    claimRef: ClaimReference | None
-    persistentVolumeReclaimPolicy: str
-    storageClassName: str
-    volumeAttributesClassName: str | None
-    accessModes: list[str] | None
-    volumeMode: str | None
-    capacity: Storage | None
-    nodeAffinity: VolumeNodeAffinity | None
-
-
-class Phase(TypedDict, total=False):
-    phase: str
-
-
-VolumeAnnotations = TypedDict(
-    "VolumeAnnotations",
-    {
-        "pv.kubernetes.io/provisioned-by": str,
-        "pv.kubernetes.io/migrated-to": str,
-        "volume.beta.kubernetes.io/storage-class": str,
-    },
-    total=False,
+VolumeList = _listed(
+    _object(
+        metadata=_object(
+            "name uid creationTimestamp deletionTimestamp",
+            annotations=_object(
+                "pv.kubernetes.io/provisioned-by pv.kubernetes.io/migrated-to volume.beta.kubernetes.io/storage-class"
+            ),
+            labels=_object(
+                "topology.kubernetes.io/zone failure-domain.beta.kubernetes.io/zone "
+                "topology.kubernetes.io/region failure-domain.beta.kubernetes.io/region"
+            ),
+        ),
+        spec=_object(
+            "persistentVolumeReclaimPolicy storageClassName volumeAttributesClassName accessModes volumeMode",
+            **_SOURCES,
+            claimRef=_object("namespace name uid"),
+            capacity=_object("storage"),
+            nodeAffinity=_object(required=_NODE_SELECTOR),
+        ),
+        status=_object("phase"),
+    )
 )
-VolumeLabels = TypedDict(
-    "VolumeLabels",
-    {
-        "topology.kubernetes.io/zone": str,
-        "failure-domain.beta.kubernetes.io/zone": str,
-        "topology.kubernetes.io/region": str,
-        "failure-domain.beta.kubernetes.io/region": str,
-    },
-    total=False,
+ClaimList = _listed(
+    _object(
+        metadata=_object(
+            "namespace name uid creationTimestamp deletionTimestamp",
+            annotations=_object(
+                "volume.kubernetes.io/storage-provisioner volume.beta.kubernetes.io/storage-provisioner "
+                "pv.kubernetes.io/migrated-to volume.kubernetes.io/selected-node volume.beta.kubernetes.io/storage-class"
+            ),
+            ownerReferences=_OWNERS,
+        ),
+        spec=_CLAIM_SPEC,
+        status=_object("phase"),
+    )
 )
-
-
-class VolumeMetadata(TypedDict, total=False):
-    name: str
-    uid: str
-    annotations: VolumeAnnotations | None
-    labels: VolumeLabels | None
-    creationTimestamp: str | None
-    deletionTimestamp: str | None
-
-
-class Volume(TypedDict, total=False):
-    metadata: VolumeMetadata
-    spec: VolumeSpec
-    status: Phase
-
-
-class VolumeList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Volume] | None
-
-
-ClaimAnnotations = TypedDict(
-    "ClaimAnnotations",
-    {
-        "volume.kubernetes.io/storage-provisioner": str,
-        "volume.beta.kubernetes.io/storage-provisioner": str,
-        "pv.kubernetes.io/migrated-to": str,
-        "volume.kubernetes.io/selected-node": str,
-        "volume.beta.kubernetes.io/storage-class": str,
-    },
-    total=False,
+AttachmentList = _listed(
+    _object(
+        metadata=_object("name creationTimestamp deletionTimestamp"),
+        spec=_object("attacher nodeName", source=_object("persistentVolumeName")),
+        status=_object("attached", attachError=_object("message"), detachError=_object("message")),
+    )
 )
-
-
-class ClaimMetadata(TypedDict, total=False):
-    namespace: str
-    name: str
-    uid: str
-    annotations: ClaimAnnotations | None
-    creationTimestamp: str | None
-    deletionTimestamp: str | None
-    ownerReferences: list[Owner] | None
-
-
-class ClaimStatus(TypedDict, total=False):
-    phase: str
-
-
-class Claim(TypedDict, total=False):
-    metadata: ClaimMetadata
-    spec: ClaimSpec
-    status: ClaimStatus
-
-
-class ClaimList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Claim] | None
-
-
-class AttachmentMetadata(TypedDict, total=False):
-    name: str
-    creationTimestamp: str | None
-    deletionTimestamp: str | None
-
-
-class AttachmentSource(TypedDict, total=False):
-    persistentVolumeName: str | None
-
-
-class AttachmentSpec(TypedDict, total=False):
-    attacher: str
-    nodeName: str
-    source: AttachmentSource
-
-
-class VolumeError(TypedDict, total=False):
-    message: str
-
-
-class AttachmentStatus(TypedDict, total=False):
-    attached: bool
-    attachError: VolumeError | None
-    detachError: VolumeError | None
-
-
-class Attachment(TypedDict, total=False):
-    metadata: AttachmentMetadata
-    spec: AttachmentSpec
-    status: AttachmentStatus
-
-
-class AttachmentList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Attachment] | None
-
 
 # A few objects of each cluster; they are read whole where that is as short
 
-
-class ClassMetadata(TypedDict, total=False):
-    name: str
-    annotations: dict[str, str] | None
-    creationTimestamp: str | None
-
-
-class TopologyRequirement(TypedDict, total=False):
-    key: str
-    values: list[str] | None
-
-
-class Topology(TypedDict, total=False):
-    matchLabelExpressions: list[TopologyRequirement] | None
-
-
-class StorageClass(TypedDict, total=False):
-    metadata: ClassMetadata
-    provisioner: str
-    parameters: dict[str, str] | None
-    volumeBindingMode: str | None
-    reclaimPolicy: str | None
-    allowedTopologies: list[Topology] | None
-
-
-class StorageClassList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[StorageClass] | None
-
-
-class LabelSelector(TypedDict, total=False):
-    matchLabels: dict[str, str] | None
-    matchExpressions: list[Requirement] | None
-
-
-class Capacity(TypedDict, total=False):
-    nodeTopology: LabelSelector | None
-    storageClassName: str
-    capacity: str | None
-    maximumVolumeSize: str | None
-
-
-class CapacityList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Capacity] | None
-
-
-class NameAndLabels(TypedDict, total=False):
-    namespace: str
-    name: str
-    labels: dict[str, str] | None
-
-
-class CsiDriver(TypedDict, total=False):
-    metadata: NameAndLabels
-    spec: dict[str, Any]
-
-
-class CsiDriverList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[CsiDriver] | None
-
-
-class Namespace(TypedDict, total=False):
-    metadata: NameAndLabels
-    status: Phase
-
-
-class NamespaceList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[Namespace] | None
-
-
-class Scheduling(TypedDict, total=False):
-    nodeSelector: dict[str, str] | None
-    tolerations: list[Toleration] | None
-
-
-class RuntimeClass(TypedDict, total=False):
-    metadata: NameAndLabels
-    scheduling: Scheduling | None
-
-
-class RuntimeClassList(TypedDict, total=False):
-    metadata: ListMetadata
-    items: list[RuntimeClass] | None
+StorageClassList = _listed(
+    _object(
+        "provisioner parameters volumeBindingMode reclaimPolicy",
+        metadata=_object("name annotations creationTimestamp"),
+        allowedTopologies=_many(_object(matchLabelExpressions=_many(_object("key values")))),
+    )
+)
+CapacityList = _listed(
+    _object(
+        "storageClassName capacity maximumVolumeSize",
+        nodeTopology=_object("matchLabels", matchExpressions=_REQUIREMENTS),
+    )
+)
+CsiDriverList = _listed(_object("spec", metadata=_NAME_AND_LABELS))
+NamespaceList = _listed(_object(metadata=_NAME_AND_LABELS, status=_object("phase")))
+RuntimeClassList = _listed(
+    _object(metadata=_NAME_AND_LABELS, scheduling=_object("nodeSelector", tolerations=_TOLERATIONS))
+)

@@ -50,7 +50,7 @@ def test_every_mode_that_can_be_deployed_has_its_template() -> None:
 def test_modes_are_named_as_their_templates_and_proxy_ones_have_pipes(driver: Driver) -> None:
     for rule in driver.modes:
         assert rule.mode in MODES
-        assert rule.template in (None, f"{driver.key}_{rule.mode}.yaml.j2")
+        assert rule.template in (None, f"{driver.key}.yaml.j2", f"{driver.key}_{rule.mode}.yaml.j2")
         assert (rule.mode == "csi_proxy") == bool(rule.pipes)
         assert (rule.mode == "host_process") == (rule.min_containerd == "1.6")
 
