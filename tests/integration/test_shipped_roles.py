@@ -174,6 +174,7 @@ def made(lab: Lab, tmp_path: Path) -> Iterator[Path]:
                 lab.api.gone(f"{access.RBAC}/{path}/{one['metadata']['name']}")
     lab.api.gone(f"{access.RBAC}/clusterroles/kubewin-preflight")
     lab.api.gone("/api/v1/namespaces/readme")
+    lab.api.gone("/api/v1/namespaces/kubewin-verify")
 
 
 def test_the_account_of_the_readme_may_do_what_a_plan_asks_for_and_no_more(made: Path) -> None:
