@@ -152,6 +152,25 @@ def check_parts(bench: Bench) -> list[Part]:
     def changelog(step: Step) -> None:
         step.run([bench.lint.bin / "antsibull-changelog", "lint"], cwd=own, env=lint_environment(bench))
 
+    def builder(step: Step) -> None:
+        # What `ansible-builder build` does before it needs a container engine, and its files as a build would get them.
+        program, made = bench.lint.bin / "ansible-builder", SCRATCH / "execution-environment"
+        made.mkdir(parents=True)
+        found = {name: made / name for name in ("pip", "bindep")}
+        words: list[str | Path] = []
+        for name, file in found.items():
+            words += [f"--write-{name}", file]
+        step.run([program, "introspect", *words, EXPORT], env=lint_environment(bench))
+        context: list[str | Path] = ["-c", made / "context", "--output-filename", "Containerfile"]
+        step.run([program, "create", "-f", own / "execution-environment.yml", *context], env=lint_environment(bench))
+        lines = {line for file in found.values() for line in file.read_text(encoding="utf-8").splitlines()}
+        names = ("requirements.txt", "meta/ee-requirements.txt", "bindep.txt")
+        wanted = [line for name in names for line in (own / name).read_text(encoding="utf-8").splitlines()]
+        wanted = [line for line in wanted if not line.startswith(("#", "-r "))]
+        absent = [line for line in wanted if f"{line}  # from collection kubewin.csi" not in lines]
+        if absent:
+            raise PartFailed(f"ansible-builder does not see {', '.join(absent)}; see meta/execution-environment.yml")
+
     parts = [Part("export", export)]
     parts += [sanity_part(name, bench) for name in CORES]
     parts += [
@@ -161,6 +180,7 @@ def check_parts(bench: Bench) -> list[Part]:
         Part("mypy", mypy),
         Part("go", go),
         Part("antsibull-docs", docs, needs=("export",)),
+        Part("ansible-builder", builder, needs=("export",)),
         Part("antsibull-changelog", changelog, needs=("export",)),
         Part("actionlint", actionlint),
         Part("ruff", ruff),

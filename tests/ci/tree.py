@@ -19,7 +19,8 @@ OWN = Path("ansible_collections") / "kubewin" / "csi"
 # either named here or kept out by galaxy.yml.
 SHIPPED = re.compile(
     r"(changelogs|docs|extensions|meta|playbooks|plugins|roles)/.+|tests/(config\.yml|sanity/.+)"
-    r"|(CHANGELOG\.rst|CODE_OF_CONDUCT\.md|CONTRIBUTING\.md|COPYING|README\.md|SECURITY\.md|bindep\.txt|requirements\.(txt|yml))"
+    r"|(CHANGELOG\.rst|CODE_OF_CONDUCT\.md|CONTRIBUTING\.md|COPYING|README\.md|SECURITY\.md|bindep\.txt"
+    r"|execution-environment\.yml|requirements\.(txt|yml))"
 )
 MADE_BY_GALAXY = {"MANIFEST.json", "FILES.json"}
 

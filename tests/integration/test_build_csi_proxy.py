@@ -254,6 +254,10 @@ def test_absent_and_old_go_are_refused(tmp_path: Path) -> None:
     assert absent.rc != 0
     assert "Go was not found" in absent.text
     assert "Go 1.20 or later" in absent.text
+    assert (
+        "An execution environment usually has no Go: build on a machine that has it, then set csi_proxy_source"
+        in absent.text
+    )
 
     old = tmp_path / "go"
     facts = json.dumps({"GOVERSION": "go1.19.8", "GOEXPERIMENT": "", "GOPROXY": "direct"})

@@ -62,6 +62,7 @@ TEMPLATED = "{{"
 ON_HOSTS = {"csi_proxy": CSI_PROXY, "csi_proxy_info": INFO}
 # Programs of others: only their names are checked.
 OTHERS = {
+    "ansible-builder",
     *("aws", "cd", "cp", "echo", "export", "find", "go", "icacls", "kinit", "klist", "oc", "pip", "python3", "reg", "rm", "sed", "skopeo", "sudo"),
     *("tar", "winrm"),
 }  # fmt: skip
@@ -71,6 +72,8 @@ CLIS: Mapping[str, type[CLI]] = {
     "ansible-inventory": InventoryCLI,
     "ansible-playbook": PlaybookCLI,
 }
+# Of the build of an execution environment.
+STAGES = ("base", "galaxy", "builder", "final")
 KUBECTL = {"apply", "config", "create", "describe", "exec", "get", "label", "logs", "patch", "taint", "uncordon"}
 
 
@@ -120,7 +123,7 @@ def with_checked_words(words: list[str], command: str) -> None:
     program, *rest = words
     if program in CLIS:
         parsed(CLIS[program], words)
-    if program == "ansible-playbook":
+    if program == "ansible-playbook" or words[:2] == ["ansible-navigator", "run"]:
         playbook(rest)
     elif program == "ansible" and "-m" in rest:
         options = parse_kv(rest[rest.index("-a") + 1]) if "-a" in rest else {}
@@ -129,7 +132,7 @@ def with_checked_words(words: list[str], command: str) -> None:
         kubectl(rest, command)
     elif program == "make":
         make(rest)
-    elif program not in CLIS:
+    elif program not in (*CLIS, "ansible-navigator"):
         assert program in OTHERS or program in ("grep", "sort", "python"), command
 
 
@@ -207,6 +210,11 @@ def fits(found: Any) -> None:
         assert set(found) <= set(taken), found
     elif "all" in found:
         group(found["all"])
+    elif "additional_build_steps" in found:
+        # The schema of ansible-builder 3.
+        assert set(found["additional_build_steps"]) <= {
+            f"{at}_{stage}" for at in ("prepend", "append") for stage in STAGES
+        }
     elif set(found) != {"vars"}:
         # What is below vars of a task is the user's own.
         variables(found)

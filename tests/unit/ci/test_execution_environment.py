@@ -1,0 +1,48 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The execution environment has this release, a tested ansible-core, and nothing that its page does not explain."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from ci import paths, venvs
+
+DEFINITION = yaml.safe_load((paths.ROOT / "execution-environment.yml").read_text(encoding="utf-8"))["dependencies"]
+PAGE = paths.ROOT / "docs" / "docsite" / "rst" / "guide_execution_environment.rst"
+
+
+def lines(name: str) -> list[str]:
+    """Lines of a requirement file of the collection, without comments."""
+    text = (paths.ROOT / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_the_image_has_this_release_and_a_tested_ansible_core() -> None:
+    version = yaml.safe_load((paths.ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    assert DEFINITION["galaxy"]["collections"] == [{"name": "kubewin.csi", "version": version}]
+    core = DEFINITION["ansible_core"]["package_pip"]
+    assert core.removeprefix("ansible-core~=").removesuffix(".0") in {
+        name.removeprefix("core-") for name in venvs.CORES
+    }
+
+
+def test_kerberos_is_added_to_the_connections_of_every_controller() -> None:
+    packages = [line for line in lines("meta/ee-requirements.txt") if not line.startswith("-r ")]
+    assert [line.replace("[kerberos]", "") for line in packages] == [
+        line for line in lines("requirements.txt") if line.startswith(("pypsrp", "pywinrm"))
+    ]
+
+
+def test_the_page_says_why_each_package_is_there() -> None:
+    table = (
+        PAGE.read_text(encoding="utf-8").partition("What is in the image")[2].partition("meta/execution-environment")[0]
+    )
+    explained = set(re.findall(r"``([\w.-]+)``", table))
+    packages = [re.split(r"[>\[ ]", line)[0] for line in lines("requirements.txt")]
+    packages += [line.split()[0] for line in lines("bindep.txt") if "rpm" in line]
+    packages += [line.split()[0] for line in DEFINITION["system"]]
+    packages += [DEFINITION["python_interpreter"]["package_system"], "ansible-core", "ansible-runner", "kubewin.csi"]
+    assert set(packages) <= explained
