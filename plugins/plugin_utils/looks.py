@@ -152,7 +152,14 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
 def formed(form: str, hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The hosts in one form, without those that it has no row for. variables: by host, as Ansible's hostvars."""
     own = {host: variables.get(host, {}) for host in hosts}
-    # Registered by a task that ran once for all.
-    nodes: Mapping[str, Any] = next((one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")), {})
-    rows = (FORMS[form](look(host, own[host], nodes)) for host in hosts)
+    # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
+    matches = [one["kubewin_nodes"] for one in own.values() if one.get("kubewin_nodes")]
+    rows = (FORMS[form](look(host, own[host], _match(host, own[host], matches))) for host in hosts)
     return [found for found in rows if found is not None]
+
+
+def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """RV(node_info) in which a host has its Node, else any."""
+    own = variables.get("kubewin_nodes")
+    found = [one for one in (*([own] if own else ()), *matches) if host in (one.get("matched") or {})]
+    return next(iter([*found, *matches]), {})

@@ -31,7 +31,7 @@ def lab(bench: Bench, *words: str) -> int:
 def up(bench: Bench, say: Say) -> int:
     """Starts the lab (or finds it running), runs the playbook on it, and says how to go on."""
     started = time.monotonic()
-    code = lab(bench, "up", "--name", LAB, "--reading")
+    code = lab(bench, "up", "--name", LAB, "--demo")
     if code:
         say(f"the lab did not start; its logs are in {paths.short(state() / 'logs')}, `make down` removes what is left")
         return code
@@ -67,11 +67,11 @@ Look around, in this folder:
   make demo                         once more: the lab is reused, and the playbook changes nothing
   . {paths.short(bench.main.bin)}/activate
   ansible-playbook -i {inventory} playbooks/status.yml
+  ansible-playbook -i {inventory} playbooks/verify.yml
   ansible-playbook -i {inventory} playbooks/enable-csi.yml --check
   ansible -i {inventory} windows -m kubewin.csi.csi_proxy_info
-  export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, if you have it, and for what follows
-Go on, as the cluster's administrator (the inventory's own account has the rules for vSphere alone):
-  {play} playbooks/verify.yml
+  export KUBECONFIG=$PWD/{paths.short(state() / "kubeconfig" / "admin.yaml")}        for kubectl, and for the next commands
+Add a second driver and remove it, as the cluster's administrator:
   {play} playbooks/enable-csi.yml -e kubewin_drivers=vsphere,smb -e kubewin_create_cluster_objects=true
   {play} playbooks/remove.yml -e kubewin_drivers=smb
 Stop:

@@ -70,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NODE=RELEASE",
         help="a node's kubelet, for example win-1=v1.26.9: below v1.27 it belongs to the in-tree era",
     )
-    up.add_argument("--reading", action="store_true", help="give the inventory's account the role of preflight as well")
+    up.add_argument(
+        "--demo", action="store_true", help="bind the roles for preflight and verify to the inventory's account as well"
+    )
     up.add_argument("--bare", action="store_true", help="without the vSphere driver's own installation")
     down = command("down", _down, "end a lab and remove everything of it")
     down.add_argument("--all", action="store_true", help="every lab of this checkout")
@@ -126,8 +128,8 @@ def _up(options: argparse.Namespace) -> int:
     place = state.paths(options.name)
     found = launch.running(options.name)
     if found is not None:
-        if options.reading:
-            access.reading(Lab(found).api)
+        if options.demo:
+            access.demo(Lab(found).api)
         _reuse(found, options)
         return 0
     windows, why = _windows(options.windows)
@@ -150,8 +152,8 @@ def _up(options: argparse.Namespace) -> int:
     )
     say(f"starting lab {options.name}: {options.nodes} Windows nodes, hosts: {windows}")
     made = launch.up(spec, say)
-    if options.reading:
-        access.reading(Lab(made).api)
+    if options.demo:
+        access.demo(Lab(made).api)
     say(f"lab {options.name} is up")
     _explain(made)
     return 0

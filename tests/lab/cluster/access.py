@@ -56,11 +56,17 @@ def bind(api: Api, role: str, account: str, namespace: str = "") -> None:
     api.ensure(f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings", made)
 
 
-def reading(api: Api) -> None:
-    """Give the account the role that the collection ships for preflight, as README's steps do."""
+def demo(api: Api) -> None:
+    """Bind the roles for preflight and verify to the account as well. Verify creates its own namespace."""
     role = yaml.safe_load(RULES[0].with_name("kubewin-preflight-rbac.yaml").read_text(encoding="utf-8"))
     api.ensure(f"{RBAC}/clusterroles", role)
-    bind(api, role["metadata"]["name"], ACCOUNT)
+    for name in (
+        role["metadata"]["name"],
+        "kubewin-csi-proof",
+        "kubewin-csi-proof-pods",
+        "kubewin-csi-proof-namespace",
+    ):
+        bind(api, name, ACCOUNT)
 
 
 def service_account_kubeconfig(api: Api, server: str, ca: Path) -> Object:

@@ -122,3 +122,15 @@ def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
 
 def test_a_playbook_that_is_only_read_has_no_host_variables() -> None:
     assert formed("unsettled", ["a"], {}) == [{"name": "a"}]
+
+
+def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched() -> None:
+    of_batches: dict[str, dict[str, Any]] = {
+        name: {**looked(), "kubewin_nodes": {"matched": {name: node}, "nodes": {"win-1": MARKED, "win-2": MARKED}}}
+        for name, node in (("one.example.com", "win-1"), ("two.example.com", "win-2"))
+    }
+    for form in ("proofs", "rows", "seen"):
+        assert [one["node"] for one in formed(form, list(of_batches), of_batches)] == ["win-1", "win-2"], form
+    # A host that no batch had, as one that could not be reached.
+    named = {**of_batches, "win-2": {"csi_proxy_plan": LOST}}
+    assert [one["node"] for one in formed("seen", list(named), named)] == ["win-1", "win-2", "win-2"]
