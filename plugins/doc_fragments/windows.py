@@ -12,8 +12,8 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 requirements:
   - Windows Server 2019 or later on the host, with its in-box tools (no PowerShell is used).
-  - The connection P(ansible.builtin.winrm#connection), or P(ansible.builtin.ssh#connection) with C(cmd.exe) as default
-    shell; the account is a local administrator.
+  - The connection P(ansible.builtin.winrm#connection), P(ansible.builtin.psrp#connection) or P(ansible.builtin.ssh#connection);
+    the account is a local administrator.
 options:
   install_dir:
     description:

@@ -38,13 +38,15 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Pki:
-    """Files: a certificate for loopback with its key and the CA that signed it, one that nobody signed, SSH keys."""
+    """Files: a certificate for loopback with its key and the CA that signed it, one that nobody signed, a user's, SSH keys."""
 
     ca: Path
     cert: Path
     key: Path
     untrusted_cert: Path
     untrusted_key: Path
+    client_cert: Path
+    client_key: Path
     ssh_host_key: Path
     ssh_client_key: Path
     authorized_keys: Path
@@ -81,6 +83,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
     authority = _certificate(folder, "ca", None, ca=True)
     _certificate(folder, "host", authority, ca=False)
     _certificate(folder, "untrusted", None, ca=False)
+    _certificate(folder, USER, authority, ca=False)
     for name in ("ssh_host", "ssh_client"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     return Pki(
@@ -89,6 +92,8 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
         key=folder / "host.key",
         untrusted_cert=folder / "untrusted.crt",
         untrusted_key=folder / "untrusted.key",
+        client_cert=folder / f"{USER}.crt",
+        client_key=folder / f"{USER}.key",
         ssh_host_key=folder / "ssh_host",
         ssh_client_key=folder / "ssh_client",
         authorized_keys=folder / "ssh_client.pub",
@@ -116,6 +121,7 @@ def front(pki: Pki, artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -
         users={USER: PASSWORD},
         tls_cert=str(pki.cert),
         tls_key=str(pki.key),
+        tls_client_ca=str(pki.ca),
         ssh_host_key=str(pki.ssh_host_key),
         ssh_authorized_keys=str(pki.authorized_keys),
         artifacts=ArtifactsConfig(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real ansible, its winrm and ssh connection plugins, and the collection's channel on them, against the servers."""
+"""Real ansible, its winrm, psrp and ssh connection plugins, and the collection's channel on them, against the servers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from lab.handle import eventually
 from lab.state import REPOSITORY
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, wanted
+from unit.plugins.shown import RST, blocks
 
 from lab_tests.conftest import PASSWORD, USER, MakeHost, Pki, Serve, Served
+from lab_tests.passages import passages
 
 ACTION = """
 from __future__ import annotations
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import ChannelError, open_channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
 
 
 class ActionModule(ActionBase):
@@ -70,7 +73,7 @@ def archive(tmp_path: Path) -> Path:
 
 def variables(transport: str, host: Served, pki: Pki) -> dict[str, Any]:
     common = {"ansible_host": "127.0.0.1", "ansible_user": USER}
-    if transport == "ssh":
+    if transport.startswith("ssh"):
         return {
             **common,
             "ansible_connection": "ssh",
@@ -79,7 +82,20 @@ def variables(transport: str, host: Served, pki: Pki) -> dict[str, Any]:
             "ansible_ssh_private_key_file": str(pki.ssh_client_key),
             "ansible_ssh_common_args": "-F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
         }
-    auth, scheme = transport.split("-")
+    plugin, auth, scheme = transport.split("-")
+    if plugin == "psrp":
+        return {
+            **common,
+            "ansible_connection": "psrp",
+            "ansible_password": PASSWORD,
+            "ansible_port": host.ports[scheme],
+            "ansible_psrp_protocol": scheme,
+            "ansible_psrp_auth": auth,
+            "ansible_psrp_ca_cert": str(pki.ca),
+            "ansible_psrp_message_encryption": "never" if (auth, scheme) == ("basic", "http") else "auto",
+            "ansible_psrp_certificate_pem": str(pki.client_cert),
+            "ansible_psrp_certificate_key_pem": str(pki.client_key),
+        }
     return {
         **common,
         "ansible_connection": "winrm",
@@ -88,6 +104,8 @@ def variables(transport: str, host: Served, pki: Pki) -> dict[str, Any]:
         "ansible_winrm_scheme": scheme,
         "ansible_winrm_transport": auth,
         "ansible_winrm_ca_trust_path": str(pki.ca),
+        "ansible_winrm_cert_pem": str(pki.client_cert),
+        "ansible_winrm_cert_key_pem": str(pki.client_key),
         "ansible_winrm_server_cert_validation": "validate",
     }
 
@@ -143,11 +161,13 @@ def probe(archive: Path) -> dict[str, Any]:
 def test_one_line_form_gives_the_same_over_every_connection(
     serve: Serve, make_host: MakeHost, pki: Pki, archive: Path, tmp_path: Path
 ) -> None:
-    transports = ["basic-http", "basic-https", "ntlm-http", "ntlm-https", "ssh"]
+    ways = ("basic-http", "basic-https", "ntlm-http", "ntlm-https", "certificate-https")
+    transports = [*(f"{plugin}-{way}" for plugin in ("winrm", "psrp") for way in ways), "ssh", "ssh-powershell"]
     hosts = {}
     for transport in transports:
         agent = make_host()
-        host = serve(agent.address, name=agent.host, ssh=0, basic_over_http=True, oem_codepage=850)
+        shell = "powershell" if transport == "ssh-powershell" else "cmd"
+        host = serve(agent.address, name=agent.host, ssh=0, ssh_shell=shell, basic_over_http=True, oem_codepage=850)
         hosts[transport] = variables(transport, host, pki)
     project = tmp_path / "project"
     project.mkdir()
@@ -161,23 +181,121 @@ def test_one_line_form_gives_the_same_over_every_connection(
         assert hashed[1].splitlines()[1] == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_refusals_reach_the_task_as_the_collections_errors(
+def test_each_refusal_has_its_own_sentence(
+    serve: Serve, make_host: MakeHost, pki: Pki, archive: Path, tmp_path: Path
+) -> None:
+    """What stands between a controller and a host, over every connection: what was found, and what to do first."""
+    agent = make_host()
+    host = serve(agent.address, name=agent.host, ssh=0, basic_over_http=True)
+    full = serve(agent.address, name=f"{agent.host}-full", basic_over_http=True, limits={"shells": 0, "operations": 9})
+    other = serve(agent.address, name=f"{agent.host}-other", address="127.0.0.2")
+    http, https = (f"127.0.0.1:{host.ports[scheme]}" for scheme in ("http", "https"))
+    hosts: dict[str, dict[str, Any]] = {}
+    expected: dict[str, tuple[str, str]] = {}
+
+    def tried(name: str, kind: str, sentence: str, transport: str, **changed: Any) -> None:
+        hosts[name] = {**variables(transport, changed.pop("to", host), pki), **changed}
+        expected[name] = (kind, sentence)
+
+    names = {
+        "winrm": ("ansible_winrm_scheme", "ansible_winrm_ca_trust_path", "ansible_winrm_proxy"),
+        "psrp": ("ansible_psrp_protocol", "ansible_psrp_ca_cert", "ansible_psrp_proxy"),
+    }
+    for plugin, (scheme, ca, proxy) in names.items():
+        ntlm, tls = f"{plugin}-ntlm-http", f"{plugin}-basic-https"
+        refused = "Check ansible_user and ansible_password first."
+        tried(f"{plugin}-password", "AccessDenied", refused, ntlm, ansible_password="wrong")
+        tried(f"{plugin}-basic", "AccessDenied", refused, tls, ansible_password="wrong")
+        certificate = {"ansible_winrm_cert_pem": str(pki.cert), "ansible_winrm_cert_key_pem": str(pki.key)}
+        certificate |= {"ansible_psrp_certificate_pem": str(pki.cert), "ansible_psrp_certificate_key_pem": str(pki.key)}
+        tried(
+            f"{plugin}-mapping", "AccessDenied", "WinRM refused the logon", f"{plugin}-certificate-https", **certificate
+        )
+        tried(f"{plugin}-port", "ConnectionLost", "Nothing listens on http://127.0.0.1:9 ", ntlm, ansible_port=9)
+        sentence = f"http://{https} ends the connection without an answer to plain HTTP, as an HTTPS listener does. If it is one, set {scheme} to https"
+        tried(f"{plugin}-plain", "ConnectionLost", sentence, ntlm, ansible_port=host.ports["https"])
+        sentence = f"https://{http} answers without TLS, so it is an HTTP listener. Set {scheme} to http"
+        tried(f"{plugin}-tls", "ConnectionLost", sentence, tls, ansible_port=host.ports["http"])
+        sentence = f"The certificate of https://{https} is not trusted by the controller"
+        tried(f"{plugin}-trust", "ConnectionLost", sentence, tls, **{ca: str(pki.untrusted_cert)})
+        tried(f"{plugin}-name", "ConnectionLost", "is for another name", tls, to=other, ansible_host="127.0.0.2")
+        sentence = f"The name of http://no-such-host.invalid:{host.ports['http']} cannot be resolved"
+        tried(f"{plugin}-dns", "ConnectionLost", sentence, ntlm, ansible_host="no-such-host.invalid")
+        tried(
+            f"{plugin}-proxy",
+            "ConnectionLost",
+            f"The HTTP proxy on the way to https://{https}",
+            tls,
+            **{proxy: "http://127.0.0.1:9"},
+        )
+        tried(f"{plugin}-quota", "QuotaExceeded", "MaxShellsPerUser", ntlm, to=full)
+        tried(
+            f"{plugin}-path", "ConnectionLost", "it is no WinRM listener", ntlm, **{f"ansible_{plugin}_path": "/other"}
+        )
+    sentence = "Nothing listens on 127.0.0.1:9 (connection refused). Correct ansible_port, or start the service sshd"
+    tried("ssh-port", "ConnectionLost", sentence, "ssh", ansible_port=9)
+    tried(
+        "ssh-key",
+        "AccessDenied",
+        "refused the logon over ssh",
+        "ssh",
+        ansible_ssh_private_key_file=str(pki.ssh_host_key),
+    )
+    strict = "-F none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
+    tried("ssh-host-key", "ConnectionLost", "is not known to the controller", "ssh", ansible_ssh_common_args=strict)
+    tried("ssh-dns", "ConnectionLost", "cannot be resolved", "ssh", ansible_host="no-such-host.invalid")
+    project = tmp_path / "project"
+    project.mkdir()
+    results, _screen = run_ansible(project, hosts, probe(archive))
+    found = {name: (result.get("reason"), result.get("msg", "")) for name, result in results.items()}
+    wrong = {
+        name: found[name]
+        for name, (kind, sentence) in expected.items()
+        if found[name][0] != kind or sentence not in found[name][1]
+    }
+    assert wrong == {}
+    # Nothing was asked of the host.
+    assert agent.control("journal")["journal"] == []
+
+
+def test_the_ways_through_jump_hosts_and_proxies_that_the_guide_shows(
     serve: Serve, make_host: MakeHost, pki: Pki, archive: Path, tmp_path: Path
 ) -> None:
     agent = make_host()
-    host = serve(agent.address, name=agent.host, ssh=0, ssh_shell="powershell", basic_over_http=True)
-    project = tmp_path / "project"
-    project.mkdir()
-    hosts = {
-        "password": {**variables("ntlm-http", host, pki), "ansible_password": "wrong"},
-        "powershell": variables("ssh", host, pki),
-        "nobody": {**variables("basic-http", host, pki), "ansible_port": 9},
-    }
-    results, _screen = run_ansible(project, hosts, probe(archive))
-    reasons = {name: result.get("reason") for name, result in results.items()}
-    assert reasons == {"password": "AccessDenied", "powershell": "Unsupported", "nobody": "ConnectionLost"}
-    # Nothing was asked of the host.
-    assert agent.control("journal")["journal"] == []
+    host = serve(agent.address, name=agent.host, ssh=0)
+    shown = [block for block in blocks(RST / "guide_jump_hosts.rst") if block.kind in ("yaml", "text")]
+    with passages(pki.ssh_host_key, pki.authorized_keys) as (proxy, jump):
+        config = tmp_path / "ssh_config"
+        (stanza,) = [block.text for block in shown if block.kind == "text"]
+        stanza = stanza.replace("jump.example.com", "localhost").replace("~/.ssh/jump", str(pki.ssh_client_key))
+        common = "    StrictHostKeyChecking no\n    UserKnownHostsFile /dev/null\n"
+        config.write_text(f"{stanza}\nHost *\n{common}", encoding="utf-8")
+        hosts = {}
+        for block in shown:
+            if block.kind == "text":
+                continue
+            text = block.text.replace("/etc/pki/windows/ca.pem", str(pki.ca)).replace(
+                "~/.ssh/windows", str(pki.ssh_client_key)
+            )
+            text = text.replace("proxy.example.com:3128", f"127.0.0.1:{proxy.port}")
+            given = yaml.safe_load(
+                text.replace(
+                    "-o ProxyJump=ops@jump.example.com:22", f"-F {config} -o ProxyJump=ops@localhost:{jump.port}"
+                )
+            )
+            kind = given["ansible_connection"]
+            port = host.ports["ssh" if kind == "ssh" else "https"]
+            secrets = {} if kind == "ssh" else {"ansible_password": PASSWORD, "ansible_user": USER}
+            hosts[kind] = {**given, **secrets, "ansible_host": "127.0.0.1", "ansible_port": port}
+        project = tmp_path / "project"
+        project.mkdir()
+        results, screen = run_ansible(project, hosts, probe(archive))
+    assert {name: result.get("msg") for name, result in results.items()} == dict.fromkeys(("ssh", "psrp", "winrm")), (
+        screen
+    )
+    assert set(jump.passed) == {("127.0.0.1", host.ports["ssh"])}
+    assert set(proxy.passed) == {("127.0.0.1", host.ports["https"])}
+    assert len(proxy.passed) >= 2
 
 
 def encoded(secret: str) -> list[str]:
@@ -202,7 +320,7 @@ def test_secrets_of_a_source_are_not_in_what_vvvv_prints(
         secret = "TopSecretOfTheMirror"
         source = artifact.url.replace("http://", f"http://robot:{secret}@") + f"?sig={secret}"
         hosts = {}
-        for transport in ("basic-http", "ntlm-http", "ssh"):
+        for transport in ("winrm-basic-http", "psrp-ntlm-http", "ssh", "ssh-powershell"):
             agent = make_host()
             host = serve(agent.address, name=agent.host, ssh=0, basic_over_http=True)
             hosts[transport] = variables(transport, host, pki)
@@ -239,7 +357,7 @@ def test_a_controller_that_is_killed_in_the_swap_leaves_services_that_run(
     try:
         old, new = artifacts.csi_proxy(OLD), artifacts.csi_proxy(NEW)
         hosts, machines = {}, {}
-        for transport in ("ntlm-http", "ssh"):
+        for transport in ("winrm-ntlm-http", "psrp-ntlm-http", "ssh"):
             machine = machines[transport] = Host(make_host())
             machine.agent.control("set", skip_pauses=True)
             machine.run(wanted(old))

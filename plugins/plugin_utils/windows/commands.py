@@ -4,8 +4,9 @@
 r"""Command lines for cmd.exe: the only place where text that a node runs is put together.
 
 Every line is run as ``C:\Windows\System32\cmd.exe /d /e:on /v:on /s /c "<line>"``, under WinRS and under ssh alike. WinRS
-and sshd pass that through one more cmd.exe. For the outer one the text between our inner quotes stands outside quotes, so a
-character that means something to cmd is dangerous quoted or not: values that hold one are refused, never escaped.
+and sshd pass that through one more cmd.exe, which PowerShell starts where it is sshd's default shell. For the outer one
+the text between our inner quotes stands outside quotes, so a character that means something to cmd is dangerous quoted or
+not: values that hold one are refused, never escaped.
 
 Exit codes cannot be read from the line's own code (ssh cuts it to 8 bits, and a line has many steps), so each step prints
 its own: ``#<nonce>.<step>=<code>``. The mark before the first step prints a variable that only the inner cmd.exe knows: where
@@ -28,7 +29,7 @@ LINE_LIMIT = 8191
 """Characters (UTF-16 units) that cmd.exe takes on one line (Microsoft KB830473)."""
 SSH_PREFIX = SYSTEM32 + r"\chcp.com 65001 >nul & "
 """What the ssh channel puts before a wrapped line: sshd starts in the OEM code page, WinRS already is in 65001."""
-_OUTER = WRAPPER + ' /c ""'
+_OUTER = f'"{WRAPPER}" /c ""'
 ROOM = LINE_LIMIT - len(_OUTER) - len(SSH_PREFIX)
 """What is left for a wrapped line when WinRS or sshd has put its own cmd.exe and prefix around it."""
 
@@ -204,6 +205,17 @@ def _begin(nonce: str) -> str:
 def wrapped(line: str) -> str:
     """The whole command as WinRS or sshd gets it."""
     return f'{WRAPPER} {" ".join(WRAPPER_ARGUMENTS)} "{line}"'
+
+
+def from_powershell(command: str) -> str:
+    r"""PowerShell's own words for what sshd does with a command when cmd.exe is its default shell: ``cmd.exe /c "<command>"``.
+
+    Between single quotes PowerShell reads every character as it is, except single quotes, of which it knows five. An argument with
+    a blank before its first double quote then gets a pair of double quotes around it and no change inside, by Windows
+    PowerShell always and by PowerShell 7.3 and later when it is told so (NativeCommandParameterBinder.cs, about_Preference_Variables).
+    """
+    literal = re.sub("(['\u2018-\u201b])", r"\1\1", command)
+    return f"$PSNativeCommandArgumentPassing='Legacy'; & {WRAPPER} /c '{literal}'; exit $LASTEXITCODE"
 
 
 def lines(

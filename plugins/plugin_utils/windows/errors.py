@@ -41,13 +41,15 @@ class ChannelError(NodeError):
 
 
 class ConnectionLost(ChannelError):
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(
-            "connection_lost",
-            message,
-            remedy=remedy
-            or "Whatever was running on the node may have finished; run the play again, it continues from what it finds.",
+    """The connection broke, or there never was one. detail: the connection's own words, where ``message`` says what they mean."""
+
+    def __init__(self, message: str, remedy: str = "", *, detail: str = "") -> None:
+        what_to_do = remedy or (
+            "Whatever was running on the node may have finished; run the play again, it continues from what it finds."
         )
+        if detail:
+            what_to_do += f" The connection said: {harmless(detail)}"
+        super().__init__("connection_lost", message, remedy=what_to_do)
 
 
 class CommandTimeout(ChannelError):
@@ -81,6 +83,24 @@ class QuotaExceeded(ChannelError):
 class Unsupported(ChannelError):
     def __init__(self, message: str, remedy: str, reason: str = "unsupported_connection") -> None:
         super().__init__(reason, message, remedy=remedy)
+
+
+def misconfigured(connection: str, text: str) -> Unsupported:
+    """The controller cannot even try: a Python package or program is missing, or an option is wrong."""
+    return Unsupported(
+        f"The connection {connection} cannot be used from this controller: {text}",
+        "Install what is missing there, or correct the connection options of the host.",
+        reason="connection_configuration",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a line left: its own exit code (unsigned 32 bit; ssh keeps 8 bits of it) and the bytes of both streams."""
+
+    rc: int
+    stdout: bytes
+    stderr: bytes
 
 
 class ChangedError(Exception):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel, Completed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, NodeError
 
 Steps = Sequence[tuple[str, Command]]
 """Labelled commands; labels are ours, unique within a line."""

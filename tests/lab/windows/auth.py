@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Authentication of one connection to a WS-Man endpoint: Basic, and NTLM with message encryption.
+"""Authentication of one connection to a WS-Man endpoint: Basic, client certificates, and NTLM with message encryption.
 
 NTLM is pyspnego's acceptor, so the cryptography is the real protocol; the users come from the file that the variable
 NTLM_USER_FILE names (one ``:user:password`` a line), because that is where the acceptor looks.
@@ -20,6 +20,7 @@ from pathlib import Path
 import spnego
 
 BOUNDARY = b"--Encrypted Boundary"
+MUTUAL = "http://schemas.dmtf.org/wbem/wsman/1/wsman/secprofile/https/mutual"
 PROTOCOL = "application/HTTP-SPNEGO-session-encrypted"
 ENCRYPTED_TYPE = f'multipart/encrypted;protocol="{PROTOCOL}";boundary="Encrypted Boundary"'
 _SIGNATURE = struct.Struct("<I")
@@ -61,9 +62,14 @@ class ConnectionAuth:
         self._context: spnego.ContextProxy | None = None
         self._user = ""
 
-    def check(self, authorization: str, *, locked_out: bool = False) -> Accepted | Challenge:
-        """Judge a request by its Authorization header. ``locked_out`` refuses everybody, as a locked account does."""
+    def check(self, authorization: str, certificate: str = "", *, locked_out: bool = False) -> Accepted | Challenge:
+        """Judge a request by its Authorization header. ``locked_out`` refuses everybody, as a locked account does.
+
+        ``certificate``: whom the client's certificate names; Windows maps it to an account, and here it is the account's name.
+        """
         scheme, _blank, token = authorization.partition(" ")
+        if scheme == MUTUAL and certificate in self._users and not locked_out:
+            return Accepted(certificate)
         if scheme == "Basic" and self._basic:
             return self._check_basic(token, locked_out)
         if scheme in ("Negotiate", "NTLM") and token:

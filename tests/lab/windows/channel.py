@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     CommandTimeout,
     Completed,
     ConnectionLost,

@@ -45,7 +45,7 @@ class FrontConfig:
     """Everything in front of the hosts of one lab.
 
     ``ready_file`` is written (atomically) with the ports once all of them listen. ``users`` maps names to passwords.
-    Without ``tls_cert`` nothing listens on HTTPS; without ``ssh_host_key`` nothing on SSH.
+    Without ``tls_cert`` nothing listens on HTTPS; clients may show certificates of ``tls_client_ca`` there; without ``ssh_host_key`` nothing on SSH.
     """
 
     ready_file: str
@@ -54,6 +54,7 @@ class FrontConfig:
     control_port: int = 0
     tls_cert: str = ""
     tls_key: str = ""
+    tls_client_ca: str = ""
     ssh_host_key: str = ""
     ssh_authorized_keys: str = ""
     artifacts: ArtifactsConfig | None = None

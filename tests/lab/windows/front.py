@@ -86,7 +86,7 @@ class Front:
     def __init__(self, config: FrontConfig) -> None:
         self.config = config
         self._hosts: dict[str, _Host] = {}
-        self._tls = _tls(config.tls_cert, config.tls_key)
+        self._tls = _tls(config.tls_cert, config.tls_key, config.tls_client_ca)
         self._control = HttpServer(self._control_connection)
         self._artifacts: ArtifactServer | None = None
         if config.artifacts is not None:
@@ -208,12 +208,15 @@ def _call_host(host: _Host, method: str, part: str, body: Mapping[str, Any]) -> 
     raise _Refused(404, f"{method} of {part!r} is no call of the control interface")
 
 
-def _tls(cert: str, key: str) -> ssl.SSLContext | None:
+def _tls(cert: str, key: str, client_ca: str = "") -> ssl.SSLContext | None:
     if not cert:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(cert, key or None)
+    if client_ca:
+        context.load_verify_locations(client_ca)
+        context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
 

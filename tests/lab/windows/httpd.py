@@ -17,6 +17,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 16 * 1024 * 1024
@@ -28,13 +29,17 @@ class DropConnection(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """``headers`` has lower-case names; ``wire`` is the size of head and body in bytes."""
+    """``headers`` has lower-case names; ``wire`` is the size of head and body in bytes.
+
+    ``certificate``: the common name of the client's certificate, where it showed one that the server trusts.
+    """
 
     method: str
     target: str
     headers: Mapping[str, str]
     body: bytes
     wire: int
+    certificate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +104,17 @@ class HttpServer:
         self._writers.add(writer)
         try:
             handler = self.connect(str(writer.get_extra_info("peername")[0]))
-            while (request := await _read(reader)) is not None:
+            certificate = _common_name(writer.get_extra_info("peercert") or {})
+            while (request := await _read(reader, certificate)) is not None:
                 self.meter.requests += 1
                 self.meter.bytes_in += request.wire
                 response = await self._ask(handler, request)
                 if not await self._write(writer, request, response):
                     return
+        except _InvalidVerb:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            await writer.drain()
+            writer.close()
         except (DropConnection, asyncio.CancelledError):
             # Cancelled when the server stops: nobody waits for this task's result.
             pass
@@ -155,14 +165,23 @@ class HttpServer:
         return True
 
 
-async def _read(reader: asyncio.StreamReader) -> HttpRequest | None:
+class _InvalidVerb(Exception):
+    """The client does not speak HTTP: HTTP.sys answers at once with 400 ("Invalid Verb"), and so a client of TLS hears of it."""
+
+
+def _common_name(certificate: Mapping[str, Any]) -> str:
+    names = (value for part in certificate.get("subject", ()) for name, value in part if name == "commonName")
+    return next(names, "")
+
+
+async def _read(reader: asyncio.StreamReader, certificate: str) -> HttpRequest | None:
     """The next request; None when the client has hung up between requests."""
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise
+    begun = await reader.read(1)
+    if not begun:
         return None
+    if not begun.isalpha():
+        raise _InvalidVerb
+    head = begun + await reader.readuntil(b"\r\n\r\n")
     if len(head) > MAX_HEAD:
         raise DropConnection
     first, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
@@ -180,4 +199,4 @@ async def _read(reader: asyncio.StreamReader) -> HttpRequest | None:
     if size > MAX_BODY:
         raise DropConnection
     body = await reader.readexactly(size) if size else b""
-    return HttpRequest(parts[0], parts[1], headers, body, len(head) + size)
+    return HttpRequest(parts[0], parts[1], headers, body, len(head) + size, certificate)

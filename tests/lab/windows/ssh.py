@@ -8,15 +8,12 @@ and the client of the other side cuts them to 8. A client that leaves does not e
 all its children is held by the command itself (PowerShell/openssh-portable, w32-doexec.c; PowerShell/Win32-OpenSSH#1751). Its pipes are
 broken from then on. Output is in the OEM code page.
 
-With ``shell="powershell"`` the server behaves like a host whose DefaultShell is Windows PowerShell as far as is needed
-to notice it: cmd's variables are not expanded, ``&`` and ``&&`` outside quotes are parser errors, PowerShell's own
-variable answers. Nothing else runs there.
+With ``shell="powershell"`` the server behaves like a host whose DefaultShell is Windows PowerShell, see ``powershell``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,18 +21,11 @@ from typing import Any, Literal
 
 import asyncssh
 
+from lab.windows import powershell
 from lab.windows.agent import EXIT, STDOUT, AgentError, AsyncAgent, AsyncCommand, Request
 
 DefaultShell = Literal["cmd", "powershell"]
 _CHUNK = 64 * 1024
-_VARIABLES = {
-    "$PSEdition": "Desktop\r\n",
-    "$PSVersionTable.PSVersion.Major": "5\r\n",
-    "$PSVersionTable": (
-        "\r\nName                           Value\r\n----                           -----\r\n"
-        "PSVersion                      5.1.20348.2700\r\nPSEdition                      Desktop\r\n\r\n"
-    ),
-}
 
 
 class _Login(asyncssh.SSHServer):
@@ -100,16 +90,19 @@ class SshEndpoint:
             process.stderr.write(b"the lab's SSH server runs commands, it has no interactive shell\r\n")
             process.exit(1)
             return
+        line = f'"{command}"'
         if self._shell == "powershell":
-            stdout, stderr, rc = _powershell(command)
-            process.stdout.write(stdout.encode(f"cp{self._codepage}", "replace"))
-            process.stderr.write(stderr.encode(f"cp{self._codepage}", "replace"))
-            process.exit(rc)
-            return
+            done = powershell.outcome(command)
+            if isinstance(done, powershell.Said):
+                process.stdout.write(done.stdout.encode(f"cp{self._codepage}", "replace"))
+                process.stderr.write(done.stderr.encode(f"cp{self._codepage}", "replace"))
+                process.exit(done.code)
+                return
+            line = done.line
         record: dict[str, Any] = {"shell": "ssh", "line": command, "stdin": 0, "rc": None}
         self._journal.append(record)
         try:
-            running = await self._agent.start(Request(f'"{command}"', codepage=self._codepage))
+            running = await self._agent.start(Request(line, codepage=self._codepage))
             feeder = asyncio.create_task(self._feed(process, running, record))
             try:
                 record["rc"] = await self._drain(process, running)
@@ -151,20 +144,3 @@ class SshEndpoint:
         except (ConnectionError, asyncssh.Error):
             # The command ended before its input, or the client left: both end the session elsewhere.
             pass
-
-
-def _powershell(command: str) -> tuple[str, str, int]:
-    """What Windows PowerShell 5.1 says to a line that was written for cmd: stdout, stderr, exit code."""
-    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", command)
-    for token, sentence in (
-        ("&&", "The token '&&' is not a valid statement separator in this version."),
-        ("||", "The token '||' is not a valid statement separator in this version."),
-        ("&", "The ampersand (&) character is not allowed. The & operator is reserved for future use;"),
-    ):
-        if token in bare and not bare.lstrip().startswith("&"):
-            return "", f"At line:1 char:{command.find(token) + 1}\r\n{sentence}\r\n    + FullyQualifiedErrorId\r\n", 1
-    words = command.split()
-    if words and words[0].lower() in ("echo", "write-output"):
-        return "".join(_VARIABLES.get(word, f"{word}\r\n") for word in words[1:]), "", 0
-    name = words[0] if words else ""
-    return "", f"the lab's PowerShell stand-in runs nothing: {name}\r\n", 1

@@ -129,7 +129,9 @@ class Endpoint:
             return HttpResponse(405 if request.target == "/wsman" else 404)
         if self.settings.latency_ms:
             await asyncio.sleep(self.settings.latency_ms / 1000)
-        verdict = auth.check(request.headers.get("authorization", ""), locked_out=self.faults.locked_out)
+        verdict = auth.check(
+            request.headers.get("authorization", ""), request.certificate, locked_out=self.faults.locked_out
+        )
         if isinstance(verdict, Challenge):
             self.counts["unauthorized"] += 1
             return HttpResponse(401, headers=verdict.headers)

@@ -17,13 +17,14 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed
 from real_windows import transcript
 
 
-def recorded(run: Callable[..., channel.Completed]) -> Callable[..., channel.Completed]:
+def recorded(run: Callable[..., Completed]) -> Callable[..., Completed]:
     """The `run` of a channel, with what it sent and got written down."""
 
-    def wrapper(self: Any, line: str, **options: Any) -> channel.Completed:
+    def wrapper(self: Any, line: str, **options: Any) -> Completed:
         done = run(self, line, **options)
         transcript.keep(line, done.rc, done.stdout, done.stderr)
         return done

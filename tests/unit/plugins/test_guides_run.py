@@ -302,7 +302,7 @@ def variables(given: Mapping[str, Any]) -> None:
 def of_connections() -> frozenset[str]:
     """Variables that say how a host is reached. What the connection winrm does not know it passes to pywinrm."""
     found = set(constants.COMMON_CONNECTION_VARS) | {"ansible_shell_type"}
-    for connection in ("winrm", "ssh"):
+    for connection in ("winrm", "psrp", "ssh"):
         doc = get_docstring(connection_loader.find_plugin(connection), fragment_loader)[0]
         found |= {var["name"] for option in doc["options"].values() for var in option.get("vars", ())}
     return frozenset(found | {f"ansible_winrm_{name}" for name in inspect.signature(Protocol.__init__).parameters})

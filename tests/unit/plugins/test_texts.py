@@ -19,11 +19,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Pl
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import channel, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDenied
 from situations.cluster import healthy
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, controller, snapshot
+from unit.plugins.plugin_utils.windows.connections import Refusing
 from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, EMPTY, WANTED, with_service
 
 ROOT = Path(__file__).parents[3]
@@ -40,10 +42,10 @@ def unread(*resources: str) -> Report:
 
 def test_a_refused_logon_has_user_and_password_checked_first() -> None:
     remedy = "Check ansible_user and ansible_password first."
-    refused = channel._winrm_error(
-        AnsibleConnectionFailure("the specified credentials were rejected by the server"), ""
-    )
-    assert isinstance(refused, AccessDenied)
+    error = AnsibleConnectionFailure("the specified credentials were rejected by the server")
+    with pytest.raises(AccessDenied) as caught:
+        open_channel(Refusing(error))
+    refused = caught.value
     assert remedy in str(refused)
     assert remedy not in str(AccessDenied("The node denied reading the service 'csi-proxy'."))
 

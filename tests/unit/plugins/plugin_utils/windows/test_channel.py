@@ -1,70 +1,36 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The channels: Ansible's winrm plugin and pywinrm against the lab's WS-Man server, and how ssh tells shells apart."""
+"""The channels over WinRM: the plugins winrm (pywinrm) and psrp (pypsrp) against the lab's WS-Man server, alike."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 import random
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible.playbook.play_context import PlayContext
-from ansible.plugins.loader import connection_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import CHANNELS, open_channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     AccessDenied,
     ChannelError,
     CommandTimeout,
     ConnectionLost,
     QuotaExceeded,
-    SshChannel,
     Unsupported,
-    WinrmChannel,
-    open_channel,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 from lab.windows.agent import Agent
 from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontProcess
-from lab.windows.faults import Rule
 from lab.windows.simulated import SimulatedServer
 from lab.windows.wsman import EndpointConfig
+from unit.plugins.plugin_utils.windows.connections import HOST, PASSWORD, USER, Endpoint, OneAnswer, Refusing
 from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, wanted
-
-HOST, USER, PASSWORD = "wsman-1", "Administrator", "Passw0rd!"
-
-
-@dataclass(slots=True)
-class Endpoint:
-    front: FrontProcess
-    port: int
-
-    def connection(self, transport: str = "basic", password: str = PASSWORD, **options: Any) -> Any:
-        connection: Any = connection_loader.get("winrm", PlayContext(), os.devnull)
-        connection.set_options(
-            var_options={
-                "ansible_host": "127.0.0.1",
-                "ansible_port": self.port,
-                "ansible_user": USER,
-                "ansible_password": password,
-                "ansible_winrm_scheme": "http",
-                "ansible_winrm_transport": [transport],
-                "_extras": {},
-                **options,
-            }
-        )
-        return connection
-
-    def fault(self, effect: str, **rule: Any) -> None:
-        self.front.control.add_fault(HOST, Rule(effect, **rule))
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +46,9 @@ def running_front(server: SimulatedServer, tmp_path_factory: pytest.TempPathFact
         yield front
 
 
-@pytest.fixture
-def endpoint(running_front: FrontProcess) -> Iterator[Endpoint]:
-    yield Endpoint(running_front, running_front.state["hosts"][HOST]["http"])
+@pytest.fixture(params=["winrm", "psrp"])
+def endpoint(running_front: FrontProcess, request: pytest.FixtureRequest) -> Iterator[Endpoint]:
+    yield Endpoint(running_front, running_front.state["hosts"][HOST], request.param)
     running_front.control.clear_faults(HOST)
 
 
@@ -90,7 +56,6 @@ def endpoint(running_front: FrontProcess) -> Iterator[Endpoint]:
 def test_a_line_and_its_answer(endpoint: Endpoint, transport: str) -> None:
     connection = endpoint.connection(transport)
     channel = open_channel(connection)
-    assert isinstance(channel, WinrmChannel)
     completed = channel.run(r"C:\Windows\System32\sc.exe query nosuch & echo Größe !errorlevel!")
     assert completed.stdout.decode().splitlines()[-1] == "Größe 1060"
     assert channel.run("exit 3000000000").rc in (3000000000, 0xFFFFFFFF & int("3000000000"))
@@ -99,7 +64,7 @@ def test_a_line_and_its_answer(endpoint: Endpoint, transport: str) -> None:
 
 def test_one_command_costs_three_requests(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.front.control.counters(HOST, reset=True)
     channel.run("ver")
     counters = endpoint.front.control.counters(HOST)
@@ -116,7 +81,9 @@ def test_what_a_converged_node_costs(endpoint: Endpoint, server: SimulatedServer
     connection = endpoint.connection()
     endpoint.front.control.counters(HOST, reset=True)
     try:
-        assert not prove.converge(Node(WinrmChannel(connection)), desired).changed
+        channel = open_channel(connection)
+        assert not prove.converge(Node(channel), desired).changed
+        channel.close()
         connection.close()
         counters = endpoint.front.control.counters(HOST)
     finally:
@@ -134,7 +101,7 @@ def test_binary_input_arrives_whole(endpoint: Endpoint) -> None:
         tar.addfile(entry, io.BytesIO(content))
     archive.seek(0)
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.front.control.counters(HOST, reset=True)
     line = (
         r"md C:\in & C:\Windows\System32\tar.exe -xzf - -C C:\in"
@@ -149,17 +116,18 @@ def test_binary_input_arrives_whole(endpoint: Endpoint) -> None:
 
 def test_an_exhausted_shell_is_replaced_once(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
-    first = connection.shell_id
+    channel = open_channel(connection)
+    endpoint.front.control.counters(HOST, reset=True)
     endpoint.fault("quota", operation="Command")
     assert channel.run("echo fine").stdout.strip() == b"fine"
-    assert connection.shell_id != first
+    counters = endpoint.front.control.counters(HOST)
+    assert (counters["shells"], counters["deletes"], counters["commands"]) == (1, 1, 1)
     connection.close()
 
 
 def test_a_quota_that_stays_is_told(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.fault("quota", operation="Command", times=None)
     with pytest.raises(QuotaExceeded) as caught:
         channel.run("ver")
@@ -169,7 +137,7 @@ def test_a_quota_that_stays_is_told(endpoint: Endpoint) -> None:
 
 def test_silence_is_no_error_until_the_limit(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.fault("operation_timeout", operation="Receive", times=2)
     assert channel.run("echo late").stdout.strip() == b"late"
     endpoint.fault("operation_timeout", operation="Receive", times=None)
@@ -181,7 +149,7 @@ def test_silence_is_no_error_until_the_limit(endpoint: Endpoint) -> None:
 def test_a_busy_command_gets_its_input_again(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     waits: list[float] = []
-    channel = WinrmChannel(connection, sleep=waits.append)
+    channel = CHANNELS[endpoint.plugin](connection, sleep=waits.append)
     endpoint.fault("busy", operation="Send")
     completed = channel.run(r"C:\Windows\System32\findstr.exe /l /c:word", stdin=io.BytesIO(b"a word\r\n"))
     assert completed.stdout == b"a word\r\n"
@@ -193,7 +161,7 @@ def test_a_busy_command_gets_its_input_again(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("effect", ["request_lost", "reply_lost", "http_500"])
 def test_a_lost_connection(endpoint: Endpoint, effect: str, operation: str) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.fault(effect, operation=operation)
     with pytest.raises(ConnectionLost) as caught:
         channel.run("ver")
@@ -212,7 +180,7 @@ def test_a_wrong_password(endpoint: Endpoint) -> None:
 
 def test_a_logon_that_is_refused_later(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
     endpoint.fault("unauthorized")
     with pytest.raises(AccessDenied):
         channel.run("ver")
@@ -234,12 +202,12 @@ def test_an_interrupt_ends_the_command_and_leaves_a_usable_channel(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = endpoint.connection("ntlm")
-    channel = WinrmChannel(connection)
+    channel = open_channel(connection)
 
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(connection.protocol, "get_command_output_raw", interrupted)
+    monkeypatch.setattr(channel, "_receive", interrupted)
     endpoint.front.control.counters(HOST, reset=True)
     with pytest.raises(KeyboardInterrupt):
         channel.run("ver")
@@ -251,7 +219,7 @@ def test_an_interrupt_ends_the_command_and_leaves_a_usable_channel(
 
 def test_marks_of_steps_survive_the_way(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
-    node = Node(WinrmChannel(connection))
+    node = Node(open_channel(connection))
     answers = node.ask(
         [
             ("missing", commands.program("sc", "query", "nosuch")),
@@ -264,59 +232,6 @@ def test_marks_of_steps_survive_the_way(endpoint: Endpoint) -> None:
     connection.close()
 
 
-class OneAnswer:
-    """A connection plugin for ssh that gives one answer to whatever is asked; all that the probe needs."""
-
-    transport = "ssh"
-    _shell = None
-
-    def __init__(self, answer: bytes | Exception) -> None:
-        self._answer = answer
-        self.options = {"ssh_extra_args": "-o Compression=yes"}
-
-    def get_option(self, name: str) -> str:
-        return self.options.get(name, "")
-
-    def set_option(self, name: str, value: str) -> None:
-        self.options[name] = value
-
-    def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
-        assert not sudoable
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return 0, self._answer, b""
-
-
-def test_ssh_to_cmd_is_accepted() -> None:
-    assert isinstance(open_channel(OneAnswer(b"$PSVersionTable Windows_NT\r\n")), SshChannel)
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind", "reason"),
-    [
-        (b"System.Collections.Hashtable\r\n%OS%\r\n", Unsupported, "powershell_default_shell"),
-        (b"\r\nName   Value\r\n----   -----\r\nPSVersion   5.1\r\n%OS%\r\n", Unsupported, "powershell_default_shell"),
-        (b" %OS%\n", Unsupported, "not_windows"),
-        (b"", Unsupported, "not_windows"),
-        (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDenied, "access_denied"),
-        (AnsibleConnectionFailure("Connection timed out"), ConnectionLost, "connection_lost"),
-        (AnsibleError("you must install the sshpass program"), Unsupported, "connection_configuration"),
-    ],
-)
-def test_ssh_to_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelError], reason: str) -> None:
-    with pytest.raises(kind) as caught:
-        open_channel(OneAnswer(answer))
-    assert caught.value.reason == reason
-
-
-def test_ssh_notices_a_node_that_is_gone_and_leaves_the_users_options_first() -> None:
-    connection = OneAnswer(b"$PSVersionTable Windows_NT\r\n")
-    open_channel(connection)
-    options = connection.options["ssh_extra_args"]
-    assert options.startswith("-o Compression=yes ")
-    assert "ServerAliveInterval" in options
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -327,22 +242,16 @@ def test_ssh_notices_a_node_that_is_gone_and_leaves_the_users_options_first() ->
     ],
 )
 def test_a_controller_that_cannot_try_is_not_a_lost_connection(error: Exception, reason: str) -> None:
-    class Refusing:
-        transport = "winrm"
-
-        def _connect(self) -> None:
-            raise error
-
     with pytest.raises(ChannelError) as caught:
-        open_channel(Refusing())
+        open_channel(Refusing(error))
     assert caught.value.reason == reason
 
 
-@pytest.mark.parametrize("transport", ["psrp", "local", "docker"])
+@pytest.mark.parametrize("transport", ["local", "docker"])
 def test_other_connections_are_refused(transport: str) -> None:
     connection = OneAnswer(b"")
     connection.transport = transport
     with pytest.raises(Unsupported) as caught:
         open_channel(connection)
     assert caught.value.reason == "unsupported_connection"
-    assert "winrm" in str(caught.value)
+    assert "winrm, psrp or ssh" in str(caught.value)

@@ -107,7 +107,7 @@ def test_a_line_that_stops_at_the_first_failure() -> None:
 
 def length(line: str) -> int:
     """Of what cmd.exe gets over ssh, the longer way: sshd's own cmd.exe, the code page, our wrapper, the line."""
-    whole = rf'C:\Windows\System32\cmd.exe /c "{commands.SSH_PREFIX}{commands.wrapped(line)}"'
+    whole = rf'"C:\Windows\System32\cmd.exe" /c "{commands.SSH_PREFIX}{commands.wrapped(line)}"'
     return len(whole.encode("utf-16-le")) // 2
 
 

@@ -1,0 +1,157 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a host cannot be reached: the words of requests, OpenSSL and ssh as one sentence with what to do.
+
+The plugins of Ansible keep only the text of what went wrong, so the text decides for all of them alike. These words come from Python,
+OpenSSL and OpenSSH on the controller and are not localised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """What was found, and what to do about it."""
+
+    found: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a connection was tried. ``endpoint``: URL or ``host:port``, for people. ``scheme`` is empty for ssh.
+
+    ``variables``: the names under which the connection takes ``scheme``, ``ca``, ``ignore`` and ``proxy``.
+    """
+
+    endpoint: str
+    scheme: str
+    variables: Mapping[str, str]
+
+
+_WINRM = {
+    "scheme": "ansible_winrm_scheme",
+    "ca": "ansible_winrm_ca_trust_path",
+    "ignore": "ansible_winrm_server_cert_validation",
+    "proxy": "ansible_winrm_proxy or the variables http_proxy and https_proxy",
+}
+_PSRP = {
+    "scheme": "ansible_psrp_protocol",
+    "ca": "ansible_psrp_ca_cert",
+    "ignore": "ansible_psrp_cert_validation",
+    "proxy": "ansible_psrp_proxy or the variables http_proxy and https_proxy",
+}
+
+
+def winrm_way(host: object, port: object, scheme: object) -> Way:
+    return Way(f"{scheme}://{host}:{port}", str(scheme), _WINRM)
+
+
+def psrp_way(host: object, port: object, ssl: bool) -> Way:
+    scheme = "https" if ssl else "http"
+    return Way(f"{scheme}://{host}:{port}", scheme, _PSRP)
+
+
+def ssh_way(host: object, port: object) -> Way:
+    return Way(f"{host}:{port or 22}", "", {})
+
+
+def explain(text: str, way: Way) -> Unreached | None:
+    """The cause that ``text`` speaks of; None when it is none of those known."""
+    return _of_every_connection(text, way) if not way.scheme else _of_tls_and_proxies(text, way)
+
+
+def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
+    where, names = way.endpoint, way.variables
+    if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
+        answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
+        said = f" (it answered {answer[1].strip()})" if answer else ""
+        return Unreached(
+            f"The HTTP proxy on the way to {where} does not connect{said}.",
+            f"Correct {names['proxy']}, or add the host to no_proxy.",
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in text or re.search(r"doesn't match either of|doesn't match '", text):
+        if re.search(r"[Hh]ostname mismatch|IP address mismatch|doesn't match", text):
+            return Unreached(
+                f"The certificate of {where} is for another name.",
+                "Set ansible_host to a name or address of the certificate, or give the listener a certificate for this one.",
+            )
+        reason = re.search(r"certificate verify failed: ([^()\"']+)", text)
+        why = f": {reason[1].strip()}" if reason else ""
+        return Unreached(
+            f"The certificate of {where} is not trusted by the controller{why}.",
+            f"Set {names['ca']} to a file with the CA that signed it (trusting any certificate: {names['ignore']}=ignore, for a test).",
+        )
+    if re.search(r"WRONG_VERSION_NUMBER|wrong version number|record layer failure|UNKNOWN_PROTOCOL|HTTP_REQUEST", text):
+        return Unreached(
+            f"{where} answers without TLS, so it is an HTTP listener.",
+            f"Set {names['scheme']} to http, or ansible_port to the HTTPS listener's (5986 by default).",
+        )
+    if "TLSV13_ALERT_CERTIFICATE_REQUIRED" in text or "certificate required" in text:
+        return Unreached(
+            f"{where} demands a client certificate.", "Use certificate authentication, with a key of this account."
+        )
+    if re.search(r"SSLError|SSLEOFError|_ssl\.c", text):
+        return Unreached(
+            f"The TLS handshake with {where} failed.",
+            "Compare the TLS versions and ciphers of the host and of the controller's OpenSSL.",
+        )
+    status = re.search(r"Code:? (\d{3})\b", text)
+    if status and status[1] in ("404", "405"):
+        return Unreached(
+            f"{where} answers with HTTP status {status[1]}, so it is no WinRM listener.",
+            "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
+        )
+    found = _of_every_connection(text, way)
+    if (
+        found is None
+        and way.scheme == "http"
+        and re.search(r"RemoteDisconnected|Connection aborted|Connection reset|BadStatusLine", text)
+    ):
+        return Unreached(
+            f"{where} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
+            f"If it is one, set {names['scheme']} to https; otherwise look whether the WinRM service runs on the host.",
+        )
+    return found
+
+
+def _of_every_connection(text: str, way: Way) -> Unreached | None:
+    where = way.endpoint
+    service = "the WinRM service and its listener" if way.scheme else "the service sshd"
+    if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
+        changed = "has changed" if "HAS CHANGED" in text else "is not known to the controller"
+        return Unreached(
+            f"The ssh host key of {where} {changed}.",
+            "Compare its fingerprint with the host's own (ssh-keygen -lf C:\\ProgramData\\ssh\\ssh_host_ed25519_key.pub), then correct known_hosts.",
+        )
+    if re.search(r"stdio forwarding failed|administratively prohibited|UNKNOWN port 65535", text):
+        return Unreached(
+            f"The jump host on the way to {where} does not connect to it.",
+            "Look whether ssh reaches the jump host, whether it permits forwarding, and whether it reaches the node.",
+        )
+    if re.search(
+        r"[Nn]ame or service not known|NameResolutionError|getaddrinfo failed|[Cc]ould not resolve|name resolution",
+        text,
+    ):
+        return Unreached(f"The name of {where} cannot be resolved.", "Correct ansible_host or the controller's DNS.")
+    if "Connection refused" in text:
+        return Unreached(
+            f"Nothing listens on {where} (connection refused).",
+            f"Correct ansible_port, or start {service} on the host.",
+        )
+    if re.search(r"No route to host|Network is unreachable", text):
+        return Unreached(
+            f"The controller has no route to {where}.",
+            "Correct ansible_host, or use a jump host or proxy that reaches it.",
+        )
+    if re.search(r"[Tt]imed out|ConnectTimeout|ReadTimeout", text):
+        return Unreached(
+            f"{where} does not answer in time.",
+            f"Look whether the host is up, whether a firewall drops packets to this port, and for {service}.",
+        )
+    return None

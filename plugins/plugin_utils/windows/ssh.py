@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The channel over ssh: Win32-OpenSSH, whose default shell is cmd.exe or PowerShell."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.loader import shell_loader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    AccessDenied,
+    Completed,
+    ConnectionLost,
+    Unsupported,
+    misconfigured,
+)
+
+_ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+
+
+class SshChannel:
+    """Win32-OpenSSH through the ssh plugin's ``exec_command``. PowerShell as default shell only starts cmd.exe."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._notice_dead_peers()
+        self._powershell = self._is_powershell()
+
+    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
+        # The timeout is the connection plugin's: ssh ends a dead connection by itself (ServerAlive*), and everything
+        # that may take long on the node is bounded there.
+        command = commands.SSH_PREFIX + commands.wrapped(line)
+        if self._powershell:
+            command = commands.from_powershell(command)
+        return self._exec(command, None if stdin is None else stdin.read())
+
+    def close(self) -> None:
+        """Nothing is held between commands."""
+
+    def _notice_dead_peers(self) -> None:
+        """Bound the wait for a node that is gone: without this, ssh would wait for TCP's keep-alive, two hours.
+
+        ssh takes the first value it is given, so options of the user stay in force.
+        """
+        given = self._connection.get_option("ssh_extra_args") or ""
+        self._connection.set_option("ssh_extra_args", f"{given} {_ALIVE}".strip())
+
+    def _is_powershell(self) -> bool:
+        """Tell cmd.exe, PowerShell and a Unix shell apart by what each makes of the same words."""
+        completed = self._exec("echo $PSVersionTable %OS%", None)
+        said = commands.join_text([completed.stdout]).strip()
+        if said.endswith("$PSVersionTable Windows_NT"):
+            return False
+        # PowerShell 6 and later say which platform they run on, and only Windows has those before.
+        tells = ("%OS%" in said and "Hashtable" in said) or "PSVersion" in said.replace("$PSVersionTable", "")
+        if tells and not re.search(r"^Platform\s+Unix", said, re.MULTILINE):
+            return True
+        raise Unsupported(
+            f"The host behind this SSH connection does not answer as a Windows node with cmd.exe or PowerShell (echo printed {said!r}).",
+            "Run this on Windows nodes only; correct the hosts of the play or the group.",
+            reason="not_windows",
+        )
+
+    @contextlib.contextmanager
+    def _as_it_is(self) -> Iterator[None]:
+        """For a Windows shell, the plugin of ansible-core before 2.19 puts every command into PowerShell; not for others."""
+        connection = self._connection
+        shell = connection._shell
+        connection._shell = shell_loader.get("sh")
+        try:
+            yield
+        finally:
+            connection._shell = shell
+
+    def _exec(self, command: str, stdin: bytes | None) -> Completed:
+        try:
+            # sudoable=False keeps the plugin from asking for a terminal, which would change codes and line ends.
+            with self._as_it_is():
+                code, stdout, stderr = self._connection.exec_command(command, in_data=stdin, sudoable=False)
+        except AnsibleConnectionFailure as error:
+            text = str(error)
+            if "Permission denied" in text or "Authentication" in text or "Invalid/incorrect password" in text:
+                raise AccessDenied(f"The node refused the logon over ssh: {text}", logon=True) from error
+            option = self._connection.get_option
+            why = reach.explain(text, reach.ssh_way(option("host"), option("port")))
+            if why is not None:
+                raise ConnectionLost(why.found, why.remedy, detail=text) from error
+            raise ConnectionLost(f"The ssh connection to the node failed: {text}") from error
+        except AnsibleError as error:
+            raise misconfigured("ssh", str(error)) from error
+        except OSError as error:
+            raise ConnectionLost(f"The ssh connection to the node failed: {error}") from error
+        return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The channel over ssh: how it tells shells apart, and what it has PowerShell start."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    AccessDenied,
+    ChannelError,
+    ConnectionLost,
+    Unsupported,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from lab.windows import powershell
+from unit.plugins.plugin_utils.windows.connections import OneAnswer
+
+CMD = b"$PSVersionTable Windows_NT\r\n"
+WINDOWS_POWERSHELL = b"\r\nName   Value\r\n----   -----\r\nPSVersion   5.1\r\n%OS%\r\n"
+POWERSHELL_7 = b"\r\nName   Value\r\n----   -----\r\nPSVersion   7.5.0\r\nPlatform  Win32NT\r\n%OS%\r\n"
+
+
+def test_cmd_gets_its_commands_as_they_are() -> None:
+    connection = OneAnswer(CMD)
+    open_channel(connection).run("ver")
+    assert connection.commands[1:] == [commands.SSH_PREFIX + commands.wrapped("ver")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"System.Collections.Hashtable\r\n%OS%\r\n", WINDOWS_POWERSHELL, POWERSHELL_7, b"profile\r\n" + POWERSHELL_7],
+)
+def test_powershell_starts_cmd_with_the_same_command(answer: bytes) -> None:
+    connection = OneAnswer(answer)
+    open_channel(connection).run("echo it's")
+    inner = commands.SSH_PREFIX + commands.wrapped("echo it's")
+    assert connection.commands[1:] == [commands.from_powershell(inner)]
+    assert powershell.outcome(connection.commands[1]) == powershell.Starts(f'"{inner}"')
+
+
+PLAIN = st.characters(blacklist_categories=["Cc", "Cs"])
+TRICKY = st.sampled_from("'\"\\`$;&|%!^<>(){}@#, \u2018\u2019\u201a\u201b\u201c")
+
+
+@given(st.text(TRICKY | PLAIN))
+def test_no_character_changes_on_the_way_through_powershell(text: str) -> None:
+    command = commands.SSH_PREFIX + commands.wrapped(text)
+    assert powershell.outcome(commands.from_powershell(command)) == powershell.Starts(f'"{command}"')
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "reason"),
+    [
+        (
+            b"\r\nName  Value\r\n----  -----\r\nPSVersion 7.5.0\r\nPlatform  Unix\r\n%OS%\r\n",
+            Unsupported,
+            "not_windows",
+        ),
+        (b" %OS%\n", Unsupported, "not_windows"),
+        (b"", Unsupported, "not_windows"),
+        (AnsibleConnectionFailure("Permission denied (publickey,password)."), AccessDenied, "access_denied"),
+        (AnsibleConnectionFailure("Connection timed out"), ConnectionLost, "connection_lost"),
+        (AnsibleError("you must install the sshpass program"), Unsupported, "connection_configuration"),
+    ],
+)
+def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelError], reason: str) -> None:
+    with pytest.raises(kind) as caught:
+        open_channel(OneAnswer(answer))
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("ssh: connect to host w port 22: Connection refused", "Nothing listens on win-1:22 (connection refused)."),
+        ("Host key verification failed.", "The ssh host key of win-1:22 is not known to the controller."),
+        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @ Host key verification failed.", "win-1:22 has changed."),
+        ("channel 0: open failed: connect failed\nstdio forwarding failed\n", "The jump host on the way to win-1:22 "),
+        ("ssh: Could not resolve hostname w: Name or service not known", "The name of win-1:22 cannot be resolved."),
+        ("connect to host w port 22: No route to host", "The controller has no route to win-1:22."),
+    ],
+)
+def test_each_cause_has_its_own_sentence(said: str, sentence: str) -> None:
+    with pytest.raises(ConnectionLost, match="The connection said: ") as caught:
+        open_channel(OneAnswer(AnsibleConnectionFailure(f"Failed to connect to the host via ssh: {said}")))
+    assert sentence in str(caught.value)
+
+
+def test_a_node_that_is_gone_is_noticed_and_the_users_options_stay_first() -> None:
+    connection = OneAnswer(CMD)
+    open_channel(connection)
+    options = connection.options["ssh_extra_args"]
+    assert options.startswith("-o Compression=yes ")
+    assert "ServerAliveInterval" in options
