@@ -238,7 +238,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi preflight upgrade",
         cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
-        fail_on=_ANY.of(
+        fail_on=_one_of("blocked", "unknown", "warning", "never").of(
             "Fail if the cluster is C(blocked), also if something is C(unknown), also on a C(warning), or C(never). "
             "With C(enable_csi) only the effects of the run itself count. Use C(warning) for a nightly check.",
             "blocked",

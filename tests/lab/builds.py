@@ -88,6 +88,7 @@ def recipes() -> dict[str, Recipe]:
         Recipe("kwok", GO_MODULES / "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
         Recipe("translation", GO_MODULES / "translation", {"translation": "."}),
         Recipe("actionlint", GO_MODULES / "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"}),
+        Recipe("receptor", GO_MODULES / "receptor", {"receptor": "github.com/ansible/receptor/cmd/receptor-cl"}),
         Recipe("winland-linux", GO_MODULES / "winland", {"winland": "."}),
         Recipe("winland-windows", GO_MODULES / "winland", {"winland.exe": "."}, environment=WINDOWS),
         Recipe("csiclient", GO_MODULES / "csiclient", {"csiclient.exe": "."}, "-s -w -buildid=", WINDOWS),

@@ -1,0 +1,309 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs as AWX runs them: ansible-runner over a Receptor mesh of one control node and two execution nodes.
+
+What is handed over, and how, follows AWX's own code: awx/main/tasks/jobs.py and awx/main/tasks/receptor.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import ansible_runner.interface
+import yaml
+from integration.container import install
+from integration.playbooks import PATIENCE, ROOT
+from lab import builds
+from lab.handle import Lab, eventually
+from lab.ports import Ports
+from receptorctl.socket_interface import ReceptorControl
+
+PROJECT = ROOT / "extensions" / "awx"
+NODES = ("exec1", "exec2")
+SSH_PROMPT = r"SSH password:\s*?$"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One finished job: what AWX keeps of it."""
+
+    number: int
+    status: str
+    code: int
+    events: tuple[dict[str, Any], ...]
+    explanation: str
+    artifacts: Path
+
+    @property
+    def screen(self) -> str:
+        """Its output."""
+        return "\n".join(event["stdout"] for event in self.events if event.get("stdout"))
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """What a workflow hands to its next jobs."""
+        found = [
+            event["event_data"].get("artifact_data") for event in self.events if event["event"] == "playbook_on_stats"
+        ]
+        return dict(found[-1] or {}) if found else {}
+
+    @property
+    def refusals(self) -> str:
+        """Messages of the tasks that failed."""
+        failed = [event for event in self.events if event["event"] == "runner_on_failed"]
+        return "\n".join(str(event["event_data"]["res"].get("msg", "")) for event in failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The Machine credential and the one called "OpenShift or Kubernetes API Bearer Token"."""
+
+    user: str
+    password: str = field(repr=False)
+    host: str
+    token: str = field(repr=False)
+    authority: str
+
+    @classmethod
+    def of(cls, lab: Lab) -> Credential:
+        """Of the lab's account."""
+        config = yaml.safe_load(Path(lab.state.kubeconfigs["kubewin"]).read_text(encoding="utf-8"))
+        return cls(
+            lab.state.user,
+            Path(lab.state.password_file).read_text(encoding="utf-8").strip(),
+            lab.state.server,
+            config["users"][0]["user"]["token"],
+            Path(lab.state.ca).read_text(encoding="utf-8"),
+        )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be read nowhere."""
+        return self.password, self.token
+
+
+class Running:
+    """A job that was submitted."""
+
+    def __init__(self, mesh: Mesh, number: int, folder: Path, unit: str) -> None:
+        self.mesh, self.number, self.folder, self.unit = mesh, number, folder, unit
+        self.events: list[dict[str, Any]] = []
+        self._status, self.explanation = "", ""
+        self._thread = threading.Thread(target=self._process, daemon=True)
+        self._thread.start()
+
+    def _process(self) -> None:
+        connected, results = self.mesh.control.get_work_results(self.unit, return_socket=True, return_sockfile=True)
+        try:
+            ended = ansible_runner.interface.run(
+                streamer="process",
+                quiet=True,
+                _input=results,
+                private_data_dir=str(self.folder),
+                ident=str(self.number),
+                event_handler=self._event,
+                status_handler=self._said,
+            )
+            self._status = ended.status
+        finally:
+            results.close()
+            connected.close()
+
+    def _event(self, event: dict[str, Any]) -> bool:
+        self.events.append(event)
+        return True
+
+    def _said(self, status: dict[str, Any], runner_config: object) -> None:
+        self.explanation += "".join(str(status[key]) for key in ("job_explanation", "result_traceback") if key in status)
+
+    def finish(self) -> Job:
+        """Wait for the end, and have Receptor forget the job."""
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), f"job {self.number} did not end within {PATIENCE:.0f} s"
+        self.mesh.control.simple_command(f"work release {self.unit}")
+        self.mesh.control.close()
+        artifacts = self.folder / "artifacts" / str(self.number)
+        code = artifacts / "rc"
+        return Job(
+            self.number,
+            self._status,
+            int(code.read_text(encoding="utf-8")) if code.exists() else -1,
+            tuple(self.events),
+            self.explanation,
+            artifacts,
+        )
+
+
+class Mesh:
+    """One control node and NODES."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ports = Ports()
+        self._nodes: list[subprocess.Popen[bytes]] = []
+        self._jobs = 0
+        self._project = folder / "project"
+        program = builds.build("receptor")["receptor"]
+        port = self._ports.take("receptor")
+        listener = {"tcp-listener": {"port": port, "bindaddr": "127.0.0.1"}}
+        control = {"control-service": {"service": "control", "filename": str(self.socket)}}
+        self._start(program, "control", [listener, control])
+        # A peer that comes too early tries again only after 5 s.
+        eventually(self.socket.exists, "the control node listens")
+        work = {
+            "worktype": "ansible-runner",
+            "command": "ansible-runner",
+            "params": "worker",
+            "allowruntimeparams": True,
+        }
+        for node in NODES:
+            peer = {"tcp-peer": {"address": f"127.0.0.1:{port}"}}
+            self._start(program, node, [peer, {"control-service": {"service": "control"}}, {"work-command": work}])
+        try:
+            eventually(self._complete, "the mesh is complete")
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def socket(self) -> Path:
+        """Where the control node is spoken to."""
+        return self.folder / "control.sock"
+
+    @property
+    def control(self) -> Any:
+        """A connection to the control node; each carries one command."""
+        return ReceptorControl(str(self.socket))
+
+    def _start(self, program: Path, name: str, content: Sequence[Mapping[str, Any]]) -> None:
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        node = [{"node": {"id": name, "datadir": str(folder)}}, {"log-level": "info"}, *content]
+        config = self.folder / f"{name}.yml"
+        config.write_text(yaml.safe_dump(node), encoding="utf-8")
+        image = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        environment = {
+            "PATH": f"{install(self.folder / 'bin')}:{image}",
+            "KUBEWIN_IMAGE_PATH": image,
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+        }
+        with open(self.folder / f"{name}.log", "wb") as log:
+            command = ["setpriv", "--pdeathsig", "TERM", str(program), "--config", str(config)]
+            self._nodes.append(
+                subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            )
+
+    def _complete(self) -> bool:
+        assert all(node.poll() is None for node in self._nodes), "a Receptor node ended"
+        if not self.socket.exists():
+            return False
+        control = self.control
+        status = control.simple_command("status")
+        control.close()
+        return set(NODES) <= set(status.get("RoutingTable") or {})
+
+    def stop(self) -> None:
+        """End every node."""
+        for node in self._nodes:
+            node.terminate()
+        for node in self._nodes:
+            node.wait()
+        self._ports.close()
+
+    def launch(
+        self,
+        playbook: str,
+        inventory: Mapping[str, Any],
+        credential: Credential,
+        answers: Mapping[str, Any],
+        *,
+        node: str = NODES[0],
+        words: Sequence[str] = (),
+        files: Mapping[str, str] | None = None,
+    ) -> Running:
+        """Submit a job of a playbook of the project. answers: of the survey; words: arguments that the template adds; files: of the project."""
+        self._jobs += 1
+        number = self._jobs
+        folder = self.folder / "jobs" / str(number)
+        worker = self.folder / "work" / str(number)
+        worker.mkdir(parents=True)
+        shutil.copytree(PROJECT, folder / "project")
+        for name, content in (files or {}).items():
+            (folder / "project" / name).write_text(content, encoding="utf-8")
+        _write(
+            folder / "inventory" / "hosts",
+            f"#!/usr/bin/env python3\nprint({json.dumps(json.dumps(inventory))})\n",
+            0o700,
+        )
+        _write(folder / "env" / "extravars", extra_variables(number, answers))
+        _write(folder / "env" / "authority", credential.authority)
+        _write(folder / "env" / "cmdline", " ".join(["-u", credential.user, "--ask-pass", *words]))
+        with tempfile.TemporaryFile() as transmitted:
+            self._transmit(folder, number, playbook, credential, transmitted)
+            shutil.rmtree(folder / "env")
+            transmitted.seek(0)
+            submitted = self.control.submit_work(
+                "ansible-runner",
+                io.BufferedReader(io.FileIO(os.dup(transmitted.fileno()))),
+                node=node,
+                params={"params": f"--private-data-dir={worker}"},
+            )
+        return Running(self, number, folder, submitted["unitid"])
+
+    def _transmit(self, folder: Path, number: int, playbook: str, credential: Credential, output: IO[bytes]) -> None:
+        ansible_runner.interface.run(
+            streamer="transmit",
+            _output=output,
+            private_data_dir=str(folder),
+            ident=str(number),
+            playbook=playbook,
+            passwords={SSH_PROMPT: credential.password},
+            envvars={
+                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+                "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
+                "JOB_ID": str(number),
+                "K8S_AUTH_HOST": credential.host,
+                "K8S_AUTH_API_KEY": credential.token,
+                "K8S_AUTH_VERIFY_SSL": "True",
+                "K8S_AUTH_SSL_CA_CERT": "/runner/env/authority",
+            },
+            process_isolation=True,
+            process_isolation_executable="podman",
+            container_image="the.machine/itself",
+            container_volume_mounts=[f"{ROOT}:{ROOT}:ro"],
+            settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
+            suppress_env_files=True,
+        )
+
+    def run(self, *arguments: Any, **options: Any) -> Job:
+        """Launch a job and wait for its end."""
+        return self.launch(*arguments, **options).finish()
+
+
+def _write(path: Path, content: str, mode: int = 0o600) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    path.chmod(mode)
+
+
+def extra_variables(number: int, answers: Mapping[str, Any]) -> str:
+    """The file of extra variables: AWX's own, and answers of a survey, which AWX marks so that they are no templates."""
+    given = {"awx_job_id": number, "tower_job_id": number, "awx_user_name": "admin", "tower_user_name": "admin"}
+    lines = [f"{name}: {json.dumps(value)}" for name, value in given.items()]
+    return "\n".join([*lines, *(f"{name}: !unsafe {json.dumps(value)}" for name, value in answers.items())]) + "\n"
