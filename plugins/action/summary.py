@@ -26,6 +26,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "readiness": {"type": "dict"},
     "applied": {"type": "list", "elements": "dict", "default": []},
     "failure": {"type": "str", "default": ""},
+    "outcome": {"type": "str", "choices": ["done", "paused", "refused", "failed"]},
     "warnings": {"type": "list", "elements": "dict", "default": []},
     "next": {"type": "list", "elements": "str", "default": []},
     "lines": {"type": "list", "elements": "str"},
@@ -63,6 +64,9 @@ class ActionModule(ActionBase):
             )
             text = render_summary(summary, check=self._task.check_mode, following=following)
         summary["next"] = following
+        # A dry run changes nothing, so it can only be refused.
+        failed = "refused" if self._task.check_mode else options["outcome"] or "failed"
+        summary["outcome"] = failed if options["failure"] else options["outcome"] or "done"
         if text:
             display.display(f"\n{text.lstrip()}")
         # Ansible drops the statistics of a task that fails, so this one never does.

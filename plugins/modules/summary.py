@@ -53,6 +53,13 @@ options:
     type: list
     elements: dict
     default: []
+  outcome:
+    description:
+      - How the run ends, as the summary's C(outcome). Defaults to V(failed) with O(failure), and to V(done) without.
+      - V(paused) means that the next run continues it, V(refused) that it failed before its first change.
+      - In check mode a run with O(failure) is always V(refused).
+    type: str
+    choices: [done, paused, refused, failed]
   next:
     description:
       - Playbooks of this collection to run next, each with its arguments, such as C(verify).
@@ -85,12 +92,13 @@ EXAMPLES = r"""
 RETURN = r"""
 summary:
   description:
-    - The verdict, a row for each node, the changes, the findings of all hosts, the reason of a failure, the commands to run next, and the
-      readiness of volumes if the run checked it.
-    - With O(lines), the lines, the reason of a failure, and the commands to run next.
+    - How the run ended (C(outcome)), the verdict, a row for each node, the changes, the findings of all hosts, the reason of a failure,
+      the commands to run next, and the readiness of volumes if the run checked it.
+    - With O(lines), how the run ended, the lines, the reason of a failure, and the commands to run next.
   returned: success
   type: dict
   sample:
+    outcome: done
     verdict: green
     nodes:
       - node: win-1

@@ -17,8 +17,9 @@ from pathlib import Path
 from . import paths
 from .venvs import MARKER, LaneError, Say, locked, pip_environment
 
-# kubernetes.core is our dependency. ansible.windows is what the benchmarks compare with; nothing of ours imports it.
-COLLECTIONS = ("kubernetes/core", "ansible/windows")
+# kubernetes.core is our dependency. ansible.windows is what the benchmarks compare with, awx.awx what extensions/awx is applied with;
+# nothing of ours imports them.
+COLLECTIONS = ("kubernetes/core", "ansible/windows", "awx/awx")
 
 
 def ensure_collections(python: str, say: Say) -> Path:
@@ -28,7 +29,7 @@ def ensure_collections(python: str, say: Say) -> Path:
     target = paths.cache() / "collections" / digest
     with locked(target):
         if not (target / MARKER).exists():
-            say("collections: fetching kubernetes.core and ansible.windows (54 MB)")
+            say(f"collections: fetching {', '.join(COLLECTIONS)} (54 MB)")
             shutil.rmtree(target, ignore_errors=True)
             extract(download(python, pins, target / "wheel"), target)
             shutil.rmtree(target / "wheel")
@@ -47,7 +48,7 @@ def download(python: str, pins: Path, folder: Path) -> Path:
 
 
 def extract(wheel: Path, target: Path) -> None:
-    """Unpacks COLLECTIONS alone: documentation tools take minutes over a hundred collections and seconds over two."""
+    """Unpacks COLLECTIONS alone: documentation tools take minutes over a hundred collections and seconds over a few."""
     wanted = tuple(f"ansible_collections/{name}/" for name in COLLECTIONS)
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.startswith(wanted)]

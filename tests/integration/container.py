@@ -75,7 +75,9 @@ class Call:
 
     def environment(self) -> dict[str, str]:
         """The image's environment and what the job adds. Nothing of the machine's."""
-        lines = [line for name in self.options.get("--env-file", []) for line in Path(name).read_text("utf-8").split("\n")]
+        lines = [
+            line for name in self.options.get("--env-file", []) for line in Path(name).read_text("utf-8").split("\n")
+        ]
         given = dict(line.split("=", 1) for line in lines if "=" in line)
         # The entry point of execution environments makes this the home of a user that has none; Ansible needs one.
         image = {"PATH": os.environ["KUBEWIN_IMAGE_PATH"], "HOME": "/runner", "LANG": "C.UTF-8"}

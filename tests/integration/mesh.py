@@ -9,6 +9,7 @@ What is handed over, and how, follows AWX's own code: awx/main/tasks/jobs.py and
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import os
@@ -17,10 +18,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -129,7 +128,9 @@ class Running:
         return True
 
     def _said(self, status: dict[str, Any], runner_config: object) -> None:
-        self.explanation += "".join(str(status[key]) for key in ("job_explanation", "result_traceback") if key in status)
+        self.explanation += "".join(
+            str(status[key]) for key in ("job_explanation", "result_traceback") if key in status
+        )
 
     def finish(self) -> Job:
         """Wait for the end, and have Receptor forget the job."""
@@ -307,3 +308,50 @@ def extra_variables(number: int, answers: Mapping[str, Any]) -> str:
     given = {"awx_job_id": number, "tower_job_id": number, "awx_user_name": "admin", "tower_user_name": "admin"}
     lines = [f"{name}: {json.dumps(value)}" for name, value in given.items()]
     return "\n".join([*lines, *(f"{name}: !unsafe {json.dumps(value)}" for name, value in answers.items())]) + "\n"
+
+
+def needles(secret: str) -> list[bytes]:
+    """How a secret may be written: in clear, as UTF-16, and in base64 of both, wherever it begins there."""
+    found = []
+    for plain in (secret.encode(), secret.encode("utf-16-le")):
+        found.append(plain)
+        for before in range(3):
+            encoded = base64.b64encode(b"\0" * before + plain)
+            # Characters at both ends depend on the neighbours as well.
+            found.append(encoded[-(-8 * before // 6) : (8 * (before + len(plain))) // 6])
+    return found
+
+
+def leaks(folder: Path, secrets: Sequence[str]) -> list[str]:
+    """Files below a folder that hold a secret. What ansible-runner writes of a job's environment is not looked at: AWX keeps none of it."""
+    wanted = [needle for secret in secrets for needle in needles(secret)]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("command", "env.list")]
+    return [str(path.relative_to(folder)) for path in files if any(needle in path.read_bytes() for needle in wanted)]
+
+
+class Watch:
+    """Looks at the command lines of all processes while a block runs."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self.looks = 0
+        self.found: list[str] = []
+        self._wanted = [needle for secret in secrets for needle in needles(secret)]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.3):
+            self.looks += 1
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with contextlib.suppress(OSError):
+                    line = path.read_bytes()
+                    if any(needle in line for needle in self._wanted):
+                        self.found.append(line.split(b"\0", 1)[0].decode(errors="replace"))

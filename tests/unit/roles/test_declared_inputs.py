@@ -33,6 +33,7 @@ def defaults() -> Iterator[tuple[str, str, str]]:
 
 def test_what_others_read_is_what_is_declared() -> None:
     assert (ROOT / "roles" / "kubewin" / "meta" / "argument_specs.yml").read_text(encoding="utf-8") == specs.kubewin()
+    assert specs.SURVEYS.read_text(encoding="utf-8") == specs.asked()
     assert specs.PAGE.read_text(encoding="utf-8") == specs.page()
 
 

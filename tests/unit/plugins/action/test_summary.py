@@ -16,9 +16,9 @@ from ansible_collections.kubewin.csi.plugins.action import summary
 ROWS = [{"name": "win-1", "node": "win-1", "csi_proxy": None, "left_out": ""}]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
+def run(monkeypatch: pytest.MonkeyPatch, check: bool = False, **options: Any) -> dict[str, Any]:
     monkeypatch.setattr("ansible.context.CLIARGS", {"args": ["playbooks/remove.yml"], "inventory": ["hosts.yml"]})
-    task = Mock(check_mode=False, async_val=0, args=options, action="kubewin.csi.summary")
+    task = Mock(check_mode=check, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars={})
     return result
@@ -56,3 +56,23 @@ def test_a_summary_that_is_written_is_the_jobs_statistic_as_well(
     result = run(monkeypatch, hosts=ROWS, output_dir=str(tmp_path))
     assert Path(result["path"]).exists()
     assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ({}, "done"),
+        ({"outcome": "paused"}, "paused"),
+        ({"failure": "no room"}, "failed"),
+        ({"failure": "no room", "outcome": "refused"}, "refused"),
+        # A dry run changes nothing.
+        ({"failure": "no room", "outcome": "failed", "check": True}, "refused"),
+    ],
+)
+def test_the_statistic_says_how_the_run_ended(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], outcome: str
+) -> None:
+    forms: tuple[dict[str, Any], ...] = ({"lines": []}, {"hosts": ROWS})
+    for form in forms:
+        kept = run(monkeypatch, **form, **options)["ansible_stats"]["data"]["kubewin_summary"]
+        assert kept["outcome"] == outcome
