@@ -147,6 +147,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import Interrupted, reporter, watch_over
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.observe import Target, View
@@ -279,10 +280,8 @@ class Steps:
     @staticmethod
     def _run(pod: Mapping[str, Any]) -> tuple[str, int]:
         """What tells one run of a pod from the next; nothing for a pod that has not run yet."""
-        statuses = (pod.get("status") or {}).get("containerStatuses") or []
-        if not any((one.get("state") or {}).get("running") for one in statuses):
-            return _NEVER
-        return pod["metadata"]["uid"], sum(int(one.get("restartCount") or 0) for one in statuses)
+        facts = PodFacts.from_object(pod)
+        return (facts.uid, sum(one.restarts for one in facts.containers)) if facts.started_at else _NEVER
 
     def _bring_back(self, before: tuple[str, ...], node: str) -> None:
         self._stage.keep_off(before, None)

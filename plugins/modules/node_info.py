@@ -119,11 +119,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons, claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import CORDONED

@@ -21,8 +21,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import s
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import keep_claims, locked_by
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, reachable

@@ -25,10 +25,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import attachment
 
@@ -182,25 +182,19 @@ class View:
         live = self._client.get(kinds.POD, objects.helper_name(record.run), record.namespace)
         if live is None:
             return "", ""
-        node = str(live["spec"].get("nodeName") or "")
-        if "deletionTimestamp" in live["metadata"]:
-            return "stopping", node
-        status = live.get("status") or {}
-        phase = status.get("phase")
-        ready = bool(status.get("containerStatuses")) and all(one.get("ready") for one in status["containerStatuses"])
-        if phase in ("Failed", "Succeeded"):
-            return "failed", node
-        return ("running" if phase == "Running" and ready else "starting"), node
+        pod = PodFacts.from_object(live)
+        if pod.deleting:
+            return "stopping", pod.node
+        return "failed" if pod.ended else "running" if pod.works else "starting", pod.node
 
     def _uses(self, record: Record, helper_node: str) -> Iterator[str]:
         """Everybody but the helper, which holds the claim and its node."""
         for pod in self._client.list(kinds.POD, record.namespace).items:
-            name = pod["metadata"]["name"]
-            if record.claim not in claims_of(pod) or name == objects.helper_name(record.run):
+            facts = PodFacts.from_object(pod)
+            if record.claim not in claims_of(pod) or facts.name == objects.helper_name(record.run):
                 continue
-            phase = "Terminating" if "deletionTimestamp" in pod["metadata"] else (pod.get("status") or {}).get("phase")
-            where = f" on {pod['spec']['nodeName']}" if pod["spec"].get("nodeName") else ""
-            yield f"pod {record.namespace}/{name} ({phase}{where}) holds the claim"
+            where = f" on {facts.node}" if facts.node else ""
+            yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) holds the claim"
         handles: list[str] = record.objects["handles"]
         for one in self._client.list(kinds.VOLUME_ATTACHMENT).items:
             spec = one["spec"]
@@ -278,10 +272,8 @@ class View:
         windows = {item["metadata"]["name"] for item in self._client.windows_nodes()}
         count = 0
         for pod in self._client.list(kinds.POD, one.namespace, label_selector=selector or None).items:
-            conditions = (pod.get("status") or {}).get("conditions") or []
-            ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-            there = pod["spec"].get("nodeName") in windows and "deletionTimestamp" not in pod["metadata"]
-            count += ready and there
+            facts = PodFacts.from_object(pod)
+            count += facts.ready and not facts.deleting and facts.node in windows
         return count
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
 
 MOUNT = "C:\\volume"
@@ -64,13 +65,13 @@ class Use:
 def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
     """Everybody who may write to a claim's volume, but finished pods and our own."""
     for pod in pods:
-        spec, status = pod["spec"], pod.get("status") or {}
+        spec, facts = pod["spec"], PodFacts.from_object(pod)
         names = {
             one["name"]
             for one in spec.get("volumes") or []
             if (one.get("persistentVolumeClaim") or {}).get("claimName") == claim
         }
-        if not names or is_ours(pod) or status.get("phase") in ("Succeeded", "Failed"):
+        if not names or is_ours(pod) or facts.ended:
             continue
         containers = spec.get("containers") or []
         mounts = [
@@ -79,10 +80,9 @@ def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
             for mount in container.get("volumeMounts") or []
             if mount["name"] in names and not mount.get("subPath") and not mount.get("subPathExpr")
         ]
-        running = status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
         yield Use(
             pod=pod["metadata"]["name"],
-            running=running,
+            running=facts.phase == "Running" and not facts.deleting,
             mounts=tuple((container["name"], where) for container, where in mounts),
             image=mounts[0][0]["image"] if mounts else "",
         )

@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, telling
@@ -176,11 +177,11 @@ class VolumeReader:
             raise ClusterError(
                 f"pod {self._namespace}/{name} was deleted by another client; run it again.", "interrupted"
             )
-        phase = (live.get("status") or {}).get("phase")
-        if phase in ("Succeeded", "Failed"):
+        pod = PodFacts.from_object(live)
+        if pod.ended:
             why = (live.get("status") or {}).get("message") or "its command ended"
-            raise ClusterError(f"pod {self._namespace}/{name} is {phase}: {why}", "not_comparable")
-        return bool(phase == "Running")
+            raise ClusterError(f"pod {self._namespace}/{name} is {pod.phase}: {why}", "not_comparable")
+        return pod.phase == "Running"
 
     def _trouble(self, name: str, node: str) -> ClusterError:
         live = self._client.get(kinds.POD, name, self._namespace)

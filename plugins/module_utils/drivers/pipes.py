@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import finished, host_paths, owned_by
 
 _PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
 _SHOWN = 20
@@ -20,8 +21,7 @@ _SHOWN = 20
 
 def pipes_of(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Pipes of csi-proxy that a pod mounts, bare names."""
-    paths = [str((volume.get("hostPath") or {}).get("path", "")) for volume in pod_spec.get("volumes") or []]
-    return tuple(match[1] for path in paths if (match := _PIPE.match(path)))
+    return tuple(match[1] for path in host_paths(pod_spec) if (match := _PIPE.match(path)))
 
 
 def mounting(
@@ -41,10 +41,8 @@ def mounting(
         elif pipes := pipes_of(item["spec"]["template"]["spec"]):
             found.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
     for pod in pods:
-        metadata, ended = pod["metadata"], (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        owners = {owner.get("uid") for owner in metadata.get("ownerReferences") or []}
-        pipes = pipes_of(pod["spec"])
-        if pipes and not owners & leaving and (not ended or metadata.get("deletionTimestamp")):
+        metadata, pipes = pod["metadata"], pipes_of(pod["spec"])
+        if pipes and not finished(pod) and not any(owned_by(uid, pod) for uid in leaving):
             node = pod["spec"].get("nodeName") or "no node yet"
             found.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
     return tuple(found)

@@ -16,8 +16,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of, finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,7 @@ def uses(
     found: set[Use] = set()
     for pod in pods:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if spec.get("nodeName") not in names or (finished and not metadata.get("deletionTimestamp")):
+        if spec.get("nodeName") not in names or finished(pod):
             continue
         used = [f"claim {claim}" for claim in claims_of(pod) if (metadata["namespace"], claim) in bound]
         used += [f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_of(driver, volume)]

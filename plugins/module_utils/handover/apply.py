@@ -33,6 +33,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
@@ -133,7 +134,7 @@ class Stage:
         return [
             pod
             for pod in self._listed(str(metadata["namespace"]), selector_of(daemon_set), node)
-            if any(one.get("uid") == metadata["uid"] for one in pod["metadata"].get("ownerReferences") or [])
+            if owned_by(metadata["uid"], pod)
         ]
 
     def _listed(self, namespace: str, selector: str, node: str = "") -> list[Object]:

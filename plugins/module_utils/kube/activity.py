@@ -12,26 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import finished, has_volume
+
 # A claim in one of these conditions still has work to do on the node that holds the volume
 # (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims).
 _RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
-
-
-def claims_of(pod: Mapping[str, Any]) -> list[str]:
-    """Names of the PersistentVolumeClaims that a core/v1 Pod uses, generic ephemeral ones included."""
-    found = []
-    for volume in (pod.get("spec") or {}).get("volumes") or []:
-        if "persistentVolumeClaim" in volume:
-            found.append(str(volume["persistentVolumeClaim"]["claimName"]))
-        elif "ephemeral" in volume:
-            found.append(f"{pod['metadata']['name']}-{volume['name']}")
-    return found
-
-
-def has_volume(pod: Mapping[str, Any]) -> bool:
-    """Whether the Pod has a volume that a CSI driver mounts."""
-    volumes = (pod.get("spec") or {}).get("volumes") or []
-    return bool(claims_of(pod)) or any("csi" in volume for volume in volumes)
 
 
 def busy_reasons(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -39,9 +24,7 @@ def busy_reasons(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str
     reasons = []
     for pod in pods:
         metadata, status = pod["metadata"], pod.get("status") or {}
-        if not has_volume(pod) or (
-            status.get("phase") in ("Succeeded", "Failed") and not metadata.get("deletionTimestamp")
-        ):
+        if not has_volume(pod) or finished(pod):
             continue
         name = f"pod {metadata['namespace']}/{metadata['name']}"
         if metadata.get("deletionTimestamp"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MODE, Marks
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import host_paths
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
 # How https://github.com/kubernetes-csi/node-driver-registrar is told the socket, and drivers their name.
@@ -47,7 +48,6 @@ class DaemonSetSeen:
     def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
         """Read an apps/v1 DaemonSet."""
         metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
-        paths = [str((volume.get("hostPath") or {}).get("path", "")) for volume in pod.get("volumes") or []]
         # HostProcess forms mount nothing: there the plugin directory is only named in environment and arguments.
         words = [str(entry.get("value", "")) for part in pod["containers"] for entry in part.get("env") or []]
         words += [
@@ -60,7 +60,7 @@ class DaemonSetSeen:
             name=metadata["name"],
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
-            host_paths=tuple(_slashes(path) for path in paths if path),
+            host_paths=tuple(map(_slashes, host_paths(pod))),
             # Only these: the others may be secrets, and are nobody's business.
             words=" ".join(word for word in map(_slashes, words) if "\\plugins\\" in word or "c:\\" in word),
             # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import controller_of
+
 PROVEN_LABEL = "kubewin.io/csi-proxy"
 PROVEN_VALUE = "proven"
 PART_OF = "app.kubernetes.io/part-of"
@@ -53,17 +55,12 @@ class Marks:
     def from_object(cls, live: Mapping[str, Any]) -> Marks:
         """Read any object."""
         metadata = live.get("metadata") or {}
-        owners = [
-            f"{one.get('kind')} {one.get('name')}"
-            for one in metadata.get("ownerReferences") or []
-            if one.get("controller")
-        ]
         return cls(
             labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _TELLING},
             annotations={
                 key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _TELLING
             },
-            owner=owners[0] if owners else "",
+            owner=" ".join(controller_of(metadata)).strip(),
         )
 
     def tools(self) -> Iterator[tuple[str, str, str]]:

@@ -18,6 +18,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import image_for
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
@@ -34,7 +35,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict impo
     Severity,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import judge as gate
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts, Registration
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, Registration
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Lack
 
 # After this the attach controller detaches by force.

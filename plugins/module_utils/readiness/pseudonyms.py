@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.surroundings import FILE_SYSTEM
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import labels, pod
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts import (
@@ -338,8 +338,8 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._keep, storage.AttachmentSeen, "deleting waits_since"),
         (Pseudonyms._keep, storage.ClassSeen, "binding_mode policy created"),
         (Pseudonyms._keep, workloads.PodSeen, "phase gone_by"),
-        (Pseudonyms._keep, gate.PodFacts, "template_generation phase"),
-        (Pseudonyms._keep, gate.ContainerFacts, "waiting"),
+        (Pseudonyms._keep, pod.PodFacts, "template_generation phase"),
+        (Pseudonyms._keep, pod.ContainerFacts, "waiting"),
         (Pseudonyms._keep, gate.DaemonSetFacts, "template_generation pipes"),
         (Pseudonyms._keep, gate.HostFacts, "release state missing_pipes pipes"),
         (Pseudonyms._keep, workloads.TemplateSeen, "kind"),
@@ -352,8 +352,8 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._text, Unread, "why"),
         (Pseudonyms._text, NodeSeen, "not_ready_because"),
         (Pseudonyms._text, storage.AttachmentSeen, "attach_error detach_error"),
-        (Pseudonyms._text, gate.PodFacts, "not_scheduled"),
-        (Pseudonyms._text, gate.ContainerFacts, "waiting_message ended_because"),
+        (Pseudonyms._text, pod.PodFacts, "not_scheduled"),
+        (Pseudonyms._text, pod.ContainerFacts, "waiting_message ended_because"),
         (Pseudonyms._text, gate.HostFacts, "reason"),
         (Pseudonyms._text, cluster.Condition, "message"),
         (Pseudonyms._namespaced, sources.Source, "secret_namespace"),
@@ -392,7 +392,7 @@ def _rules() -> dict[tuple[type, str], Callable[[Pseudonyms, Any], Any]]:
         (Pseudonyms._images, workloads.PluginTemplate, "images"),
         (Pseudonyms._images, cluster.ControllerSeen, "images"),
         (Pseudonyms._image, model.ControllerSeen, "image"),
-        (Pseudonyms._parts, gate.ContainerFacts, "name"),
+        (Pseudonyms._parts, pod.ContainerFacts, "name"),
         (Pseudonyms._parts, DaemonSetSeen, "words"),
         (_each(Pseudonyms._parts), DaemonSetSeen, "host_paths"),
         (_each(Pseudonyms._driver), DaemonSetSeen, "registers names"),

@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
     PodSeen,
     TemplateSeen,
-    controller_of,
+    owner_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import hash_of
 
@@ -35,7 +35,7 @@ class RevisionSeen:
     def from_object(cls, item: Mapping[str, Any]) -> RevisionSeen:
         """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
         metadata = item["metadata"]
-        return cls(str(metadata["namespace"]), controller_of(metadata), int(item.get("revision") or 0), hash_of(item))
+        return cls(str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), hash_of(item))
 
 
 def in_doubt(templates: Iterable[TemplateSeen], pods: Iterable[PodSeen]) -> tuple[TemplateSeen, ...]:

@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen, DriverSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
     CsiNodeSeen,
@@ -33,7 +34,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.worklo
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Finding, Report
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 
 # What deploying itself needs is decided by each driver's plan, which knows what the user allowed.
@@ -139,7 +140,7 @@ def _pod(template: TemplateSeen, plugin: PluginTemplate, node: str) -> PodSeen:
         owner=f"DaemonSet/{template.name}",
         host_process=plugin.host_process,
         images=plugin.images,
-        plugin=PodFacts(name, node, ready=True, ready_since=None, deleting=False, template_generation=""),
+        plugin=PodFacts(name, node, ready=True),
     )
 
 

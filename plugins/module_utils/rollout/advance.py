@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, NodeVerdict

@@ -14,10 +14,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Appl
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import permitted, still_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
-    PodFacts,
     hash_of,
     kept_template,
     own_revisions,

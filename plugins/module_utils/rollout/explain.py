@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
-    ContainerFacts,
-    EventFacts,
-    Picture,
-    PodFacts,
-)
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ContainerFacts, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import EventFacts, Picture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
 _IMAGE_REASONS = frozenset(

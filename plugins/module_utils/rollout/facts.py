@@ -11,12 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import REVISION, PodFacts, host_paths, owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 _PIPE = "\\\\.\\pipe\\"
-_TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
-_REVISION_LABEL = "controller-revision-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,104 +46,6 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerFacts:
-    """One container's state: what it waits for or why it ended last."""
-
-    name: str
-    ready: bool
-    restarts: int
-    started_at: datetime | None
-    waiting: str
-    waiting_message: str
-    exit_code: int | None
-    ended_at: datetime | None
-    ended_because: str
-
-    @classmethod
-    def from_object(cls, status: Mapping[str, Any]) -> ContainerFacts:
-        """Read a core/v1 ContainerStatus."""
-        state, last = status.get("state") or {}, status.get("lastState") or {}
-        waiting = state.get("waiting") or {}
-        ended = state.get("terminated") or last.get("terminated") or {}
-        return cls(
-            name=str(status.get("name", "")),
-            ready=bool(status.get("ready")),
-            restarts=int(status.get("restartCount") or 0),
-            started_at=moment((state.get("running") or {}).get("startedAt")),
-            waiting=str(waiting.get("reason", "")),
-            waiting_message=str(waiting.get("message", "")),
-            exit_code=int(ended["exitCode"]) if "exitCode" in ended else None,
-            ended_at=moment(ended.get("finishedAt")),
-            ended_because=" ".join(str(part) for part in (ended.get("reason"), ended.get("message")) if part),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PodFacts:
-    """A plugin pod.
-
-    ready_since: since when it is Ready. not_scheduled: why it has no node. revision: hash of the template it was made from.
-    """
-
-    name: str
-    node: str
-    ready: bool
-    ready_since: datetime | None
-    deleting: bool
-    template_generation: str
-    containers: tuple[ContainerFacts, ...] = ()
-    not_scheduled: str = ""
-    phase: str = "Running"
-    uid: str = ""
-    revision: str = ""
-
-    @classmethod
-    def from_object(cls, pod: Mapping[str, Any]) -> PodFacts:
-        """Read a core/v1 Pod of a DaemonSet."""
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
-        ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
-        return cls(
-            name=metadata["name"],
-            node=_node_of(pod),
-            ready=ready.get("status") == "True",
-            ready_since=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
-            deleting=bool(metadata.get("deletionTimestamp")),
-            template_generation=str((metadata.get("labels") or {}).get(_TEMPLATE_GENERATION_LABEL, "")),
-            containers=tuple(ContainerFacts.from_object(entry) for entry in status.get("containerStatuses") or []),
-            not_scheduled=str(scheduled.get("message", "")) if scheduled.get("status") == "False" else "",
-            phase=str(status.get("phase", "")),
-            uid=str(metadata.get("uid", "")),
-            revision=str((metadata.get("labels") or {}).get(_REVISION_LABEL, "")),
-        )
-
-    @property
-    def started_at(self) -> datetime | None:
-        """When the oldest of its running containers started."""
-        return min((one.started_at for one in self.containers if one.started_at), default=None)
-
-    @property
-    def last_restart(self) -> datetime | None:
-        """When a container of it ended last."""
-        return max((one.ended_at for one in self.containers if one.ended_at), default=None)
-
-
-def _node_of(pod: Mapping[str, Any]) -> str:
-    """The node of a DaemonSet's pod: bound, or the one its affinity names while it waits for the scheduler."""
-    spec = pod.get("spec") or {}
-    if spec.get("nodeName"):
-        return str(spec["nodeName"])
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ) or {}
-    for term in required.get("nodeSelectorTerms") or []:
-        for entry in term.get("matchFields") or []:
-            if entry.get("key") == "metadata.name" and entry.get("values"):
-                return str(entry["values"][0])
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
 class DaemonSetFacts:
     """The plugin's DaemonSet.
 
@@ -169,7 +70,6 @@ class DaemonSetFacts:
         """Read an apps/v1 DaemonSet."""
         metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
         pod = spec["template"]["spec"]
-        paths = [str((volume.get("hostPath") or {}).get("path", "")) for volume in pod.get("volumes") or []]
         return cls(
             namespace=metadata["namespace"],
             name=metadata["name"],
@@ -178,7 +78,7 @@ class DaemonSetFacts:
             ready=int(status.get("numberReady") or 0),
             observed=int(status.get("observedGeneration") or 0) >= int(metadata.get("generation") or 0),
             template_generation=str((metadata.get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION, "")),
-            pipes=tuple(path[len(_PIPE) :] for path in paths if path.startswith(_PIPE)),
+            pipes=tuple(path[len(_PIPE) :] for path in host_paths(pod) if path.startswith(_PIPE)),
             pod_spec=pod,
             host_network=bool(pod.get("hostNetwork")),
             revision=revision,
@@ -211,14 +111,13 @@ def own_revisions(
     daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """The ControllerRevisions of a DaemonSet, the newest first."""
-    uid = daemon_set["metadata"].get("uid")
-    own = [one for one in revisions if any(by.get("uid") == uid for by in one["metadata"].get("ownerReferences") or [])]
+    own = [one for one in revisions if owned_by(daemon_set["metadata"].get("uid"), one)]
     return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
 
 
 def hash_of(revision: Mapping[str, Any]) -> str:
     """The hash that pods of a ControllerRevision carry."""
-    return str((revision["metadata"].get("labels") or {}).get(_REVISION_LABEL, ""))
+    return str((revision["metadata"].get("labels") or {}).get(REVISION, ""))
 
 
 def kept_template(revision: Mapping[str, Any]) -> dict[str, Any]:

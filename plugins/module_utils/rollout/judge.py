@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.explain import (
     creation_trouble,
     pod_trouble,
     registration_hint,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Picture, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import HostFacts, Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
 

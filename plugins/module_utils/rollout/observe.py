@@ -20,12 +20,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
     HostFacts,
     Picture,
-    PodFacts,
     Registration,
     revision_of,
 )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import (
     NOBODY,
     Goal,
@@ -21,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import
     decide,
     standing,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import allowed_away
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement

@@ -14,11 +14,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
     PlanNow,
-    PodNow,
     Seen,
     WorkloadNow,
 )
@@ -89,7 +88,7 @@ class Watcher:
 
     def _node(self, item: Object) -> NodeNow:
         pods = self.pods(item["metadata"]["name"])
-        found = {PodNow.from_object(pod): pod["metadata"].get("labels") or {} for pod in pods}
+        found = {PodFacts.from_object(pod): pod["metadata"].get("labels") or {} for pod in pods}
         keys = {
             (*named, pod.namespace)
             for pod, labels in found.items()
@@ -203,7 +202,7 @@ class Worker:
             return
         self._on_node(action.node, lambda node: _changes(node, action))
 
-    def rehearse(self, node: str, pods: Sequence[PodNow]) -> list[str]:
+    def rehearse(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """What would keep these pods now; nothing is evicted."""
         told = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
         return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in told if why]

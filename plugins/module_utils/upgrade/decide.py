@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
@@ -22,7 +23,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
     PlanNow,
-    PodNow,
     Seen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
@@ -71,7 +71,7 @@ class Do:
     kind: Act
     node: str
     journal: Journal
-    pods: tuple[PodNow, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

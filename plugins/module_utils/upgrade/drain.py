@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import PodNow
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 
 # After its grace period a pod should be gone; so long nobody is blamed.
 _SLACK = timedelta(seconds=30)
@@ -22,13 +22,13 @@ class Drain:
     evict: to be evicted now. left: all that still have to leave. blocked: what keeps pods. never: what no waiting mends.
     """
 
-    evict: tuple[PodNow, ...]
-    left: tuple[PodNow, ...]
+    evict: tuple[PodFacts, ...]
+    left: tuple[PodFacts, ...]
     blocked: tuple[str, ...]
     never: tuple[str, ...]
 
 
-def drain(pods: Iterable[PodNow], refused: Mapping[str, str], now: datetime, *, delete_unowned: bool) -> Drain:
+def drain(pods: Iterable[PodFacts], refused: Mapping[str, str], now: datetime, *, delete_unowned: bool) -> Drain:
     """Sort a node's pods. refused: evictions that the server refused, by uid.
 
     Pods of DaemonSets and static pods stay, as their controllers ignore cordons; finished ones hold nothing.

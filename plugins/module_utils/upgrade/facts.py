@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import has_volume
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 
 # Of our own: a cordon's reason, and the taint that keeps workloads off a node that WMCO opens by itself.
@@ -24,61 +23,6 @@ _CSI = "kubernetes.io/csi/"
 
 # Its ClusterServiceVersions, one a release (github.com/openshift/windows-machine-config-operator: bundle/manifests).
 OPERATOR = "windows-machine-config-operator.v"
-
-
-@dataclass(frozen=True, slots=True)
-class PodNow:
-    """A pod on a node.
-
-    owner: kind and name of its controller, empty without one. mirror: its node's own, not the API's. deleting_since: when its
-    grace period ended or ends, None when it was not told to go.
-    """
-
-    namespace: str
-    name: str
-    uid: str
-    owner: tuple[str, str]
-    mirror: bool
-    finished: bool
-    deleting_since: datetime | None
-    volumes: bool
-    ready: bool
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return f"pod {self.namespace}/{self.name}"
-
-    @classmethod
-    def from_object(cls, pod: Mapping[str, Any]) -> PodNow:
-        """Read a core/v1 Pod."""
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        owners = [one for one in metadata.get("ownerReferences") or [] if one.get("controller")]
-        owner = (str(owners[0]["kind"]), str(owners[0]["name"])) if owners else ("", "")
-        conditions = status.get("conditions") or []
-        return cls(
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-            owner=owner,
-            mirror="kubernetes.io/config.mirror" in (metadata.get("annotations") or {}),
-            # A kubelet reports the last phase of a deleted pod before it unmounts the pod's volumes.
-            finished=status.get("phase") in ("Succeeded", "Failed") and not metadata.get("deletionTimestamp"),
-            # The API dates the end of the grace period.
-            deleting_since=moment(metadata.get("deletionTimestamp")),
-            volumes=has_volume(pod),
-            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
-        )
-
-    def workload(self, labels: Mapping[str, str]) -> tuple[str, str] | None:
-        """Kind and name of the Deployment or StatefulSet that it is of, None for anything else."""
-        kind, name = self.owner
-        if kind == "StatefulSet":
-            return kind, name
-        suffix = "-" + labels.get("pod-template-hash", "")
-        if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-            return "Deployment", name[: -len(suffix)]
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +47,12 @@ class NodeNow:
     upgrading: bool = False
     blocked: bool = False
     attached: tuple[str, ...] = ()
-    pods: tuple[PodNow, ...] | None = None
+    pods: tuple[PodFacts, ...] | None = None
     workloads: tuple[Workload, ...] = ()
 
     @classmethod
     def from_object(
-        cls, node: Mapping[str, Any], pods: tuple[PodNow, ...] | None = None, workloads: tuple[Workload, ...] = ()
+        cls, node: Mapping[str, Any], pods: tuple[PodFacts, ...] | None = None, workloads: tuple[Workload, ...] = ()
     ) -> NodeNow:
         """Read a core/v1 Node."""
         facts = NodeSeen.from_object(node)

@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Cli
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.streams import Executed
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.cleanup import Cleaner, Left
@@ -264,12 +265,11 @@ class Prover:
             raise Trouble(
                 f"pod {made['metadata']['name']} on {node} was deleted by another client; was the node drained?"
             )
-        status = live.get("status") or {}
-        if status.get("phase") in ("Failed", "Succeeded"):
+        pod, status = PodFacts.from_object(live), live.get("status") or {}
+        if pod.ended:
             why = status.get("message") or status.get("reason") or "its command ended"
-            raise Trouble(f"pod {made['metadata']['name']} on {node} is {status['phase']}: {why}")
-        containers = status.get("containerStatuses") or []
-        return status.get("phase") == "Running" and bool(containers) and all(one.get("ready") for one in containers)
+            raise Trouble(f"pod {made['metadata']['name']} on {node} is {pod.phase}: {why}")
+        return pod.works
 
     def _trouble(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], target: Target, node: str) -> Trouble:
         namespace, pod = self._room.namespace, str(made["metadata"]["name"])

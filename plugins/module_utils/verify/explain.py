@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
@@ -77,10 +78,9 @@ def waiting_for(pod: Mapping[str, Any] | None, told: Sequence[tuple[str, str]]) 
     if pod is None:
         return "there is no pod"
     status = pod.get("status") or {}
-    for container in status.get("containerStatuses") or []:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("message"):
-            return f"{waiting.get('reason')}: {waiting['message']}"
+    for container in PodFacts.from_object(pod).containers:
+        if container.waiting_message:
+            return f"{container.waiting}: {container.waiting_message}"
     for condition in status.get("conditions") or []:
         if condition.get("status") == "False" and condition.get("message"):
             return f"{condition.get('reason')}: {condition['message']}"

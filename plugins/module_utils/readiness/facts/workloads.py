@@ -14,15 +14,14 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
     NO_VOLUMES,
     ClaimTemplate,
     Volumes,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, PodFacts
-
-MIRROR = "kubernetes.io/config.mirror"
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class PodSeen:
     @property
     def finished(self) -> bool:
         """Whether its containers will not run again."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in ENDED
 
     @classmethod
     def from_object(cls, pod: Mapping[str, Any]) -> PodSeen:
@@ -67,7 +66,7 @@ class PodSeen:
         lastTransitionTime, message) and status.containerStatuses (name, ready, restartCount, state, lastState).
         """
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        owner = controller_of(metadata)
+        owner = owner_of(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
         of_daemon_set = owner.startswith("DaemonSet/")
         return cls(
@@ -87,12 +86,9 @@ class PodSeen:
         )
 
 
-def controller_of(metadata: Mapping[str, Any]) -> str:
+def owner_of(metadata: Mapping[str, Any]) -> str:
     """ "Kind/name" of the object that controls this one, empty when none does."""
-    for one in metadata.get("ownerReferences") or ():
-        if one.get("controller"):
-            return f"{one.get('kind', '')}/{one.get('name', '')}"
-    return ""
+    return "/".join(filter(None, controller_of(metadata)))
 
 
 def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
@@ -108,7 +104,7 @@ def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[st
             return True
         if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
-    return spec.get("nodeName") in windows_nodes and controller_of(pod["metadata"]).startswith("DaemonSet/")
+    return spec.get("nodeName") in windows_nodes and controller_of(pod["metadata"])[0] == "DaemonSet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +172,7 @@ class TemplateSeen:
         status (desiredNumberScheduled, currentNumberScheduled, numberReady, observedGeneration).
         """
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), controller_of(metadata)
+        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), owner_of(metadata)
         if owner and kind != "DaemonSet":
             return cls(kind, namespace, name, owner)
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons, claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
 
 
 def pod(phase: str = "Running", volumes: list[dict[str, Any]] | None = None, deleted: bool = False) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ContainerFacts, PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
-    ContainerFacts,
     DaemonSetFacts,
     HostFacts,
     Picture,
-    PodFacts,
     Registration,
 )
 
@@ -58,7 +57,6 @@ def pod(node_name: str, **changes: Any) -> PodFacts:
         node=node_name,
         ready=True,
         ready_since=ago(300),
-        deleting=False,
         template_generation="1",
         containers=(container(),),
     )

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
     EventFacts,
     HostFacts,
-    PodFacts,
     Registration,
     revision_of,
 )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import Goal, permitted, still_away
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture, PodFacts
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import Report, run
 from unit.plugins.module_utils.rollout.pictures import (
@@ -131,7 +132,7 @@ class Fleet:
             name,
             uid=there.uid,
             template_generation=there.template,
-            deleting=deleting,
+            deleting_since=NOW if deleting else None,
             ready=ready,
             ready_since=NOW + timedelta(seconds=there.since + COMES) if ready else None,
             containers=(container(started_at=NOW + timedelta(seconds=there.since), ready=ready),),

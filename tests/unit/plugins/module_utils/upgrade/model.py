@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Request, begin, returned, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
@@ -28,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
     PlanNow,
-    PodNow,
     Seen,
     WorkloadNow,
 )
@@ -274,16 +274,16 @@ class World:
             workloads=tuple(sorted(pod.workload for pod in pods)),
         )
 
-    def _pod(self, pod: Pod) -> PodNow:
+    def _pod(self, pod: Pod) -> PodFacts:
         since = self.now if pod.going else None
-        return PodNow(
-            "shop", pod.uid, pod.uid, ("StatefulSet", pod.workload.name), False, False, since, True, pod.looks == 0
-        )
+        return PodFacts(
+            pod.uid, pod.node, pod.looks == 0, deleting_since=since, uid=pod.uid, namespace="shop",
+            owner=("StatefulSet", pod.workload.name), volumes=True,
+        )  # fmt: skip
 
-    def _agent(self, name: str) -> PodNow:
-        return PodNow(
-            "kube-system", f"agent-{name}", f"agent-{name}", ("DaemonSet", "agent"), False, False, None, False, True
-        )
+    def _agent(self, name: str) -> PodFacts:
+        agent = f"agent-{name}"
+        return PodFacts(agent, name, ready=True, uid=agent, namespace="kube-system", owner=("DaemonSet", "agent"))
 
     def _ready(self, workload: Workload) -> int:
         return sum(pod.workload == workload and pod.looks == 0 and not pod.going for pod in self.pods)

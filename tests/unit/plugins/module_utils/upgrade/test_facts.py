@@ -8,16 +8,17 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, PodNow
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
 
-def pod(name: str, owner: str = "ReplicaSet", phase: str = "Running", **metadata: Any) -> PodNow:
+def pod(name: str, owner: str = "ReplicaSet", phase: str = "Running", **metadata: Any) -> PodFacts:
     owners = [{"kind": owner, "name": "of-it", "controller": True}] if owner else []
-    return PodNow.from_object(
+    return PodFacts.from_object(
         {
             "metadata": {"namespace": "shop", "name": name, "uid": f"u-{name}", "ownerReferences": owners, **metadata},
             "status": {"phase": phase},
@@ -72,10 +73,10 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
 
 
 def test_a_pod_tells_its_workload() -> None:
-    of_set = PodNow.from_object({"metadata": {"namespace": "a", "name": "db-0", "uid": "1", "ownerReferences": [
+    of_set = PodFacts.from_object({"metadata": {"namespace": "a", "name": "db-0", "uid": "1", "ownerReferences": [
         {"kind": "StatefulSet", "name": "db", "controller": True}]}})  # fmt: skip
     assert of_set.workload({}) == ("StatefulSet", "db")
-    of_deployment = PodNow.from_object({"metadata": {"namespace": "a", "name": "web-5d-x", "uid": "1", "ownerReferences": [
+    of_deployment = PodFacts.from_object({"metadata": {"namespace": "a", "name": "web-5d-x", "uid": "1", "ownerReferences": [
         {"kind": "ReplicaSet", "name": "web-5d", "controller": True}]}})  # fmt: skip
     assert of_deployment.workload({"pod-template-hash": "5d"}) == ("Deployment", "web")
     assert of_deployment.workload({}) is None
