@@ -10,9 +10,44 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+
+# A lease that is to last longer than this many times its duration has a time that is yet to come: a clock was set back.
+_JUMPED = 2
 _PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A Lease that somebody holds. left: seconds until it ends unless it is renewed. jumped: it was renewed in the future."""
+
+    holder: str
+    renewed: datetime
+    ago: float
+    left: float
+    jumped: bool
+
+    @classmethod
+    def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
+        """Read a coordination.k8s.io/v1 Lease; None when nobody holds it, or its holder is known to be dead. now: the API server's clock."""
+        spec = (lease or {}).get("spec") or {}
+        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
+        if not holder or renewed is None or is_dead(holder):
+            return None
+        ago, lasts = (now - renewed).total_seconds(), int(spec.get("leaseDurationSeconds") or 0)
+        left = lasts - ago
+        return cls(holder, renewed, ago, left, left > _JUMPED * lasts) if left > 0 else None
+
+    def __str__(self) -> str:
+        if self.jumped:
+            return f"{self.holder} renewed its lease at {self.renewed:%Y-%m-%d %H:%M:%SZ}, which is in the future"
+        return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
 
 
 def holder_of_run() -> str:

@@ -21,8 +21,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import is_dead
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import Held, is_dead
 
 # Seconds without a renewal after which the next run may follow.
 SECONDS = 60
@@ -30,8 +29,6 @@ SECONDS = 60
 _RENEWALS = 4
 # Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
 _SILENCE = SECONDS / 6
-# A lease that is to last longer than this has a time that is yet to come: a clock was set back.
-_JUMPED = 2 * SECONDS
 # Seconds between two looks at another run's lease, and at whether our own run lives.
 _LOOK = 1.0
 # Tries to give it back.
@@ -48,21 +45,6 @@ class About:
     name: str
     labels: Mapping[str, str]
     what: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Other:
-    """Another run that holds it. left: seconds until it ends unless it is renewed."""
-
-    holder: str
-    renewed: datetime
-    ago: float
-    left: float
-
-    def __str__(self) -> str:
-        if self.left > _JUMPED:
-            return f"{self.holder} renewed its lease at {self.renewed:%Y-%m-%d %H:%M:%SZ}, which is in the future"
-        return f"{self.holder} renewed its lease {self.ago:.0f} s ago, at {self.renewed:%Y-%m-%d %H:%M:%SZ}"
 
 
 class Lease:
@@ -112,14 +94,14 @@ class Lease:
 
         A run that may be dead is waited for until its lease ends, which is within SECONDS. ClusterError locked when it lives.
         """
-        first: _Other | None = None
+        first: Held | None = None
         while True:
             live = self._look()
             other = self._other(live or {})
             if other is None:
                 return live
             lives = first is not None and (first.holder, first.renewed) != (other.holder, other.renewed)
-            if lives or other.left > _JUMPED:
+            if lives or other.jumped:
                 raise self._locked(other)
             if first is None:
                 first = other
@@ -131,19 +113,14 @@ class Lease:
         other = self._other(self._look() or {})
         return str(self._locked(other)) if other is not None else ""
 
-    def _other(self, live: Mapping[str, Any]) -> _Other | None:
+    def _other(self, live: Mapping[str, Any]) -> Held | None:
         """Another run's lease that has not ended."""
-        spec = live.get("spec") or {}
-        holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
-        if not holder or holder == self._holder or renewed is None or is_dead(holder):
-            return None
-        ago = (self._client.now() - renewed).total_seconds()
-        left = int(spec.get("leaseDurationSeconds") or 0) - ago
-        return _Other(holder, renewed, ago, left) if left > 0 else None
+        found = Held.from_object(live, self._client.now())
+        return None if found is None or found.holder == self._holder else found
 
-    def _locked(self, other: _Other) -> ClusterError:
+    def _locked(self, other: Held) -> ClusterError:
         about = self._about
-        if other.left > _JUMPED:
+        if other.jumped:
             remedy = (
                 "its clock, or the API server's, jumped. When you know that this run is dead: "
                 f"kubectl -n {about.namespace} delete lease {about.name}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import Held
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import RUN
 
@@ -53,8 +54,4 @@ def _lives(lease: Mapping[str, Any] | None, made: datetime | None, now: datetime
     if lease is None:
         young = made is not None and now - made < STARTING
         return f"it began {int((now - made).total_seconds())} s ago" if young and made is not None else ""
-    spec = lease.get("spec") or {}
-    renewed = moment(spec.get("renewTime"))
-    if renewed is None or now - renewed > timedelta(seconds=int(spec.get("leaseDurationSeconds") or 0)):
-        return ""
-    return f"{spec.get('holderIdentity', 'its holder')} renewed its lease {int((now - renewed).total_seconds())} s ago"
+    return str(Held.from_object(lease, now) or "")
