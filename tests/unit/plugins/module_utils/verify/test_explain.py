@@ -31,9 +31,15 @@ def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first()
 def test_without_events_the_pod_itself_is_asked() -> None:
     waiting = {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}}
     unscheduled = {"status": "False", "reason": "Unschedulable", "message": "0/4 nodes are available"}
-    assert waiting_for({"status": {"containerStatuses": [waiting]}}, ()) == "ImagePullBackOff: Back-off pulling image"
-    assert waiting_for({"status": {"conditions": [unscheduled]}}, ()) == "Unschedulable: 0/4 nodes are available"
-    assert waiting_for({"status": {}}, ()) == "it is Pending, and nothing says why"
+    assert (
+        waiting_for({"metadata": {"name": "p"}, "status": {"containerStatuses": [waiting]}}, ())
+        == "ImagePullBackOff: Back-off pulling image"
+    )
+    assert (
+        waiting_for({"metadata": {"name": "p"}, "status": {"conditions": [unscheduled]}}, ())
+        == "Unschedulable: 0/4 nodes are available"
+    )
+    assert waiting_for({"metadata": {"name": "p"}, "status": {}}, ()) == "it is Pending, and nothing says why"
     assert waiting_for(None, ()) == "there is no pod"
 
 
