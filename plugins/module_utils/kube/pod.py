@@ -54,8 +54,8 @@ class ContainerFacts:
 class PodFacts:
     """A pod.
 
-    node: where it is, or is to be while it waits for the scheduler. ready_since: since when it is Ready. deleting_since: when its
-    grace period ended or ends, None when it was not told to go. not_scheduled: why it has no node. revision: hash of the template
+    node: where it is, or is to be while it waits for the scheduler. ready_since: since when it is Ready. deleting: it was told to go.
+    deleting_since: when its grace period ended or ends. not_scheduled: why it has no node. revision: hash of the template
     it was made from. owner: kind and name of its controller, empty without one. mirror: of its node's own, not of the API's.
     volumes: whether it has one that a CSI driver mounts.
     """
@@ -64,6 +64,7 @@ class PodFacts:
     node: str
     ready: bool
     ready_since: datetime | None = None
+    deleting: bool = False
     deleting_since: datetime | None = None
     template_generation: str = ""
     containers: tuple[ContainerFacts, ...] = ()
@@ -81,13 +82,14 @@ class PodFacts:
         """Read a core/v1 Pod."""
         metadata, status = pod["metadata"], pod.get("status") or {}
         labels = metadata.get("labels") or {}
-        conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
+        conditions = {entry.get("type"): entry for entry in status.get("conditions") or []}
         ready, scheduled = conditions.get("Ready") or {}, conditions.get("PodScheduled") or {}
         return cls(
             name=str(metadata["name"]),
             node=_node_of(pod),
             ready=ready.get("status") == "True",
             ready_since=moment(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None,
+            deleting=bool(metadata.get("deletionTimestamp")),
             deleting_since=moment(metadata.get("deletionTimestamp")),
             template_generation=str(labels.get(_TEMPLATE_GENERATION, "")),
             containers=tuple(ContainerFacts.from_object(entry) for entry in status.get("containerStatuses") or []),
@@ -105,11 +107,6 @@ class PodFacts:
     def title(self) -> str:
         """For people."""
         return f"pod {self.namespace}/{self.name}"
-
-    @property
-    def deleting(self) -> bool:
-        """Whether it was told to go."""
-        return self.deleting_since is not None
 
     @property
     def ended(self) -> bool:

@@ -71,7 +71,7 @@ def test_everything_as_it_should_be_is_green() -> None:
         ),
         pytest.param(win2(pods=None), "waiting", ["CSI-G10"], "2 of 2 pods exist", id="no pod"),
         pytest.param(
-            win2(pods=pod("win-2", deleting_since=ago(0))),
+            win2(pods=pod("win-2", deleting=True)),
             "waiting",
             ["CSI-G15"],
             "being deleted",
@@ -272,7 +272,7 @@ def test_a_second_provider_is_red() -> None:
 
 
 def test_while_a_pod_is_replaced_the_new_one_counts() -> None:
-    old, new = pod("win-2", name="old", deleting_since=ago(0)), pod("win-2", name="new")
+    old, new = pod("win-2", name="old", deleting=True), pod("win-2", name="new")
     seen = picture(pods=(pod("win-1"), old, new))
     assert of(seen).verdict == "green"
     assert of(seen).pod == "new"

@@ -132,7 +132,7 @@ class Fleet:
             name,
             uid=there.uid,
             template_generation=there.template,
-            deleting_since=NOW if deleting else None,
+            deleting=deleting,
             ready=ready,
             ready_since=NOW + timedelta(seconds=there.since + COMES) if ready else None,
             containers=(container(started_at=NOW + timedelta(seconds=there.since), ready=ready),),

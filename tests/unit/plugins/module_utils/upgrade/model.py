@@ -277,7 +277,7 @@ class World:
     def _pod(self, pod: Pod) -> PodFacts:
         since = self.now if pod.going else None
         return PodFacts(
-            pod.uid, pod.node, pod.looks == 0, deleting_since=since, uid=pod.uid, namespace="shop",
+            pod.uid, pod.node, pod.looks == 0, deleting=pod.going, deleting_since=since, uid=pod.uid, namespace="shop",
             owner=("StatefulSet", pod.workload.name), volumes=True,
         )  # fmt: skip
 
