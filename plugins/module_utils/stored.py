@@ -38,11 +38,11 @@ def read(kind: Any, text: str, schema: int) -> Any:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise FormatError(f"it is no JSON ({error})") from error
+        raise FormatError(f"it is not JSON ({error})") from error
     if not isinstance(found, dict) or "schema" not in found:
         raise FormatError("it has no schema version")
     if (version := found.pop("schema")) != schema:
-        raise FormatError(f"its schema version is {version}, and this release reads {schema}")
+        raise FormatError(f"its schema version is {version}, expected {schema}")
     return restore(kind, found)
 
 
@@ -65,7 +65,7 @@ def restore(kind: Any, found: Any, where: str = "") -> Any:
         return {name: restore(of[1], one, _within(where, name)) for name, one in named.items()}
     # True is an int, and no number.
     fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
-    return _checked(found, fits, {str: "a text", int: "a number", bool: "true or false"}[kind], where)
+    return _checked(found, fits, {str: "text", int: "a number", bool: "true or false"}[kind], where)
 
 
 def _restore_fields(kind: Any, found: Any, where: str) -> Any:
@@ -76,7 +76,7 @@ def _restore_fields(kind: Any, found: Any, where: str) -> Any:
         for name, field in known.items()
         if name not in given and field.default is MISSING and field.default_factory is MISSING
     ]
-    for what, names in (("lacks", lacking), ("has too much", [name for name in given if name not in known])):
+    for what, names in (("lacks", lacking), ("has unknown fields", [name for name in given if name not in known])):
         if names:
             raise FormatError(f"{where or 'it'} {what}: {', '.join(names)}")
     hints = _hints(kind)
@@ -85,7 +85,7 @@ def _restore_fields(kind: Any, found: Any, where: str) -> Any:
 
 def _checked(found: Any, fits: bool, expected: str, where: str) -> Any:
     if not fits:
-        raise FormatError(f"{where or 'it'} is {found!r}; expected {expected}")
+        raise FormatError(f"{where or 'it'} is {found!r}, expected {expected}")
     return found
 
 

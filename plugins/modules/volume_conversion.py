@@ -266,7 +266,7 @@ def order(params: dict[str, Any]) -> Order:
     for name in names:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
-            raise Unusable(f"claims has {name!r}; expected namespace/name, for example shop/data-db-0.")
+            raise Unusable(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
     for name in ("volume_name", "volume_handle"):
         if params[name] and len(names) > 1:
             raise Unusable(f"{name} is for one claim, and {len(names)} were named; convert that one by itself.")

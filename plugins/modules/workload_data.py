@@ -298,7 +298,7 @@ def checked(params: dict[str, Any]) -> list[str]:
     for one in claims:
         namespace, _slash, name = one.partition("/")
         if not namespace or not name or "/" in name:
-            raise Refused(f"claims has {one!r}; expected namespace/name, or name with the option namespace.")
+            raise Refused(f"claims has {one!r}, expected namespace/name, or name with the option namespace.")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if params[name] < 1:
             raise Refused(f"{name} is {params[name]}; at least 1 is expected.")

@@ -57,7 +57,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     look = play(PLAYBOOK, "localhost,", "--check", variables=given)
     assert look.code == 0, look.screen
     assert look.changed == []
-    assert "wait until the driver's syncer has taken the disk out of its register" in look.screen
+    assert "wait until the driver's syncer has deregistered the disk" in look.screen
     assert "know: it is Lost for some seconds" in look.screen
     assert list(folder.iterdir()) == []
     # For a while the policies stay as they are, and one is told what to do then; also beside a claim that fails.
@@ -70,9 +70,9 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     (stats,) = kept.results("Set the state of each claim as a statistic of the job").values()
     standing = stats["ansible_stats"]["data"]["kubewin_convert"]
     assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
-    assert re.search(r"data-queue-0: failed, .* stands at step delete_volume", kept.screen)
+    assert re.search(r"data-queue-0: failed, .* is at step delete_volume", kept.screen)
     assert re.search(
-        r"data-web-0: resting, .*run again with final .*, and the policy becomes Delete again", kept.screen
+        r"data-web-0: resting, .*run again with final .*, and the policy is restored to Delete", kept.screen
     )
     assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     # By a job in another container: the records in the cluster are all that it has.
@@ -88,7 +88,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     again = play(PLAYBOOK, "localhost,", variables=given)
     assert again.code == 0, again.screen
     assert again.changed == []
-    assert "already is a native volume of csi.vsphere.vmware.com" in again.screen
+    assert "is already a native volume of csi.vsphere.vmware.com" in again.screen
     for story in stories:
         remove(lab, story)
 
@@ -230,10 +230,7 @@ def _waits_for_another(
     assert result["status"] == "refused", result
     (finding,) = [one for one in result["findings"] if one["severity"] == "blocker"]
     assert (finding["id"], finding["object"]) == ("CSI-B22", f"Deployment {NAMESPACE}/{other.name}")
-    assert (
-        f"converts its PersistentVolumeClaim {NAMESPACE}/{other.claim}, and stands at step baseline"
-        in finding["message"]
-    )
+    assert f"converts its PersistentVolumeClaim {NAMESPACE}/{other.claim} and is at step baseline" in finding["message"]
 
 
 def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder: Path) -> None:
@@ -283,7 +280,7 @@ def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab
             if result["status"] == "undone":
                 break
         assert result["status"] == "undone", result
-        assert "out of its register (CnsVSphereVolumeMigration), and it has not happened" in result["msg"]
+        assert "removes the CnsVSphereVolumeMigration of" in result["msg"]
         killed_at(lab, story, folder, "forget")
         record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))
         volume = record["objects"]["new"]

@@ -68,7 +68,7 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
         result = convert(conversion(lab, late, folder / "late"))
         assert result["status"] == "undone", result
-        assert "the new volume was refused" in result["msg"]
+        assert "the API server refused the new volume" in result["msg"]
     eventually(lambda: shape(lab, late) == before, "everything as it was")
     untouched(lab, late)
     # The pod that reads the data is rehearsed as well, while the workload still works.
@@ -83,7 +83,7 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         assert f"would refuse the helper pod, which reads the data of {NAMESPACE}/{early.claim}" in result["msg"]
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
     # And what was begun in place is not gone on with as something else.
-    with pytest.raises(ClusterError, match="begun with variant in_place, and re_claim is asked for now"):
+    with pytest.raises(ClusterError, match="began with variant in_place, requested is re_claim"):
         convert(conversion(lab, early, folder / "early", variant="re_claim"))
     until_converted(lab, early, folder / "early")
     for story in (early, late):
@@ -154,11 +154,11 @@ def somebody_who_puts_things_back_is_named(lab: Lab, folder: Path) -> None:
     with kept(lab, volume, "persistentVolumeReclaimPolicy", "Delete"):
         result = refused(lab, story, folder)
     assert result["reason"] == "not_retained"
-    assert f"{story.volume} was set to Retain 3 times, and another client puts the other one back" in result["msg"]
+    assert f"{story.volume} to Retain 3 times, but another client restores the other one" in result["msg"]
     with kept(lab, story.workload, "replicas", 1):
         result = refused(lab, story, folder)
     assert result["reason"] == "not_quiet"
-    assert "StatefulSet shop/gitops was scaled to 0 3 times, and another client puts its replicas back" in result["msg"]
+    assert "StatefulSet shop/gitops was scaled to 0 3 times, but another client restores its replicas" in result["msg"]
     until_converted(lab, story, folder)
     remove(lab, story)
 
@@ -200,7 +200,7 @@ def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> N
     lab.api.patch(f"{pods}/{story.name}-job/status", {"status": {"phase": "Succeeded"}})
     lab.api.patch(f"{pods}/{story.name}-0", {"metadata": {"finalizers": None}})
     eventually(lambda: not lab.api.ok(f"{pods}/{story.name}-0"), "the pod is gone")
-    waits_for(f"pod shop/{story.name}-job (Succeeded) holds the claim")
+    waits_for(f"pod shop/{story.name}-job (Succeeded) uses the claim")
     lab.api.gone(f"{pods}/{story.name}-job")
     waits_for(f"VolumeAttachment {attachment} attaches it to ")
     live = lab.api.get(f"{attachments}/{attachment}")["metadata"]["finalizers"]
@@ -263,12 +263,10 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
 
     result = convert(conversion(lab, story, elsewhere, **how), meet)
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
-    assert "which has begun nothing" in result["msg"]
+    assert "which has changed nothing" in result["msg"]
     assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
     # Once more there is nothing of its own to undo, and something of somebody else.
-    with pytest.raises(
-        ClusterError, match=r"is locked by run .* and its record is in none of the places that were given"
-    ):
+    with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given stores"):
         convert(conversion(lab, story, elsewhere, undo=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
@@ -282,7 +280,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
     assert (
-        f"which is in the future; its clock, or the API server's, jumped. When you know that this run is dead: kubectl -n kubewin delete lease {name}"
+        f"which is in the future; its clock, or the API server's, jumped. If you know that this run ended: kubectl -n kubewin delete lease {name}"
         in result["msg"]
     )
     lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
@@ -353,7 +351,7 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
     token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]
-    stands = "Run [0-9a-f]{16} stands at step %s \\(forward\\)"
+    stands = "Run [0-9a-f]{16} is at step %s \\(forward\\)"
     with FaultProxy(lab.state, token) as proxy:
         proxy.add(Fault("drop", resources=("pods/exec",)))
         # Somebody is quicker each time, and nobody puts anything back.
@@ -376,7 +374,7 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
         assert (result["status"], result["reason"]) == ("failed", "too_many_requests"), result
         assert re.search(stands % "create_volume", result["msg"])
         proxy.add(Fault("error", status=401))
-        with pytest.raises(ClusterError, match="does not accept these credentials"):
+        with pytest.raises(ClusterError, match="rejects these credentials"):
             convert(through)
         proxy.clear()
         gone = f'namespaces "{NAMESPACE}" not found'

@@ -186,7 +186,7 @@ whole = pytest.mark.parametrize("as_play", [False, pytest.param(True, marks=pyte
 
 def test_deploying_beside_them_is_refused_and_says_how_to_hand_over(taken_over: Lab) -> None:
     refusal = planned(connect(taken_over.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
-    assert "kept by OpenShift's storage operator" in refusal
+    assert "managed by OpenShift's storage operator" in refusal
     assert "kubewin_handover=to_platform" in refusal
 
 
@@ -342,7 +342,7 @@ def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_where_it_was_cut
     with installed(cleared, theirs), watched(cleared) as without:
         refusal = planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
         assert f"kubewin_replace={name}" in refusal
-        with pytest.raises(ClusterError, match="nothing is replaced that was not named"):
+        with pytest.raises(ClusterError, match="no DaemonSet to replace is named"):
             steps(cleared, "to_kubewin").decided()
 
         if as_play:

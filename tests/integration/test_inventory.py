@@ -211,7 +211,7 @@ def test_what_cannot_work_says_what_was_found_and_what_to_do(cluster: Lab, tmp_p
         "address": ("address: [InternalIp]", "found InternalIp, expected windows_instance, InternalIP"),
         "silent": (
             "host: https://127.0.0.1:1\napi_timeout: 0",
-            "no answer from the API server for 0 s",
+            "no response from the API server for 0 s",
         ),
         "report": (f"readiness_report: {tmp_path}/none.json", "save it anew, or leave the option out"),
         "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot make x for win-1"),

@@ -245,7 +245,7 @@ def test_a_controller_that_is_not_there_is_refused_with_where_to_get_it(lab: Lab
     with lab.without("Deployment", "vsphere-csi-controller"):
         made = planned(connect(kubewin(lab)))
         assert not made.deployable
-        assert "no Deployment vsphere-csi-controller" in made.refusal
+        assert "found no Deployment vsphere-csi-controller" in made.refusal
         assert "docs.vmware.com" in made.refusal
 
 
@@ -285,7 +285,7 @@ def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> N
     made = clean.api.post(DAEMON_SET.rsplit("/", 1)[0], theirs)
     refused = planned(client)
     assert not refused.deployable
-    assert "is not made by this collection" in refused.refusal
+    assert "is not created by this collection" in refused.refusal
     assert clean.api.get(DAEMON_SET)["metadata"]["uid"] == made["metadata"]["uid"]
 
 
@@ -295,7 +295,7 @@ def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_k
     name, path = "leaving", "/api/v1/namespaces/leaving"
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}
     assert unusable(client, name, "the journal is") == (
-        "Namespace leaving, where the journal is to be kept, does not exist: kubectl create namespace leaving"
+        "Namespace leaving, where the journal is to be kept, does not exist. Create it: kubectl create namespace leaving"
     )
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     assert unusable(client, name, "the journal is") == ""

@@ -24,16 +24,20 @@ from lab.handle import Lab, eventually
 BROUGHT = {
     "azure_file": (
         foreign.operator("azure-file-csi-driver-node-windows", "file.csi.azure.com"),
-        "kept by OpenShift's storage operator (annotation operator.openshift.io/spec-hash)",
+        "managed by OpenShift's storage operator (annotation operator.openshift.io/spec-hash)",
         "oc patch clustercsidriver file.csi.azure.com",
     ),
     "azure_disk": (
         foreign.aks("csi-azuredisk-node-win", "disk.csi.azure.com"),
-        "brought by AKS (label kubernetes.azure.com/managedby=aks)",
+        "installed by AKS (label kubernetes.azure.com/managedby=aks)",
         "az aks update",
     ),
-    "aws_ebs": (foreign.eks(), "brought by EKS (label app.kubernetes.io/managed-by=EKS)", "aws eks update-addon"),
-    "gce_pd": (foreign.gke(), "brought by GKE (annotation components.gke.io/component-name=pdcsi)", "gcloud container"),
+    "aws_ebs": (foreign.eks(), "installed by EKS (label app.kubernetes.io/managed-by=EKS)", "aws eks update-addon"),
+    "gce_pd": (
+        foreign.gke(),
+        "installed by GKE (annotation components.gke.io/component-name=pdcsi)",
+        "gcloud container",
+    ),
 }
 
 WICD = r'binPath= "C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy.log -logtostderr=false -windows-service --v=2"'
@@ -297,5 +301,5 @@ def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: 
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
     client = connect(prepared.state.kubeconfigs["kubewin"])
     refusal = planned(client, Request(namespace="Kube_System")).refusal
-    assert refusal.startswith("namespace Kube_System: it is no name of a namespace")
+    assert refusal.startswith("namespace Kube_System: expected a namespace name")
     assert "ConfigMap" not in refusal

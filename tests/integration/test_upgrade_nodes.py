@@ -190,7 +190,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "Upgrade nine, begun" in said
     assert "3 of 3 volumes of Windows workloads are the same as before" in said
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
-    assert "stories/db-a: nothing that was compared differs, and not everything was compared" in done.screen
+    assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
     again = upgrade_of(lab, name="nine", hook="wmco", target=NINE)
     assert again.go_on()[0]["outcome"] == "finished"
@@ -390,7 +390,7 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
     unwritten, refused = [event["result"] for event in done.failures]
     assert f"the baseline {in_the_way} cannot be written" in unwritten["msg"]
     refused = refused["msg"]
-    assert "stories/db-c: missing: orders.txt: the file of before is not there" in refused, done.screen
+    assert "stories/db-c: missing: orders.txt: the file is missing" in refused, done.screen
     assert "times.txt" not in refused
     before, after = [
         event["result"]["msg"]
@@ -463,7 +463,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         ["done"] * 2,
     )
     for name in DATABASES:
-        assert f"{NAMESPACE}/{name}: nothing that was compared differs" in third.screen
+        assert f"{NAMESPACE}/{name}: no difference in what was compared" in third.screen
     assert "no baseline" not in third.screen
     assert "3 of 3 volumes of Windows workloads are the same as before" in third.screen
     # Baselines are needed no more; the copies of the journal are for people.
@@ -474,7 +474,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
 def another_run_is_refused(lab: Lab, folder: Path) -> None:
     """One upgrade of a cluster at a time, whatever it is called: the run that is at it is named, and nothing is done."""
     another = upgrade_of(lab, name="another", target={"kubelet": "1.99"}, holder=holder_of(os.getppid()))
-    words = f"another run is at an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* let it end, then run again"
+    words = f"another run works on an upgrade of this cluster: {os.uname().nodename}/.* renewed its lease .* wait for it to end, then run again"
     assert re.search(words, another.plan()["locked"])
     with pytest.raises(ClusterError, match=words):
         another.go_on()

@@ -220,7 +220,7 @@ def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop
     }
     assert [one["path"] for one in orders["not_compared"]] == ["locked.dat"]
     assert (orders["grown"], orders["different"], orders["uncompared"]) == (1, 8, 1)
-    assert "changed: orders.db: its 9000 bytes are others" in result["msg"]
+    assert "changed: orders.db: its 9000 bytes changed" in result["msg"]
     assert shop.lab.api.items(PODS) == []
 
 
@@ -269,7 +269,7 @@ def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Sho
     assert noted.code == 0, noted.screen
     title = f"{storage.NAMESPACE}/orders"
     assert re.search(
-        rf"^  waiting until pod {storage.NAMESPACE}/\S+, which is to read {title}, runs on win-1 \(\d+ s of 5 min\)$",
+        rf"^  waiting until pod {storage.NAMESPACE}/\S+, which reads {title}, runs on win-1 \(\d+ s of 5 min\)$",
         noted.screen,
         re.M,
     )
@@ -282,7 +282,7 @@ def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Sho
     # By a job in another container, which has nothing of the first one's.
     compared = play(str(playbook), "localhost,", "-e", "compare=true", apart=tmp_path / "another")
     assert compared.code != 0
-    assert "missing: gone.txt: the file of before is not there" in compared.screen
+    assert "missing: gone.txt: the file is missing" in compared.screen
 
 
 def test_where_nobody_can_look_it_says_why(shop: Shop) -> None:

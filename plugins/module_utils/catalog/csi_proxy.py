@@ -13,12 +13,12 @@ import re
 from dataclasses import dataclass
 
 FLOOR = "1.1.3"
-"""Lowest release that may be installed: the first one with the fix of CVE-2023-3893."""
+"""Lowest release that may be installed: the first one that fixes CVE-2023-3893."""
 
 RECOMMENDED = "1.3.0"
 
 WMIC_OPTIONAL_FROM = 26100
-"""First Windows build that brings wmic.exe as an option only."""
+"""First Windows build where wmic.exe is an optional feature."""
 
 PIPE_PREFIX = "csi-proxy-"
 

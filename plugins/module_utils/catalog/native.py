@@ -76,7 +76,7 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
     if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
         known = ", ".join(sorted(one.field for one in PLUGINS if one.field in CONVERTED))
         raise Untranslatable(
-            f"PersistentVolume {name} is {plugin.field}; expected one of {known}", "Copy the data instead."
+            f"PersistentVolume {name} is {plugin.field}, expected one of {known}", "Copy the data instead."
         )
     spec = to_csi(volume)["spec"]
     if plugin is None:
@@ -84,11 +84,11 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
     source = volume["spec"][plugin.field] or {}
     if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
         raise Untranslatable(
-            f"PersistentVolume {name} is a raw block device; expected volumeMode Filesystem, which Windows pods use",
-            "It is used by Linux pods; leave it alone.",
+            f"PersistentVolume {name} has volumeMode Block, expected Filesystem",
+            "Linux pods use it; do not convert it.",
         )
     if plugin.field == "azureFile" and not source.get("secretName"):
-        raise Untranslatable(f"PersistentVolume {name} names no secret; expected one", "Set azureFile.secretName.")
+        raise Untranslatable(f"PersistentVolume {name} has no secret, expected one", "Set azureFile.secretName.")
     migrated = handle = str(spec["csi"]["volumeHandle"])
     notes: list[str] = []
     spec = on_windows(name, plugin, spec, notes)
@@ -96,7 +96,7 @@ def native(volume: Object, project: str = "", given: str = "") -> Native:
         handle = given or google_handle(name, migrated, spec, project)
         modes = list(volume["spec"].get("accessModes") or [])
         if modes and modes != spec["accessModes"]:
-            notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as migration has it")
+            notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as in CSI migration")
     disk = source.get("volumePath") or source.get("volumeID") or source.get("diskURI") or source.get("pdName")
     path = migrated if plugin.field == "vsphereVolume" else ""
     return Native(
@@ -118,11 +118,11 @@ def on_windows(name: str, plugin: InTree, spec: Mapping[str, Any], notes: list[s
     fs_type = str(csi.get("fsType") or "")
     if fs_type.lower() in _LINUX_ONLY:
         raise Untranslatable(
-            f"PersistentVolume {name} has fsType {fs_type}; expected ntfs or none, since no Windows node can read that",
-            "It is used by Linux pods; leave it alone.",
+            f"PersistentVolume {name} has fsType {fs_type}, expected ntfs or none: Windows nodes cannot read it",
+            "Linux pods use it; do not convert it.",
         )
     if fs_type and fs_type.lower() != "ntfs":
-        notes.append(f"fsType {fs_type} becomes ntfs: the in-tree plugin on Windows always made NTFS")
+        notes.append(f"fsType {fs_type} becomes ntfs: the in-tree plugin on Windows always created NTFS")
     csi["fsType"] = "ntfs"
     if _ATTRIBUTE in csi["volumeAttributes"]:
         csi["volumeAttributes"] = {**csi["volumeAttributes"], _ATTRIBUTE: "ntfs"}
@@ -150,8 +150,8 @@ def google_handle(name: str, migrated: str, spec: Mapping[str, Any], project: st
     if place == UNSPECIFIED or not project:
         lacking = f"zone (label {ZONES[0]})" if place == UNSPECIFIED else "project"
         raise Untranslatable(
-            f"PersistentVolume {name} does not tell the {lacking} of disk {disk}; expected both, since a native handle is "
+            f"PersistentVolume {name} does not name the {lacking} of disk {disk}, expected "
             "projects/<project>/zones/<zone>/disks/<disk>",
-            "Give it with volume_handle.",
+            "Set volume_handle.",
         )
     return f"projects/{project}/{kind}/{place}/disks/{disk}"

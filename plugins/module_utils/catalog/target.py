@@ -32,13 +32,13 @@ def read(value: object) -> dict[str, str]:
         split = [part.partition("=") for part in parts if part.strip()]
         pairs = [(key.strip(), release.strip(), bool(equals and release.strip())) for key, equals, release in split]
     else:
-        raise ValueError(f"{value!r} is no target; expected key=release, such as kubelet=1.27, or a dictionary")
+        raise ValueError(f"{value!r} is not a target, expected key=release, such as kubelet=1.27, or a dictionary")
     problems = [problem for key, release, equals in pairs if (problem := _wrong(key, release, equals))]
     found: dict[str, str] = {}
     for key, release, _equals in pairs:
         name = "kubernetes" if key == "kubelet" else key
         if name in found and found[name] != str(release):
-            problems.append(f"{name} is given twice, as {found[name]} and as {release}")
+            problems.append(f"{name} is set twice: {found[name]} and {release}")
         found[name] = str(release)
     if problems:
         raise ValueError("; ".join(problems))
@@ -47,13 +47,15 @@ def read(value: object) -> dict[str, str]:
 
 def _wrong(key: str, release: object, equals: bool) -> str:
     if not equals:
-        return f"{key!r} has no release; expected key=release, such as kubelet=1.27"
+        return f"{key!r} has no release, expected key=release, such as kubelet=1.27"
     if key not in KEYS:
         near = difflib.get_close_matches(key, KEYS, 1)
-        return f"{key!r} is no key; expected one of {', '.join(KEYS)}" + (f"; did you mean {near[0]}?" if near else "")
+        return f"{key!r} is not a valid key, expected one of {', '.join(KEYS)}" + (
+            f"; did you mean {near[0]}?" if near else ""
+        )
     if key in _RELEASES and release not in (None, ""):
         if isinstance(release, float):
-            return f"{key} is the number {release}; expected text, since the number 1.30 is 1.3"
+            return f"{key} is the number {release}, expected text, because the number 1.30 is 1.3"
         try:
             parse(str(release))
         except ValueError as error:
@@ -89,8 +91,8 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Impossible]:
         if ahead:
             yield Impossible(
                 "CSI-T12", f"Node {', '.join(ahead)}",
-                f"its kubelet is later than the target {wanted}, and no Windows node has an earlier one; nodes do not go back",
-                "give the release that the nodes are to come to",
+                f"its kubelet is newer than the target {wanted}, and no Windows node has an older one; nodes cannot be downgraded",
+                "set the release that the nodes are upgraded to",
             )  # fmt: skip
     for key, name, running in (
         ("openshift", "OpenShift", now.openshift),
@@ -101,11 +103,11 @@ def impossible(target: Mapping[str, str], now: Now) -> Iterator[Impossible]:
             continue
         if not running and key == "openshift":
             yield Impossible(
-                "CSI-T13", "Target", f"it names OpenShift {wanted}, and this cluster is not OpenShift (it has no ClusterVersion)",
-                "give the release of Kubernetes instead, such as kubelet=1.27",
+                "CSI-T13", "Target", f"OpenShift {wanted}, but this cluster is not OpenShift (it has no ClusterVersion)",
+                "set the release of Kubernetes instead, such as kubelet=1.27",
             )  # fmt: skip
         elif running and above(running, wanted):
             yield Impossible(
                 "CSI-T12" if key == "openshift" else "CSI-T07", name,
-                f"it is {running} now, and cannot go back to {wanted}", "choose a later release",
+                f"it runs {running} and cannot be downgraded to {wanted}", "choose a later release",
             )  # fmt: skip

@@ -72,8 +72,8 @@ def to_csi(volume: Object) -> dict[str, Any]:
     name = str(metadata.get("name") or "")
     if plugin is None or not plugin.translated:
         known = ", ".join(sorted(one.field for one in PLUGINS if one.translated))
-        kind = plugin.field if plugin is not None else "no in-tree volume that a CSI driver replaces"
-        raise Untranslatable(f"PersistentVolume {name} is {kind}; expected one of {known}", "Copy the data instead.")
+        kind = plugin.field if plugin is not None else "not an in-tree volume that a CSI driver replaces"
+        raise Untranslatable(f"PersistentVolume {name} is {kind}, expected one of {known}", "Copy the data instead.")
     source = spec[plugin.field] or {}
     try:
         csi = _SOURCES[plugin.plugin](volume, source)
@@ -93,13 +93,13 @@ def inline_to_csi(volume: Object, namespace: str) -> dict[str, Any]:
     """The PersistentVolume that CSI migration makes of an in-tree entry of a pod's volumes. Raises Untranslatable."""
     plugin = next((known for known in PLUGINS if known.translated and known.field in volume), None)
     if plugin is None:
-        raise Untranslatable(f"volume {volume.get('name', '')} is of no in-tree kind that a CSI driver replaces", "")
+        raise Untranslatable(
+            f"volume {volume.get('name', '')} is not of an in-tree kind that a CSI driver replaces", ""
+        )
     source = volume[plugin.field] or {}
     if plugin.field == "vsphereVolume" and source.get("storagePolicyName"):
         # https://github.com/kubernetes/csi-translation-lib: the library ends with a nil pointer there.
-        message = (
-            f"inline vsphereVolume {source.get('volumePath', '')} names a storage policy, which migration fails on"
-        )
+        message = f"inline vsphereVolume {source.get('volumePath', '')} names a storage policy, which CSI migration does not support"
         raise Untranslatable(message, "create a PersistentVolume for the disk and mount it through a claim")
     mode, read_only = "ReadWriteOnce", bool(source.get("readOnly"))
     if plugin.field == "azureFile":
@@ -124,7 +124,7 @@ def inline_to_csi(volume: Object, namespace: str) -> dict[str, Any]:
 def class_to_csi(plugin: InTree, storage_class: Object) -> dict[str, Any]:
     """The StorageClass that external-provisioner makes of one of an in-tree plugin. Raises Untranslatable."""
     if not plugin.translated:
-        raise Untranslatable(f"provisioner {plugin.plugin} has no CSI driver that took over", "Use another class.")
+        raise Untranslatable(f"no CSI driver replaces provisioner {plugin.plugin}", "Use another class.")
     given = {str(key): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
     allowed = list(storage_class.get("allowedTopologies") or [])
     parameters: dict[str, str] = {}
@@ -141,9 +141,9 @@ def class_to_csi(plugin: InTree, storage_class: Object) -> dict[str, Any]:
     zone_key = _AZURE_ZONE if plugin.field == "azureDisk" else _ZONE_KEYS.get(plugin.plugin, "")
     if zones is not None and allowed:
         raise Untranslatable(
-            f"StorageClass {storage_class['metadata'].get('name', '')} has allowedTopologies and zone or zones in its "
-            "parameters; expected one of them",
-            "Make a new StorageClass with allowedTopologies only.",
+            f"StorageClass {storage_class['metadata'].get('name', '')} has allowedTopologies and the parameter zone "
+            "or zones, expected only one of them",
+            "Create a StorageClass with allowedTopologies only.",
         )
     if zones is not None:
         allowed = [{"matchLabelExpressions": [{"key": zone_key, "values": zones}]}]
@@ -275,15 +275,15 @@ def ebs_id(volume_id: str) -> str:
     parts = "" if match is None else f"{match['path'] or ''}{match['fragment'] or ''}"
     found = "" if match is None or _BAD_URL.search(parts) else unquote(match["path"] or "").strip("/")
     if not found.startswith("vol-") or "/" in found:
-        message = f"has volumeID {volume_id}; expected vol-... or aws://zone/vol-..."
-        raise Untranslatable(message, "Look the volume up in AWS.")
+        message = f"has volumeID {volume_id}, expected vol-... or aws://zone/vol-..."
+        raise Untranslatable(message, "Find the volume in AWS.")
     return found
 
 
 def _azure_disk(_volume: Object, source: Object) -> dict[str, Any]:
     kind = source.get("kind")
     if kind is not None and str(kind).lower() != "managed":
-        message = f"is an Azure disk of kind {kind}; expected Managed"
+        message = f"is an Azure disk of kind {kind}, expected Managed"
         raise Untranslatable(message, "Copy the blob into a managed disk, and create a PersistentVolume for that disk.")
     attributes = {"kind": "Managed"}
     if source.get("cachingMode") is not None:
@@ -299,7 +299,7 @@ def _azure_file(volume: Object, source: Object) -> dict[str, Any]:
     if namespace is None:
         namespace = (spec.get("claimRef") or {}).get("namespace")
     if not namespace:
-        message = "names no secretNamespace and is bound to no claim; expected one of them"
+        message = "has neither secretNamespace nor a claim, expected one of them"
         raise Untranslatable(message, "Set azureFile.secretNamespace.")
     group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
     return _share(_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace))
@@ -339,7 +339,7 @@ def google_region(zones: Iterable[str]) -> str:
     parts = [zone.split("-") for zone in zones]
     regions = {"-".join(one[:2]) for one in parts}
     if len(regions) != 1 or any(len(one) != 3 for one in parts):
-        message = f"is in zones {', '.join('-'.join(one) for one in parts)}; expected zones of one region"
+        message = f"is in zones {', '.join('-'.join(one) for one in parts)}, expected zones of one region"
         raise Untranslatable(message, f"Correct its label {ZONES[0]}.")
     return regions.pop()
 

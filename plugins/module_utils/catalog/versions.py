@@ -38,7 +38,7 @@ def parse(text: str) -> Version:
     """Read a release number; ValueError names the text and an example when it is none."""
     match = _FORM.match(text.strip())
     if match is None:
-        raise ValueError(f"'{text}' is not a release number; 3.4.0 is an example of one")
+        raise ValueError(f"'{text}' is not a release number, expected one such as 3.4.0")
     rest = match["rest"] or ""
     pre = rest[1:] if rest.startswith("-") else ""
     numbers = (int(match["major"]), int(match["minor"]), int(match["patch"] or 0))

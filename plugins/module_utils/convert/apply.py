@@ -60,7 +60,7 @@ _TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
 # What a volume that was created is.
-_SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one, as it was"}
+_SIDES: dict[Side, str] = {"new": "the native one", "old": "the in-tree one"}
 
 
 class StoppedError(ClusterError):
@@ -136,9 +136,9 @@ class Converter:
             pause = min(pause * 1.3, _LAST)
 
     def _late(self, record: Record, move: Wait) -> Record:
-        text = f"waited {self._limits.step:.0f} s until {move.what}, and it has not happened. {move.remedy}"
+        text = f"timed out after {self._limits.step:.0f} s waiting until {move.what}. {move.remedy}"
         if move.then_undo and record.direction == "forward":
-            self._say(f"{text} Going back.")
+            self._say(f"{text} Rolling back.")
             return self._save(record.undone(text))
         raise StoppedError(f"{text} {explain.standing(record)}", "timeout")
 
@@ -170,8 +170,10 @@ class Converter:
                 return record
             refused = error.status not in _TROUBLE
             if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
-                self._say(f"{record.namespace}/{record.claim}: the new volume was refused, going back: {error}")
-                return self._save(record.undone(f"the new volume was refused: {error}"))
+                self._say(
+                    f"{record.namespace}/{record.claim}: the API server refused the new volume; rolling back: {error}"
+                )
+                return self._save(record.undone(f"the API server refused the new volume: {error}"))
             raise StoppedError(f"{error} {explain.standing(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
@@ -211,8 +213,8 @@ class Converter:
                 if isinstance(error, Unreachable):
                     raise
                 raise StoppedError(
-                    f"the server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} Nothing was "
-                    f"changed but the lock. Repair what refuses it, or undo.",
+                    f"the API server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} "
+                    "Only the lock was set. Fix what refuses it, or roll back.",
                     "admission_refused",
                 ) from error
         self._rehearse_helper(record)
@@ -230,8 +232,9 @@ class Converter:
             # 409: one of before is there, which ends before the next one is made.
             if error.status != 409 and "exceeded quota" not in str(error):
                 raise StoppedError(
-                    f"the server would refuse the helper pod, which reads the data of {record.namespace}/{record.claim}: {error} "
-                    "Nothing was changed but the lock. Allow it (it needs pod security baseline), or undo.",
+                    "the API server would refuse the helper pod, which reads the data of "
+                    f"{record.namespace}/{record.claim}: {error} Only the lock was set. Allow the pod (it needs pod "
+                    "security baseline), or roll back.",
                     "admission_refused",
                 ) from error
 
@@ -249,9 +252,9 @@ class Converter:
                 self._cut_since = self._cut_since or time.monotonic()
                 if time.monotonic() - self._cut_since > self._limits.step:
                     raise StoppedError(
-                        f"the data of {record.namespace}/{record.claim} could not be read: {error}. For {self._limits.step:.0f} s every "
-                        "try ended so. Look at the node of the helper pod and at what is between here and the API server; where there "
-                        f"is much to read, give it more time with step_timeout. {explain.standing(record)}",
+                        f"the data of {record.namespace}/{record.claim} could not be read: {error}. Every attempt "
+                        f"failed for {self._limits.step:.0f} s. Check the helper pod's node and the connection to "
+                        f"the API server; raise step_timeout for large volumes. {explain.standing(record)}",
                         "timeout",
                     ) from error
                 self._say(f"{record.namespace}/{record.claim}: reading again: {error}")
@@ -264,8 +267,9 @@ class Converter:
             return replace(record, baseline=found)
         if _UNCOMPARED not in (found, record.baseline) and found != record.baseline:
             raise StoppedError(
-                f"the data of {record.namespace}/{record.claim} differs: before {record.baseline}, through the new volume "
-                f"{found}. The workload stays at 0. Undo, and find out who wrote. {explain.standing(record)}",
+                f"the data of {record.namespace}/{record.claim} differs: {found} through the new volume, expected "
+                f"{record.baseline}. The workload stays at 0. Roll back, and find what wrote to the volume. "
+                f"{explain.standing(record)}",
                 "data_differs",
             )
         if found == record.baseline:
@@ -303,7 +307,7 @@ class Converter:
         if node is not None:
             return node, self._limits.image or node.image()
         raise StoppedError(
-            f"no node can run the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
+            f"no node accepts the helper pod of {record.namespace}/{record.claim}: {whys or 'no Windows node'}. "
             f"{explain.standing(record)}",
             "no_node",
         )
@@ -336,7 +340,7 @@ class Converter:
         name = f"{action.kind} {action.namespace}/{action.name}"
         done = f"{name} was scaled to {action.replicas}"
         if not action.replicas:
-            self._insist(record, done, "its replicas", "0 while its volume is exchanged", "not_quiet")
+            self._insist(record, done, "its replicas", "0 while its volume is converted", "not_quiet")
         body = {"metadata": _bound_to(action), "spec": {"replicas": action.replicas}}
         self._client.patch(kinds.SCALABLE[action.kind], action.name, action.namespace, body, FIELD_MANAGER)
         self._repeated[done] += 1
@@ -346,8 +350,8 @@ class Converter:
         """Raises Stopped when the same was done too often."""
         if self._repeated[done] >= _PATIENCE:
             raise StoppedError(
-                f"{done} {_PATIENCE} times, and another client puts {what} back; expected {expected}. Pause what keeps it "
-                f"(GitOps, an operator). {explain.standing(record)}",
+                f"{done} {_PATIENCE} times, but another client restores {what}, expected {expected}. Pause that "
+                f"client (GitOps, an operator). {explain.standing(record)}",
                 reason,
             )
 
@@ -376,7 +380,7 @@ class Converter:
             self._client.patch(kind, action.name, None, body, FIELD_MANAGER)
 
     def _policy(self, record: Record, action: SetPolicy) -> None:
-        done = f"the policy of PersistentVolume {action.name} was set to {action.policy}"
+        done = f"set the policy of PersistentVolume {action.name} to {action.policy}"
         if action.policy == "Retain":
             self._insist(record, done, "the other one", "Retain until the data is verified", "not_retained")
         body = {"metadata": _bound_to(action), "spec": {"persistentVolumeReclaimPolicy": action.policy}}

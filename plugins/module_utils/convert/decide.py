@@ -39,7 +39,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
-AGAIN = "Run again with the same record, or undo."
+AGAIN = "Run again with the same record, or roll back."
 
 
 def next_move(record: Record, seen: Seen) -> Move:
@@ -49,9 +49,9 @@ def next_move(record: Record, seen: Seen) -> Move:
         if claim.term > record.term:
             return Stop(
                 "taken_over",
-                f"PersistentVolumeClaim {record.namespace}/{record.claim} was taken over by a later run of the same record",
-                "that no other run works on it",
-                "Let that run end.",
+                f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by a later run of the same record",
+                "no other run on it",
+                "Wait for that run to end.",
             )
         return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
     return _STEPS[record.step](record, seen)
@@ -72,8 +72,8 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
                 "foreign_volume",
                 f"PersistentVolume {volume.name} was created by another client (uid {volume.uid})",
                 "the volume of the record, or none",
-                "Find out who made it, and what for. When it is not needed, let its policy be Retain before you delete it (now it is "
-                f"{volume.policy}). {AGAIN}",
+                f"Find out what created it. If it is not needed, set its policy to Retain (now {volume.policy}), "
+                f"then delete it. {AGAIN}",
             )
     claim = seen.claim
     if claim is not None and record.reached("rehearse") and record.step != "unlock" and not _ours(record, claim):
@@ -94,30 +94,28 @@ def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
     whose = f", with the lock of run {claim.lock}" if claim.lock else ""
-    made = f"{name} was created by another client meanwhile{whose} (uid {claim.uid}), and has"
+    made = f"{name} was created by another client{whose} (uid {claim.uid}), and has"
     volume = claim.volume
     if volume and volume not in (record.old.name, record.new.name):
         found = f"{made} another volume, {volume}"
         remedy = (
-            "Neither is of this run, which leaves both alone: find out whose they are and what is on that volume. "
-            f"{'This run goes on when no claim has that name. ' if record.variant == 're_claim' else ''}{_ended(record)}"
+            "This run changes neither. Find out what created them and what that volume contains. "
+            f"{'This run continues once no claim has that name. ' if record.variant == 're_claim' else ''}{_ended(record)}"
         )
     elif claim.uid == record.claim_uid:
-        found = (
-            f"{name} {f'is locked by run {claim.lock}' if claim.lock else 'carries no lock any more'} (uid {claim.uid})"
-        )
-        remedy = f"Find out who did that, and let him end; to go on with it: {_lock_it(record)}."
+        found = f"{name} {f'is locked by run {claim.lock}' if claim.lock else 'lost its lock'} (uid {claim.uid})"
+        remedy = f"Wait for what changed it to end; to continue: {_lock_it(record)}."
     elif volume:
         found = f"{made} the volume of this run, {volume}"
-        remedy = f"The data is there. To keep this claim: {_lock_it(record)}."
+        remedy = f"The data is safe. To keep this claim: {_lock_it(record)}."
         if record.variant == "re_claim":
             remedy += (
-                f" Or end what uses it, look whether the policy of that volume is Retain (kubectl get pv {volume}), and "
-                f"only then: {delete}."
+                f" Or end what uses it, check that the policy of that volume is Retain (kubectl get pv {volume}), "
+                f"and only then: {delete}."
             )
     else:
         found = f"{made} no volume"
-        remedy = f"Look whether that is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
+        remedy = f"Check that this is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
     return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, seen)} {AGAIN}")
 
 
@@ -130,15 +128,15 @@ def _ended(record: Record) -> str:
     """How a person ends a run that can go neither on nor back."""
     name = objects.record_name(record.run)
     return (
-        f"To end this run where it stands, move its record away: ConfigMap {name} in each record namespace, and {name}.json in "
-        "record_dir (kubewin_output_dir/convert)."
+        f"To abandon this run at this step, move its record away: ConfigMap {name} in each record namespace, and "
+        f"{name}.json in record_dir (kubewin_output_dir/convert)."
     )
 
 
 def _kept(record: Record, seen: Seen) -> str:
     kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes)
     if not kept:
-        return f"No PersistentVolume has {record.old.handle} now; undoing creates it again from the record."
+        return f"No PersistentVolume has {record.old.handle} now; rolling back recreates it from the record."
     return f"{record.old.handle} is kept by {kept}."
 
 
@@ -149,11 +147,11 @@ def _claim_gone(record: Record, seen: Seen) -> Stop | None:
         return None
     what = "is being deleted" if claim is not None and claim.terminating else "was deleted by another client"
     if record.step == "lock":
-        remedy = "Undo, which ends this run; it has begun nothing."
+        remedy = "Roll back, which ends this run; it has changed nothing."
     else:
         remedy = (
-            f"{_kept(record, seen)} Make a claim of that name for it by hand (spec.volumeName; and take uid and resourceVersion "
-            f"out of the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
+            f"{_kept(record, seen)} Create a claim of that name for it (spec.volumeName; remove uid and "
+            f"resourceVersion from the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
         )
     return Stop(
         "claim_gone",
@@ -176,9 +174,9 @@ def _volume_gone(record: Record) -> Stop | Save:
         return Save(record.at("retain"))
     return Stop(
         "volume_gone",
-        f"PersistentVolume {record.old.name} is gone or being deleted, and this run has not asked for that",
+        f"PersistentVolume {record.old.name} was deleted or is being deleted by another client",
         "the volume of the record",
-        "Undo, which creates it again from the record; a run that has not locked the claim yet is only ended by that.",
+        "Roll back, which recreates it from the record, or only ends a run that has not locked the claim yet.",
     )
 
 
@@ -206,9 +204,9 @@ def _quiet(seen: Seen) -> Move | None:
         first = running[0]
         return Scale(first.kind, first.namespace, first.name, first.uid, first.version, 0)
     if seen.helper:
-        return StopHelper() if seen.helper != "stopping" else Wait("our helper pod ends", "Look at its node.")
+        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod of this run ends", "Check its node.")
     if seen.uses:
-        remedy = "End these pods; a volume that stays attached needs its node's kubelet and the driver's attacher."
+        remedy = "End these pods. If the volume stays attached, check its node's kubelet and the driver's attacher."
         return Wait(f"the volume is no longer in use: {'; '.join(seen.uses)}", remedy)
     return None
 
@@ -263,7 +261,7 @@ def _lock(record: Record, seen: Seen) -> Move:
             "locked",
             f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
             "no lock",
-            "Finish or undo that run; then undo this one, which has begun nothing.",
+            "Finish or roll back that run; then roll back this one, which has changed nothing.",
         )
     return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
 
@@ -280,8 +278,8 @@ def _retain(record: Record, seen: Seen) -> Move:
     for volume in seen.volumes:
         if facts.PROVISIONER in volume.finalizers and not volume.terminating:
             return Wait(
-                f"the provisioner lets go of PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
-                "Look at the external-provisioner of the driver's controller.",
+                f"the provisioner releases PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
+                "Check the external-provisioner of the driver's controller.",
             )
     return _advance(record)
 
@@ -323,9 +321,7 @@ def _helper(seen: Seen) -> Move | None:
     if seen.helper == "failed":
         return StopHelper()
     if seen.helper != "running":
-        return Wait(
-            "the helper pod runs" if seen.helper == "starting" else "the helper pod ends", "Look at its events."
-        )
+        return Wait("the helper pod runs" if seen.helper == "starting" else "the helper pod ends", "Check its events.")
     return _quiet(replace(seen, helper=""))
 
 
@@ -360,16 +356,16 @@ def _release(record: Record, seen: Seen) -> Move:
     if unknown := facts.strange(others):
         return Stop(
             "unknown_finalizer",
-            f"PersistentVolume {volume.name} is kept by {', '.join(unknown)}",
-            f"no finalizer but {facts.PROTECTION} and those of attacher and provisioner",
-            f"Find out who set it and what it waits for. {AGAIN}",
+            f"PersistentVolume {volume.name} has finalizers {', '.join(unknown)}",
+            f"only {facts.PROTECTION} and those of attacher and provisioner",
+            f"Find out what set them and what they wait for. {AGAIN}",
         )
     if others:
         return Wait(
-            f"PersistentVolume {volume.name} is let go of: {', '.join(others)}", "Look at the driver's controller."
+            f"PersistentVolume {volume.name} is released by {', '.join(others)}", "Check the driver's controller."
         )
     if volume.phase != "Bound":
-        return Wait(f"PersistentVolume {volume.name} goes", "Look at kube-controller-manager.")
+        return Wait(f"PersistentVolume {volume.name} is deleted", "Check kube-controller-manager.")
     return DropProtection(volume.name, volume.uid, volume.version)
 
 
@@ -379,8 +375,8 @@ def _forget(record: Record, seen: Seen) -> Move:
     if seen.syncer:
         return Wait(f"the driver's syncer works: {seen.syncer}", "Repair it.", then_undo=True)
     if seen.registered:
-        what = f"the driver's syncer takes {record.old.handle} out of its register (CnsVSphereVolumeMigration)"
-        return Wait(what, "Look at the log of the syncer.", then_undo=True)
+        what = f"the driver's syncer removes the CnsVSphereVolumeMigration of {record.old.handle}"
+        return Wait(what, "Check the syncer's log.", then_undo=True)
     return _advance(record)
 
 
@@ -403,9 +399,7 @@ def _create_volume(record: Record, seen: Seen) -> Move:
     if gone := _foreign(record, seen) or _claim_gone(record, seen):
         return gone
     if not _bound(seen.claim, target):
-        return Wait(
-            f"Kubernetes binds PersistentVolume {target.name} and its claim", "Look at kube-controller-manager."
-        )
+        return Wait(f"Kubernetes binds PersistentVolume {target.name} and its claim", "Check kube-controller-manager.")
     return _not_retained(seen) or _advance(record)
 
 
@@ -415,9 +409,9 @@ def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
     if seen.twins:
         return Stop(
             "same_handle",
-            f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} has the handle of {record.target.name} too",
+            f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} also has the handle of {record.target.name}",
             "no other volume with it",
-            f"Find out what it is for. When it is not needed, let its policy be Retain before you delete it. {AGAIN}",
+            f"Find out what it is for. If it is not needed, set its policy to Retain, then delete it. {AGAIN}",
         )
     return None
 
@@ -430,7 +424,7 @@ def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
         return Reserve(target.name, target.uid, target.version, waiting)
     if not waiting and target.phase != "Available":
         # Only one that the volume controller knows is found for a claim that names none.
-        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Look at kube-controller-manager.")
+        return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Check kube-controller-manager.")
     return _not_retained(seen) or _advance(record)
 
 
@@ -456,7 +450,7 @@ def _going(record: Record, claim: ClaimSeen) -> Move:
     """What lets a claim go that is to."""
     if claim.held:
         return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
-    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} goes", "Look at its finalizers.")
+    return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} is deleted", "Check its finalizers.")
 
 
 def _create_claim(record: Record, seen: Seen) -> Move:
@@ -477,7 +471,7 @@ def _create_claim(record: Record, seen: Seen) -> Move:
         # Of a claim that came and went in between.
         return Reserve(target.name, target.uid, target.version, claim.uid)
     if not _bound(claim, target):
-        return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Look at kube-controller-manager.")
+        return Wait(f"Kubernetes binds the claim to PersistentVolume {target.name}", "Check kube-controller-manager.")
     return _advance(record)
 
 
@@ -493,7 +487,7 @@ def _canary(record: Record, seen: Seen) -> Move:
     if not seen.helper:
         return StartHelper()
     if seen.helper_path:
-        return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Look at the node.")
+        return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Check the node.")
     return ReadData(compare=True)
 
 
@@ -501,7 +495,7 @@ def _restore(record: Record, seen: Seen) -> Move:
     if stop := _foreign(record, seen) or _claim_gone(record, seen):
         return stop
     if seen.helper:
-        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Look at its node.")
+        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Check its node.")
     if not _exchanged(record, seen):
         return _volume_gone(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
@@ -515,7 +509,7 @@ def _restore(record: Record, seen: Seen) -> Move:
         if workload.uid and workload.ready < workload.replicas
     ]
     if late:
-        return Wait(f"all pods run on Windows: {'; '.join(late)}", "Look at their events.")
+        return Wait(f"all pods run on Windows: {'; '.join(late)}", "Check their events.")
     return _advance(record)
 
 
@@ -533,7 +527,7 @@ def _finish(record: Record, seen: Seen) -> Move:
     if record.policy != "Retain" and target.policy == record.policy and (not forward or target.by == record.new.driver):
         return _advance(record)
     if forward and not seen.final:
-        return Done(until="the conversion can be undone until you say that it is final")
+        return Done(until="the conversion can be rolled back until you make it final")
     if not claim.held:
         return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
     if forward and target.by != record.new.driver:

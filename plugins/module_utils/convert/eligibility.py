@@ -100,15 +100,15 @@ def enter(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligib
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
-        return Eligibility((_block("CSI-B01", where, "it does not exist", "Check namespace and name."),))
+        return Eligibility((_block("CSI-B01", where, "it does not exist", "Correct its namespace or name."),))
     if volume is None or not _bound(claim, volume):
         found = (claim.get("status") or {}).get("phase", "Pending")
-        text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} does not name it back; expected Bound on both sides"
-        return Eligibility((_block("CSI-B01", where, text, "Repair the binding first."),))
+        text = f"it is {found} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
+        return Eligibility((_block("CSI-B01", where, text, "Fix the binding first."),))
     plugin = plugin_of(volume)
     if plugin is None and "csi" in volume["spec"]:
-        text = f"PersistentVolume {volume['metadata']['name']} already is a native volume of {volume['spec']['csi']['driver']}"
-        return Eligibility((_block("CSI-B02", where, text, "Nothing is to be done."),))
+        text = f"PersistentVolume {volume['metadata']['name']} is already a native volume of {volume['spec']['csi']['driver']}"
+        return Eligibility((_block("CSI-B02", where, text, "Nothing to do."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
@@ -140,7 +140,7 @@ def _block(number: str, thing: str, message: str, remedy: str) -> Finding:
     return Finding(number, "blocker", thing, message, remedy)
 
 
-def _note(number: str, thing: str, message: str, remedy: str = "Know it before you start.") -> Finding:
+def _note(number: str, thing: str, message: str, remedy: str = "Review it before you start.") -> Finding:
     return Finding(number, "warning", thing, message, remedy)
 
 
@@ -164,10 +164,10 @@ def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, lis
         return str(found[0]["spec"]["volumeid"]), []
     seen = "no CnsVSphereVolumeMigration" if not found else f"{len(found)} CnsVSphereVolumeMigrations"
     remedy = (
-        "Let a pod use the volume once on a node with migration, and see that the driver's syncer runs; the driver "
-        "registers the disk then. More than one vCenter is not supported by migration."
+        "Check that the driver's syncer runs, and use the volume in a pod once on a node with CSI migration, so "
+        "that the driver registers the disk. CSI migration supports only one vCenter."
     )
-    return "", [_block("CSI-B04", path, f"{seen} names it; expected one, which tells the disk's id", remedy)]
+    return "", [_block("CSI-B04", path, f"{seen} names it, expected one, which has the disk's ID", remedy)]
 
 
 def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Ite
                 "CSI-B05",
                 f"PersistentVolume {name}",
                 f"it has the same disk as {volume['metadata']['name']} ({handle or translated.migrated})",
-                "Two volumes with one disk cannot be told apart. Remove the one that is not used, with policy Retain.",
+                "Two volumes of one disk are indistinguishable. Set the policy of the unused one to Retain, then delete it.",
             )
 
 
@@ -209,32 +209,30 @@ def _places(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> I
         yield _block(
             "CSI-B20",
             name,
-            f"{', '.join(lost)} can have it now, and could not have the native volume; expected labels {keys}",
-            "The driver's registration sets them; run enable_csi.yml for these nodes, whose gate says why they are not there.",
+            f"{', '.join(lost)} can mount it, but could not mount the native volume, expected labels {keys}",
+            "The driver's registration sets them. Run enable_csi.yml for these nodes; its gate reports why they are missing.",
         )
 
 
 def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
     """Whether every Windows node that can have the volume already takes it through the driver."""
     if not nodes:
-        text = "no Windows node can have the volume (kubernetes.io/os=windows, and the volume's node affinity)"
-        yield _block("CSI-B06", "Nodes", text, "It is used on Linux, or its node affinity is wrong.")
+        text = "no Windows node matches the volume's node affinity"
+        yield _block("CSI-B06", "Nodes", text, "Do not convert a volume for Linux, or correct the node affinity.")
     seen = {node["metadata"]["name"]: csi for node, csi in facts.nodes}
     for node in nodes:
         csi_node, kubelet = seen[node.name], node.facts.kubelet
         listed = told(plugin, None if csi_node is None else CsiNodeSeen.from_object(csi_node))
         if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
-            text = (
-                f"its kubelet {kubelet or 'of unknown version'} takes {plugin.plugin} itself; expected {plugin.driver}"
-            )
+            text = f"its kubelet {kubelet or 'of unknown version'} mounts {plugin.plugin} in-tree, expected CSI migration to {plugin.driver}"
             yield _block(
                 "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
             )
         if plugin.driver not in node.drivers:
             text = f"{plugin.driver} is not in its CSINode"
-            yield _block("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml, whose gate says why.")
+            yield _block("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml; its gate reports the cause.")
     if facts.unhealthy:
-        remedy = "Repair it; the old volume is let go of by it, and the new one served."
+        remedy = "Repair it: it releases the old volume and serves the new one."
         yield _block("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)
 
 
@@ -242,18 +240,18 @@ def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> I
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
-            yield _block("CSI-B10", name, "it is being deleted", "Find out who deleted it, and keep the disk.")
+            yield _block("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
     for name in strange(volume["metadata"].get("finalizers") or ()):
-        text = f"finalizer {name} keeps it, and would while the workload stands still"
-        remedy = "Find out who set it, and take it off for the conversion."
+        text = f"finalizer {name} blocks its deletion, and the workload would stay stopped meanwhile"
+        remedy = "Find out what set it, and remove it for the conversion."
         yield _block("CSI-B21", f"PersistentVolume {volume['metadata']['name']}", text, remedy)
     status = claim.get("status") or {}
     conditions = [str(entry.get("type")) for entry in status.get("conditions") or [] if entry.get("type") in _RESIZING]
     asked = ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     has = (status.get("capacity") or {}).get("storage")
     if conditions or (asked and has and asked != has):
-        found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, {has} there"
-        yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for it to end.")
+        found = f"conditions {', '.join(conditions)}" if conditions else f"{asked} requested, has {has}"
+        yield _block("CSI-B11", where, f"it is being resized: {found}", "Wait for the resize to end.")
     for snapshot in facts.snapshots:
         if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != desired.claim:
             continue
@@ -269,7 +267,7 @@ def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> I
             yield _block("CSI-B12", where, text, "Wait for it, or delete it.")
     run, dummy = locked_by(claim)
     if run:
-        yield _block("CSI-B13", where, f"it is locked by run {run}", "Go on with that run, or undo it.")
+        yield _block("CSI-B13", where, f"it is locked by run {run}", "Continue that run, or roll it back.")
 
 
 def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
@@ -284,8 +282,8 @@ def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[
         if owner is None:
             owners = pod["metadata"].get("ownerReferences") or []
             kinds = ", ".join(f"{one['kind']} {one['name']}" for one in owners)
-            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "nothing creates it again")
-            remedy = "End it first: only Deployments and StatefulSets can be stopped and started here."
+            number, text = ("CSI-B15", f"it belongs to {kinds}") if kinds else ("CSI-B14", "no controller recreates it")
+            remedy = "Delete it first: only Deployments and StatefulSets are scaled down and up."
             problems.append(_block(number, name, f"{text}, and it uses the claim", remedy))
         else:
             found[owner["metadata"]["uid"]] = owner
@@ -351,9 +349,9 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
     for record in begun.values():
         if record.claim not in first:
             claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
-            text = f"run {record.run} converts its {claim}, and stands at step {record.step} ({record.direction})"
-            remedy = "Name that claim too, which then comes first, or undo it. When it is gone for good, move the record away."
-            yield _block("CSI-B22", name, f"{text}; expected one conversion of a workload at a time", remedy)
+            text = f"run {record.run} converts its {claim} and is at step {record.step} ({record.direction})"
+            remedy = "Name that claim too, which is then converted first, or roll it back. If it no longer exists, move its record away."
+            yield _block("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
     known = {record.claim for record in facts.records if record.namespace == desired.namespace}
     for other in facts.claims:
         claim, (run, dummy) = other["metadata"]["name"], locked_by(other)
@@ -361,8 +359,10 @@ def _under_way(facts: Facts, desired: Request, one: Object, first: Collection[st
             text = (
                 f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
             )
-            remedy = "Name the places of that run, or go on with it or undo it there first."
-            yield _block("CSI-B22", name, f"{text}, which may have set them; its record is in no place given", remedy)
+            remedy = "Name the record stores of that run, or finish it or roll it back there first."
+            yield _block(
+                "CSI-B22", name, f"{text}, which may have set them; its record is in none of the given stores", remedy
+            )
 
 
 def _retention(one: Object) -> Iterator[Finding]:
@@ -370,9 +370,9 @@ def _retention(one: Object) -> Iterator[Finding]:
     bad = [key for key in ("whenScaled", "whenDeleted") if policy.get(key) == "Delete"]
     if bad:
         name = f"{one['kind']} {one['metadata']['namespace']}/{one['metadata']['name']}"
-        text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}; expected Retain"
+        text = f"persistentVolumeClaimRetentionPolicy has {', '.join(f'{key}: Delete' for key in bad)}, expected Retain"
         command = keep_claims(one["metadata"]["namespace"], one["metadata"]["name"])
-        yield _block("CSI-B16", name, f"{text}: scaling it to 0 would delete the claim", command)
+        yield _block("CSI-B16", name, f"{text}, because scaling it to 0 would delete the claim", command)
 
 
 def _templates(one: Object, desired: Request) -> Iterator[Finding]:
@@ -386,8 +386,8 @@ def _templates(one: Object, desired: Request) -> Iterator[Finding]:
             yield _note(
                 "CSI-B31",
                 f"StatefulSet {one['metadata']['namespace']}/{one['metadata']['name']}",
-                f"its template {made['metadata']['name']} keeps StorageClass {name}, so further replicas get volumes of that",
-                "Afterwards: kubectl delete statefulset --cascade=orphan, and create it with the new class.",
+                f"its template {made['metadata']['name']} keeps StorageClass {name}, which further replicas will use",
+                "Afterwards: kubectl delete statefulset --cascade=orphan, and recreate it with the new class.",
             )
 
 
@@ -410,8 +410,8 @@ def _kept(facts: Facts, desired: Request, claim: Object, volume: Object) -> Iter
             yield _block(
                 "CSI-B17",
                 name,
-                f"{keeper} keeps it and would put replicas or objects back while the volume is exchanged",
-                "Pause it there for this namespace, then say so with allow_managed (kubewin_convert_allow_managed).",
+                f"{keeper} manages it and would restore replicas or objects during the conversion",
+                "Pause that manager for this namespace, then set allow_managed (kubewin_convert_allow_managed).",
             )
 
 
@@ -428,16 +428,16 @@ def _surroundings(facts: Facts, desired: Request, claim: Object, volume: Object)
     wanted = desired.storage_class or claim["spec"].get("storageClassName") or ""
     where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if wanted and facts.storage_class is None:
-        text = f"StorageClass {wanted} does not exist; expanding the volume later reads it"
+        text = f"StorageClass {wanted} does not exist, but later expansion of the volume requires it"
         yield _block("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
         name = desired.volume_name or f"{volume['metadata']['name']}-csi"
         if any(other["metadata"]["name"] == name for other in facts.volumes):
-            yield _block("CSI-B19", f"PersistentVolume {name}", "it exists already", "Give another volume_name.")
-        yield _note("CSI-B32", where, "it is deleted and created again, with another uid")
+            yield _block("CSI-B19", f"PersistentVolume {name}", "it already exists", "Set another volume_name.")
+        yield _note("CSI-B32", where, "it is deleted and recreated with another uid")
     yield _note(
         "CSI-B33",
         where,
-        "it is Lost for some seconds while the volume object is exchanged; Kubernetes' event says that data is lost, "
-        "and tools such as Argo CD show it. No data are lost",
+        "it is Lost for some seconds while its volume object is replaced. Kubernetes' event and tools such as Argo "
+        "CD then report lost data; no data is lost",
     )

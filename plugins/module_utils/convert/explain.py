@@ -22,14 +22,14 @@ def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
 
 
 def _finish(record: Record, final: bool) -> str:
-    back = f"set the policy back to {record.policy}" if record.policy != "Retain" else ""
+    back = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
     if record.direction == "undo":
         return back
     if final:
-        return f"{back or 'leave the policy at Retain'}; the conversion is final then, and cannot be undone any more"
+        return f"{back or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
     return (
-        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that the conversion can be undone with {UNDO}, until "
-        f"you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
+        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {UNDO} can roll the "
+        f"conversion back, until you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
     )
 
 
@@ -41,21 +41,19 @@ def _text(record: Record, step: Step, final: bool) -> str:
     workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
     known: dict[Step, str] = {
         "lock": f"lock {claim}",
-        "rehearse": "let the server check both volumes under scratch names and the helper pod, nothing is stored",
-        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner lets go of it",
-        "quiesce": f"scale to 0: {workloads}; wait until no node has the volume",
-        "baseline": "" if back else "read all data through a helper pod, for the comparison afterwards",
-        "delete_claim": f"delete {claim}, whose volume is gone; from now on PersistentVolume {target.name} waits for a claim of that name",
+        "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
+        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner releases it",
+        "quiesce": f"scale to 0: {workloads}; wait until the volume is detached everywhere",
+        "baseline": "" if back else "read all data through a helper pod, for the later comparison",
+        "delete_claim": f"delete {claim}, whose volume no longer exists; PersistentVolume {target.name} is then reserved for a claim of that name",
         "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
-        "release": "wait until attacher and provisioner let go of it, then take kubernetes.io/pv-protection off",
-        "forget": "wait until the driver's syncer has taken the disk out of its register"
-        if record.forgets and not back
-        else "",
+        "release": "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
+        "forget": "wait until the driver's syncer has deregistered the disk" if record.forgets and not back else "",
         "create_volume": f"create PersistentVolume {target.name} "
-        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as it was (Retain)")
-        + (f", bound to {claim}" if record.variant == "in_place" else f", offered to a claim named {record.claim}"),
-        "create_claim": f"create {claim} again, for PersistentVolume {target.name}",
-        "canary": "" if back else "attach it through the new handle to a helper pod, read all data, compare",
+        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as before (Retain)")
+        + (f", bound to {claim}" if record.variant == "in_place" else f", reserved for a claim named {record.claim}"),
+        "create_claim": f"recreate {claim} for PersistentVolume {target.name}",
+        "canary": "" if back else "attach it to a helper pod by the new handle, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",
         "finish": _finish(record, final),
         "unlock": f"unlock {claim}",
@@ -66,13 +64,13 @@ def _text(record: Record, step: Step, final: bool) -> str:
 
 def stopped(record: Record, stop: Stop) -> str:
     """For whoever has to act: what was found, and where everything is."""
-    return f"{stop.found}; expected {stop.expected}. {stop.remedy} {standing(record)}"
+    return f"{stop.found}, expected {stop.expected}. {stop.remedy} {standing(record)}"
 
 
 def standing(record: Record) -> str:
     """Where a run stopped, and with what it goes on."""
     volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
     return (
-        f"Run {record.run} stands at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
-        f"({record.old.handle}) was not touched. Run again to go on, or with undo to go back."
+        f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
+        f"({record.old.handle}) is unchanged. Run again to continue, or roll back."
     )

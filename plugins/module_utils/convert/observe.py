@@ -88,8 +88,8 @@ def controller_trouble(client: Client, driver: Driver) -> str:
             return _lease_trouble(client, driver.controller.lease, namespace)
         seen.append(f"Deployment {namespace}/{name} has no ready pod")
     return "; ".join(seen) or (
-        f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; expected "
-        "the driver's controller, whose provisioner and attacher take part in this"
+        f"no Deployment {' or '.join(driver.controller.deployments)} in {', '.join(driver.controller.namespaces)}; "
+        "expected the driver's controller, whose provisioner and attacher the conversion needs"
     )
 
 
@@ -102,8 +102,8 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
     renewed, lasts = moment(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
     if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
         return ""
-    told = f"was renewed at {spec.get('renewTime')}, and lasts {lasts} s" if renewed else "was never renewed"
-    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or 'nobody'} {told}: nobody leads"
+    told = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
+    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or 'nobody'} {told}: there is no leader"
 
 
 class View:
@@ -194,7 +194,7 @@ class View:
             if record.claim not in claims_of(pod) or facts.name == objects.helper_name(record.run):
                 continue
             where = f" on {facts.node}" if facts.node else ""
-            yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) holds the claim"
+            yield f"{facts.title} ({'Terminating' if facts.deleting else facts.phase}{where}) uses the claim"
         handles: list[str] = record.objects["handles"]
         for one in self._client.list(kinds.VOLUME_ATTACHMENT).items:
             spec = one["spec"]
@@ -223,7 +223,7 @@ class View:
         name = attachment(record.new.driver, record.target.handle, node)
         found = self._client.get(kinds.VOLUME_ATTACHMENT, name)
         if not ((found or {}).get("status") or {}).get("attached"):
-            return f"VolumeAttachment {name} is not there or not attached"
+            return f"VolumeAttachment {name} is missing or not attached"
         wanted = objects.on_node(record.new.driver, record.target.handle)
         live = self._client.get(kinds.NODE, node)
         if wanted not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):

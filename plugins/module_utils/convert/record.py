@@ -152,10 +152,10 @@ def from_json(text: str) -> Record:
         raise BadRecord(str(error)) from error
     for name in ("run", "key", "cluster", "namespace", "claim", "claim_uid", "policy"):
         if not getattr(record, name):
-            raise BadRecord(f"{name} is ''; expected a text")
+            raise BadRecord(f"{name} is '', expected text")
     if record.step not in record.steps:
         raise BadRecord(
-            f"step is {record.step}, which {record.variant} has not; expected one of {', '.join(record.steps)}"
+            f"step is {record.step}, which {record.variant} does not have, expected one of {', '.join(record.steps)}"
         )
     for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
         thing = record.objects.get(name)
@@ -163,10 +163,10 @@ def from_json(text: str) -> Record:
         if "claim" not in name and isinstance(parts[-1], dict):
             parts.append(parts[-1].get("claimRef"))
         if not all(isinstance(part, dict) for part in parts):
-            raise BadRecord(f"objects.{name} is no object as the API returned it, with metadata and spec")
+            raise BadRecord(f"objects.{name} is not an object of the API, expected metadata and spec")
     for name in ("handles", "on_node"):
         if not isinstance(record.objects.get(name), list):
-            raise BadRecord(f"objects.{name} is {record.objects.get(name)!r}; expected a list")
+            raise BadRecord(f"objects.{name} is {record.objects.get(name)!r}, expected a list")
     return record
 
 
@@ -177,8 +177,8 @@ def newest(records: Mapping[str, Record]) -> Record:
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
-        found = ", ".join(f"{place} is of run {record.run}" for place, record in sorted(records.items()))
-        raise BadRecord(f"the copies are of different runs: {found}; give the one that is meant")
+        found = ", ".join(f"{place} has run {record.run}" for place, record in sorted(records.items()))
+        raise BadRecord(f"the copies belong to different runs: {found}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(
         (record for record in records.values() if record.key == key), key=lambda record: (record.term, record.sequence)

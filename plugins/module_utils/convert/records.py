@@ -56,8 +56,8 @@ class Folder:
             self._files.write(name, record.as_json())
         except OSError as error:
             raise RecordError(
-                f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}; expected a directory that this "
-                "account may write to and that outlives the run. Repair that, or give another record_dir.",
+                f"the record cannot be written to {self._files.where(name).removeprefix('file ')}: {error}, expected "
+                "a writable directory that outlives the run. Fix it, or set another record_dir.",
                 "record_unwritable",
             ) from error
 
@@ -83,7 +83,7 @@ class Space:
                 return
             if other.term >= record.term:
                 raise RecordError(
-                    f"{self._maps.where(name)} was written by another run (term {other.term}, ours is {record.term}); let that one end",
+                    f"{self._maps.where(name)} was written by another run (generation {other.term}, this run has {record.term}). Wait for that run to end",
                     "taken_over",
                 )
 
@@ -96,8 +96,8 @@ class Records:
     def __init__(self, places: Sequence[Place], cluster: str) -> None:
         if len(places) < 2:
             raise RecordError(
-                "a record has to be kept in two places, and one was given; expected record_dir, a directory that outlives "
-                "this run, or second_record_namespace besides record_namespace",
+                "one record store is set, expected two. Set record_dir, a directory that outlives this run, or "
+                "second_record_namespace",
                 "configuration",
             )
         self._places, self._cluster = tuple(places), cluster
@@ -127,8 +127,8 @@ class Records:
                     continue
                 if record.step == "done" and record.lock == lock:
                     self.warnings.append(
-                        f"{where} says that run {record.run} is done, and claim {namespace}/{claim} still has its lock, as in a "
-                        "cluster that was restored from a backup: this copy is left out"
+                        f"{where}: run {record.run} is done, but claim {namespace}/{claim} still has its lock, as "
+                        "after a restore of the cluster. This copy is ignored"
                     )
                     continue
                 copies[where] = record
@@ -148,15 +148,15 @@ class Records:
         if len(open_ones) > 1:
             runs = ", ".join(sorted(one.run for one in open_ones))
             raise RecordError(
-                f"there are records of {len(open_ones)} unfinished runs ({runs}) for claim {namespace}/{claim}; expected one. "
-                "Move those away that are of claims that are gone.",
+                f"claim {namespace}/{claim} has records of {len(open_ones)} unfinished runs ({runs}), expected one. "
+                "Move away those of claims that no longer exist.",
                 "record_unreadable",
             )
         if bad and not open_ones:
             told = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
             raise RecordError(
-                f"a record cannot be read, and it may be the one of claim {namespace}/{claim}: {told}. Restore it from the "
-                "other place, or move it away when it is of no use.",
+                f"a record cannot be read and may be the one of claim {namespace}/{claim}: {told}. Restore it from "
+                "its other copy, or move it away if it is not needed.",
                 "record_unreadable",
             )
         self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]

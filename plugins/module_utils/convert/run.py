@@ -82,7 +82,7 @@ def _same(record: Record, desired: Request, *, undo: bool) -> None:
         return
     storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
     differ = [
-        f"{what} {began or 'none'}, and {asked} is asked for now"
+        f"{what} {began or 'none'}, requested is {asked}"
         for what, began, asked in (
             ("variant", record.variant, desired.variant),
             ("storage_class", storage_class, desired.storage_class),
@@ -92,8 +92,9 @@ def _same(record: Record, desired: Request, *, undo: bool) -> None:
     ]
     if differ:
         raise ClusterError(
-            f"the conversion of {record.namespace}/{record.claim} stands at step {record.step} and was begun with {'; '.join(differ)}. "
-            "Go on with it as it was begun, or go back first (state undone, kubewin_convert_roll_back=true).",
+            f"the conversion of {record.namespace}/{record.claim} is at step {record.step} and began with "
+            f"{'; '.join(differ)}. Continue it with the same options, or roll it back first (state undone, "
+            "kubewin_convert_roll_back=true).",
             "refused",
         )
 
@@ -128,18 +129,19 @@ class Runs:
         if found is not None:
             _same(found, desired, undo=self._order.undo)
             goes_back = self._order.undo and found.direction == "forward"
-            record = found.undone("it was asked for") if goes_back else found
+            record = found.undone("requested") if goes_back else found
             return Result(name, "to_do", record, plan=explain.steps(record, final=self._order.final))
         if self._order.undo:
             if lock:
                 raise ClusterError(
-                    f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the places that were given. "
-                    "Name the places of that run (record_dir, record_namespace, second_record_namespace; kubewin_output_dir, "
-                    f"kubewin_convert_namespace, kubewin_convert_second_namespace). {'; '.join(records.warnings)}".strip(),
+                    f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the given "
+                    "stores. Name the stores of that run (record_dir, record_namespace, second_record_namespace; "
+                    "kubewin_output_dir, kubewin_convert_namespace, kubewin_convert_second_namespace). "
+                    f"{'; '.join(records.warnings)}".strip(),
                     "record_unreadable",
                 )
-            ended = f"was made final at {records.final}" if records.final else "is not under way"
-            return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to undo")
+            ended = f"was made final at {records.final}" if records.final else "does not exist"
+            return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to roll back")
         together = [one.claim for one in self._order.desired if one.namespace == desired.namespace]
         return self._judge(desired, records, together)
 
@@ -174,7 +176,7 @@ class Runs:
     def _lane(self, results: Sequence[Result]) -> None:
         for result in results:
             if self._failed.is_set():
-                result.status, result.message = "not_run", "another conversion failed before this one was begun"
+                result.status, result.message = "not_run", "another conversion failed before this one began"
                 continue
             try:
                 if result.record is not None:
@@ -200,7 +202,7 @@ class Runs:
         def check() -> None:
             lease.check()
             if self._stopped.is_set():
-                raise ClusterError("the run was ended from outside; run again to go on, or undo", "interrupted")
+                raise ClusterError("the run was terminated. Run again to continue, or roll back", "interrupted")
 
         client = bound(self._client, check)
         records = Records(self._places(client), self._cluster)
@@ -213,7 +215,7 @@ class Runs:
             if record is None:
                 return
             if self._order.undo and record.direction == "forward":
-                record = record.undone("it was asked for")
+                record = record.undone("requested")
             outcome = converter.run(record)
         except ClusterError as error:
             begun = converter.record
@@ -239,7 +241,7 @@ class Runs:
         result.record, result.findings = now.record, now.findings
         if now.status == "refused":
             lines = "\n".join(finding.line() for finding in now.findings if finding.severity == "blocker")
-            raise ClusterError(f"nothing was changed for it. Meanwhile this came in the way:\n{lines}", "refused")
+            raise ClusterError(f"it was not changed. New obstacles:\n{lines}", "refused")
         if now.record is None:
             result.status, result.message = now.status, now.message
         return now.record
@@ -247,5 +249,5 @@ class Runs:
     def _until(self, outcome: Outcome) -> str:
         """How the user ends the time in which a conversion can be undone."""
         policy = outcome.record.policy
-        back = f", and the policy becomes {policy} again" if policy != "Retain" else ""
+        back = f", and the policy is restored to {policy}" if policy != "Retain" else ""
         return f"{outcome.until}: run again with {explain.FINAL}{back}"

@@ -61,7 +61,7 @@ class Baselines:
                 bad = f"{bad}; {self._files.where(_file(claim))}: {error}".lstrip("; ")
         if bad:
             raise Unusable(
-                f"the baseline of {claim} cannot be read: {bad}. Take another one (renew=true).", "baseline_unreadable"
+                f"the baseline of {claim} cannot be read: {bad}. Record a new one (renew=true).", "baseline_unreadable"
             )
         return None
 
@@ -81,8 +81,8 @@ class Baselines:
                 self._files.write(_file(claim), found.to_json())
             except OSError as error:
                 raise Unusable(
-                    f"the baseline {self._files.where(_file(claim)).removeprefix('file ')} cannot be written: {error}. Nothing was changed; "
-                    "make room or give another directory.",
+                    f"the baseline {self._files.where(_file(claim)).removeprefix('file ')} cannot be written: "
+                    f"{error}. Nothing was changed. Free space, or set another directory.",
                     "refused",
                 ) from error
         return found
@@ -106,7 +106,7 @@ class Baselines:
         return {self._object(claim) for claim in claims}
 
     def _keep(self, maps: ConfigMaps, claim: str, found: Manifest | NotNoted) -> None:
-        about = f"What is on the volume of {claim}, for {self._name}. {found.taken}\n"
+        about = f"Content of the volume of {claim}, for {self._name}. {found.taken}\n"
         maps.write(self._object(claim), found.to_json(), beside={"about.txt": about}, labels=self._labels)
 
     def _object(self, claim: str) -> str:

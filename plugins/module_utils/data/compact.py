@@ -29,7 +29,7 @@ def compact(manifest: Manifest, growing: Sequence[str]) -> Manifest:
     depth = next(depth for depth in range(deepest, -1, -1) if len(_groups(manifest, depth)) <= MOST)
     gaps = manifest.gaps
     if len(gaps) > MOST:
-        gaps = (Gap("", f"{len(gaps)} folders could not be looked at, too many to keep their names"),)
+        gaps = (Gap("", f"{len(gaps)} folders could not be listed, too many to keep their names"),)
     return replace(
         manifest, entries=(), gaps=gaps, folders=folders(manifest, depth, growing), depth=depth, growing=tuple(growing)
     )

@@ -86,8 +86,8 @@ def _by_folder(before: Manifest, after: Manifest) -> Comparison:
         elif not any(gap.covers(path) or gap.path.startswith(f"{path}/" if path else "") for gap in gaps):
             what: What = "missing" if now.files < was.files else "added" if path not in old else "changed"
             told = (
-                f"{was.files} files with {was.size} bytes before, {now.files} files with {now.size} bytes now; the list of before was too "
-                "large to keep, so single files are not known"
+                f"{was.files} files with {was.size} bytes before, {now.files} files with {now.size} bytes now; the "
+                "earlier list was too large to keep, so single files are unknown"
             )
             found.differences.append(Difference(path or "the root folder", what, told))
     found.not_compared += _once(gaps)
@@ -110,19 +110,19 @@ def _one_sided(
         # It may be there in both: one of them could not look.
         return
     if was is not None:
-        found.differences.append(Difference(path, "missing", f"the {was.kind} of before is not there"))
+        found.differences.append(Difference(path, "missing", f"the {was.kind} is missing"))
     elif now is not None and now.kind == "file" and grows(path, patterns):
         found.grown.append(path)
     elif now is not None:
-        found.differences.append(Difference(path, "added", f"a {now.kind} that was not there before"))
+        found.differences.append(Difference(path, "added", f"a new {now.kind}"))
 
 
 def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, patterns: Sequence[str]) -> None:
     if was.kind != now.kind:
-        found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind} and is a {now.kind}"))
+        found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {now.kind}"))
     elif was.kind == "link":
         if was.target != now.target:
-            told = f"it led to {was.target} and leads to {now.target}"
+            told = f"its target was {was.target}, is {now.target}"
             found.differences.append(Difference(was.path, "retargeted", told))
     elif was.kind == "file" and grows(was.path, patterns):
         _growing(found, was, now, listing)
@@ -132,11 +132,11 @@ def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, 
 
 def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if now.size < was.size:
-        told = f"it may only grow, had {was.size} bytes and has {now.size}"
+        told = f"it had {was.size} bytes, has {now.size}, but may only grow"
         found.differences.append(Difference(was.path, "shortened", told))
     elif was.sha256 and now.head:
         if now.head != was.sha256:
-            told = f"it may only grow, and its first {was.size} bytes are not those of before"
+            told = f"its first {was.size} bytes changed, but it may only grow"
             found.differences.append(Difference(was.path, "rewritten", told))
         elif now.size > was.size:
             found.grown.append(was.path)
@@ -148,15 +148,15 @@ def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: boo
 
 def _file(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if was.size != now.size:
-        found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes and has {now.size}"))
+        found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {now.size}"))
     elif was.sha256 and now.sha256:
         if was.sha256 != now.sha256:
-            told = f"its {was.size} bytes are others: SHA-256 was {was.sha256} and is {now.sha256}"
+            told = f"its {was.size} bytes changed: SHA-256 was {was.sha256}, is {now.sha256}"
             found.differences.append(Difference(was.path, "changed", told))
         else:
             found.equal += 1
     elif was.written and now.written and was.written != now.written:
-        told = f"written last at {was.written} before, at {now.written} now; its content was not read"
+        told = f"last written at {was.written} before, at {now.written} now; its content was not read"
         found.differences.append(Difference(was.path, "written", told))
     else:
         _unread(found, was, now, listing)

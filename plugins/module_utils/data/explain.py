@@ -21,18 +21,18 @@ def report(before: Manifest, after: Manifest, found: Comparison) -> str:
 
 def _lines(before: Manifest, after: Manifest, found: Comparison) -> Iterator[str]:
     head = {
-        "same": "everything is as it was",
-        "different": f"{len(found.differences)} paths are not as they were",
-        "incomplete": "nothing that was compared differs, and not everything was compared",
+        "same": "unchanged",
+        "different": f"{len(found.differences)} paths changed",
+        "incomplete": "no difference in what was compared; some content was not compared",
     }[found.verdict]
     yield f"{after.namespace}/{after.claim}: {head}"
     yield f"  contents equal: {found.equal} files; grown as declared: {len(found.grown)} files"
     if before.volume != after.volume:
-        yield f"  the volume is another: {before.volume} before, {after.volume} now"
+        yield f"  another volume: {before.volume} before, {after.volume} now"
     if found.listed:
-        yield f"  names and sizes alone: {found.listed} files (a volume in use is not read)"
+        yield f"  names and sizes only: {found.listed} files (a volume in use is not read)"
     if before.folders:
-        yield f"  by the digests of {len(before.folders)} folders, since the list of files was too large to keep"
+        yield f"  by digests of {len(before.folders)} folders, because the list of files was too large to keep"
     yield from _some([f"  {one.what}: {one.path}: {one.told}" for one in found.differences])
     yield from _some([f"  not compared: {one.path}: {one.why}" for one in found.not_compared])
 
@@ -47,9 +47,9 @@ def taken(found: Manifest) -> str:
     """What was looked at."""
     told = summary(found)
     how = (
-        f"{told['read_files']} of them read" if found.how == "content" else "names, sizes and times alone: it is in use"
+        f"{told['read_files']} of them read" if found.how == "content" else "only names, sizes and times: it is in use"
     )
     if found.folders:
-        how = f"too many to keep by name: a digest of each of {len(found.folders)} folders is kept instead"
+        how = f"too many to keep by name: digests of {len(found.folders)} folders are kept instead"
     gaps = f", {len(found.gaps)} folders could not be listed" if found.gaps else ""
     return f"{found.namespace}/{found.claim}: {told['files']} files with {told['bytes']} bytes, {how}{gaps}"

@@ -128,7 +128,7 @@ def from_json(text: str) -> Manifest | NotNoted:
     try:
         head, *entries = (json.loads(line) for line in text.splitlines())
         if head["schema"] != SCHEMA:
-            raise NoManifest(f"it has schema {head['schema']!r}, and this release reads {SCHEMA}")
+            raise NoManifest(f"it has schema {head['schema']!r}, expected {SCHEMA}")
         if "not_noted" in head:
             return NotNoted(str(head["not_noted"]), str(head["taken"]))
         return Manifest(
@@ -146,7 +146,7 @@ def from_json(text: str) -> Manifest | NotNoted:
     except NoManifest:
         raise
     except (ValueError, KeyError, TypeError) as error:
-        raise NoManifest(f"it is no manifest of a volume ({type(error).__name__}: {error})") from error
+        raise NoManifest(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
 
 
 def summary(manifest: Manifest) -> Mapping[str, Any]:

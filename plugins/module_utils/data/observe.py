@@ -70,20 +70,19 @@ class VolumeReader:
         volume = self._client.get(kinds.PERSISTENT_VOLUME, bound) if bound else None
         if volume is None or (claim.get("status") or {}).get("phase") != "Bound":
             phase = (claim.get("status") or {}).get("phase", "Pending")
-            raise ClusterError(
-                f"PersistentVolumeClaim {told} is {phase}, not Bound: it has no data to look at.", "not_bound"
-            )
+            raise ClusterError(f"PersistentVolumeClaim {told} is {phase}, expected Bound.", "not_bound")
         if volume["spec"].get("volumeMode") == "Block":
             raise ClusterError(
-                f"PersistentVolumeClaim {told} is a raw block device, and has no files.", "not_comparable"
+                f"PersistentVolumeClaim {told} is a raw block device, expected a file system.", "not_comparable"
             )
         using = tuple(objects.uses(self._client.list(kinds.POD, self._namespace).items, name))
         able = [one for one in using if one.running and one.mounts]
         if using and not able:
             names = ", ".join(one.pod for one in using)
             raise ClusterError(
-                f"PersistentVolumeClaim {told} is used by {names}, which do not run or mount only a part of it: nobody can list "
-                "it now. Wait until one runs, or scale its workload to 0, and its content is read too.",
+                f"PersistentVolumeClaim {told} is used by {names}, which do not run or mount only a part of it, so "
+                "it cannot be listed now. Wait until one runs, or scale its workload to 0 to have its content read "
+                "too.",
                 "in_use",
             )
         return Found(claim, volume, able[0] if able else None)
@@ -117,8 +116,9 @@ class VolumeReader:
     def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
         if UNSPEAKABLE & set(folder):
             raise ClusterError(
-                f"the volume is mounted at {folder} in pod {self._namespace}/{pod}, and cmd takes {''.join(sorted(UNSPEAKABLE))} in "
-                "a path for its own. Mount it elsewhere, or scale the workload to 0.",
+                f"the volume is mounted at {folder} in pod {self._namespace}/{pod}, expected a path without "
+                f"{''.join(sorted(UNSPEAKABLE))}, which cmd interprets. Mount it elsewhere, or scale the workload to "
+                "0.",
                 "not_comparable",
             )
         return Reader(self._client, Place(self._namespace, pod, container, folder), self._limits, image)
@@ -147,7 +147,7 @@ class VolumeReader:
             kinds.POD, objects.helper(found.claim, node.name, image, tolerations, self._limits.seconds), dry_run=False
         )
         try:
-            what = f"pod {self._namespace}/{name}, which is to read {self._namespace}/{found.claim['metadata']['name']}, runs on {node.name}"
+            what = f"pod {self._namespace}/{name}, which reads {self._namespace}/{found.claim['metadata']['name']}, runs on {node.name}"
             self._until(lambda: self._runs(name, made), what, lambda: self._trouble(name, node.name))
             yield name, image
         finally:
@@ -165,7 +165,7 @@ class VolumeReader:
         node, whys = place(nodes, found.volume, driver, desired.image, desired.tolerations, desired.node)
         if node is None:
             raise ClusterError(
-                f"no Windows node can run the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
+                f"no Windows node accepts the pod that reads {self._namespace}/{found.claim['metadata']['name']}: "
                 f"{whys or 'there is none'}.",
                 "no_node",
             )
@@ -174,9 +174,7 @@ class VolumeReader:
     def _runs(self, name: str, made: Mapping[str, Any]) -> bool:
         live = self._client.get(kinds.POD, name, self._namespace)
         if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
-            raise ClusterError(
-                f"pod {self._namespace}/{name} was deleted by another client; run it again.", "interrupted"
-            )
+            raise ClusterError(f"pod {self._namespace}/{name} was deleted by another client. Run again.", "interrupted")
         pod = PodFacts.from_object(live)
         if pod.ended:
             why = (live.get("status") or {}).get("message") or "its command ended"
@@ -191,8 +189,8 @@ class VolumeReader:
         ).items
         why = explain.waiting_for(live, explain.telling(events))
         return ClusterError(
-            f"pod {self._namespace}/{name}, which is to read the volume, does not run on {node} after {self._desired.patience:g} s: "
-            f"{why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
+            f"pod {self._namespace}/{name}, which reads the volume, does not run on {node} after "
+            f"{self._desired.patience:g} s: {why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
             "helper_failed",
         )
 
@@ -203,7 +201,7 @@ class VolumeReader:
             return
         if not objects.is_ours(live):
             raise ClusterError(
-                f"pod {self._namespace}/{name} belongs to another owner; delete or rename it.", "conflict"
+                f"pod {self._namespace}/{name} exists and belongs to another owner. Delete or rename it.", "conflict"
             )
         uid = live["metadata"]["uid"]
         self._client.delete(kinds.POD, name, self._namespace, uid, dry_run=False, policy="Background")
@@ -212,8 +210,8 @@ class VolumeReader:
             now = self._client.get(kinds.POD, name, self._namespace)
             return now is None or now["metadata"]["uid"] != uid
 
-        self._until(gone, f"pod {self._namespace}/{name} is gone", lambda: ClusterError(
-            f"pod {self._namespace}/{name} does not end within {self._desired.patience:g} s; its node may not unmount the volume.",
+        self._until(gone, f"pod {self._namespace}/{name} ends", lambda: ClusterError(
+            f"pod {self._namespace}/{name} does not end within {self._desired.patience:g} s. Check that its node unmounts the volume.",
             "left_behind",
         ))  # fmt: skip
 

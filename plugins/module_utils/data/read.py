@@ -89,8 +89,8 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
             size += member.size
             if size > limit:
                 raise ClusterError(
-                    f"the volume holds more than {limit >> 20} MiB, which is the most that is read through the API server; "
-                    "raise compare_limit, or set compare to none and compare by other means.",
+                    f"the volume has more than {limit >> 20} MiB, the limit for reading through the API server. "
+                    "Raise compare_limit, or set compare to none and compare by other means.",
                     "not_comparable",
                 )
             told = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
@@ -109,8 +109,8 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
 
 def _failed(code: int, text: str, folder: str) -> None:
     raise ClusterError(
-        f"not everything in {folder} could be read (tar ended with {code}): {text}. Unread data is not compared and so "
-        "never called equal. Use an image with tar whose user may read all of it, or set compare to none.",
+        f"not everything in {folder} could be read (tar ended with {code}): {text}. Use an image with tar whose user "
+        "may read all of it, or set compare to none.",
         "not_comparable",
     )
 
@@ -146,15 +146,15 @@ class Reader:
                 said += data
             code, errors = output.code, output.stderr
         except _Over as over:
-            raise ClusterError(f"listing {self._place.folder} was given up: {over}", "not_comparable") from over
+            raise ClusterError(f"listing {self._place.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
         found = listing.parse(carried(said.decode("utf-16-le", "surrogatepass")), self._place.folder)
         if found is None:
             told = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
-                f"cmd in pod {self._place.namespace}/{self._place.pod} does not list {self._place.folder} (it ended with {code}): "
-                f"{told}. Use a container that has the volume and whose user may read it.",
+                f"cmd in pod {self._place.namespace}/{self._place.pod} cannot list {self._place.folder} (exit code "
+                f"{code}): {told}. Use a container that mounts the volume and whose user may read it.",
                 "not_comparable",
             )
         return found
@@ -175,7 +175,7 @@ class Reader:
         for group in batches(left):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
             spoken = [path for path in group if path.isascii()]
-            whys.update(dict.fromkeys(group, "tar ended before it, and its name cannot be given to tar on Windows"))
+            whys.update(dict.fromkeys(group, "tar ended before it, and its name cannot be passed to tar on Windows"))
             if not end.final and spoken:
                 end = self._archive(tuple(f"./{path}" for path in spoken), links, heads, read)
             unread = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
@@ -221,7 +221,7 @@ class Reader:
 
     @property
     def _late(self) -> str:
-        return f"the {self._limits.seconds:g} s for reading were over"
+        return f"the {self._limits.seconds:g} s for reading were exceeded"
 
     def _run(self, command: Sequence[str]) -> Any:
         left = self._limits.seconds - (self._clock() - self._began)
@@ -235,7 +235,7 @@ class Reader:
         data: bytes = output.read(size)
         self._count += len(data)
         if self._count > self._limits.total + _CHUNK:
-            raise _Over(f"more than {self._limits.total} bytes would have gone through the API server")
+            raise _Over(f"more than {self._limits.total} bytes would have passed through the API server")
         ahead = self._count / self._limits.rate - (self._clock() - self._began)
         if ahead > 0:
             self._sleep(ahead)

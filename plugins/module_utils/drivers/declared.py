@@ -75,7 +75,7 @@ def _names(text: str, **more: Any) -> Option:
 
 OPTIONS: dict[str, Option] = {
     "mode": Option(
-        "How the node plugin reaches the host. V(auto) takes upstream's default for the release, or the other mode where that cannot run.",
+        "How the node plugin reaches the host. V(auto) uses upstream's default for the release, or the other mode if that one cannot run.",
         default="auto",
         choices=("auto", "csi_proxy", "host_process"),
     ),
@@ -91,13 +91,14 @@ OPTIONS: dict[str, Option] = {
         "Name of the plugin's own ServiceAccount and of the roles bound to it. Defaults to the catalog's."
     ),
     "create_cluster_objects": _switch(
-        "Create the CSIDriver, and the feature-state map of vSphere, where they are absent, instead of refusing.",
+        "Create the CSIDriver, and the feature-state map of vSphere, if they are missing, instead of failing.",
         playbooks="kubewin_create_cluster_objects",
     ),
     "allow_version_skew": _switch("Accept a node plugin of another minor release than the controller's."),
     "csi_proxy_managed": _switch(
-        "Whether this collection installs csi-proxy. The DaemonSet then goes only to Nodes with the label C(kubewin.io/csi-proxy=proven), "
-        "which is set once the pipes are proven. Set to V(false) where the platform installs csi-proxy.",
+        "Whether this collection installs csi-proxy. The DaemonSet then goes only to Nodes with the label "
+        "C(kubewin.io/csi-proxy=proven), which is set once csi-proxy serves its pipes. Set to V(false) if the "
+        "platform installs csi-proxy.",
         default=True,
         playbooks="kubewin_csi_proxy_managed",
     ),
@@ -114,7 +115,7 @@ OPTIONS: dict[str, Option] = {
     "image_pull_secrets": _names("Names of Secrets for the registry, in the namespace of the DaemonSet."),
     "kubelet_dir": Option("The kubelet's root directory on Windows.", default="C:\\var\\lib\\kubelet"),
     "tolerations": Option(
-        "Tolerations of the plugin pods. Defaults to upstream's, which tolerate everything.", "list", "dict"
+        "Tolerations of the plugin pods. Defaults to upstream's, which tolerate every taint.", "list", "dict"
     ),
     "node_selector": Option(
         "Labels that Nodes must have in addition to C(kubernetes.io/os=windows).", "dict", default={}
@@ -123,7 +124,7 @@ OPTIONS: dict[str, Option] = {
         "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_containers("dict")
     ),
     "max_unavailable": Option(
-        "Number or percentage of Nodes that a rolling update may take at once. Defaults to upstream's."
+        "Number or percentage of Nodes without a Ready plugin during a rolling update. Defaults to upstream's."
     ),
     "log_level": Option("Log level of the driver, in the driver's own terms. Defaults to upstream's."),
     "storage_class": Option(
@@ -142,15 +143,15 @@ OPTIONS: dict[str, Option] = {
         },
     ),
     "force_conflicts": _switch(
-        "Take over fields that another manager owns. Otherwise such a conflict fails and names that manager.", modules=(APPLY,)
+        "Take over fields of another field manager. Otherwise a conflict fails and names that manager.", modules=(APPLY,)
     ),
     "check_access": _switch(
-        "Ask the API server first for every permission that deploying and the gate need, and report all missing ones in one message.",
+        "First check every permission that deploying and the gate need, and report all missing ones in one message.",
         default=True,
     ),
-    "show_plan": _switch("Print the plan. A refusal is always printed.", default=True, modules=()),
+    "show_plan": _switch("Print the plan. Blockers are always printed.", default=True, modules=()),
     "batches": Option(
-        "Sizes of the batches in which a running node plugin is changed, after the first Node alone; numbers or percentages of all "
+        "Batch sizes for changing a running node plugin, after the first Node alone: numbers or percentages of all "
         "Nodes. The last one repeats.",
         "list",
         "str",
@@ -159,14 +160,14 @@ OPTIONS: dict[str, Option] = {
         playbooks="kubewin_batches",
     ),
     "node_timeout": _seconds(
-        "Seconds that one Node may take from the end of its former plugin pod until the driver works there again.",
+        "Timeout in seconds for one Node, from the end of its former plugin pod until the driver works there again.",
         600,
         modules=(APPLY,),
         playbooks="kubewin_node_timeout",
     ),
     "roll_nodes": _names(
-        "Nodes whose plugin may be changed, the canary first. Defaults to every Node that the DaemonSet goes to. While other Nodes "
-        "are left on the former template, the DaemonSet stays under C(OnDelete).",
+        "Nodes whose plugin may be changed, the canary first. Defaults to every Node of the DaemonSet. While other "
+        "Nodes run the former template, the DaemonSet keeps C(OnDelete).",
         modules=(APPLY, PULL),
         named="nodes",
     ),
@@ -176,34 +177,34 @@ OPTIONS: dict[str, Option] = {
         playbooks="kubewin_prepull",
     ),
     "prepull_timeout": _seconds(
-        "Seconds that pulling may take on all Nodes together.",
+        "Timeout in seconds for the pull on all Nodes together.",
         1800,
         modules=(PULL,),
         named="timeout",
         playbooks="kubewin_prepull_timeout",
     ),
     "hosts": Option(
-        "What was seen on the Windows hosts; see O(kubewin.csi.node_rollout#module:hosts).", "list", "dict", [], modules=()
+        "State of the Windows hosts; see O(kubewin.csi.node_rollout#module:hosts).", "list", "dict", [], modules=()
     ),
-    "nodes": _names("Judge only these Nodes and report the others. Defaults to every expected Node.", modules=(ROLLOUT,)),
+    "nodes": _names("Check only these Nodes and report the others. Defaults to every expected Node.", modules=(ROLLOUT,)),
     "proven": _names(
-        "Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. That replaces a look at their hosts; "
-        "problems seen on a host still count.",
+        "Nodes on which M(kubewin.csi.storage_proof) has just proven a volume of this driver. This replaces reading "
+        "their hosts; problems found on a host still count.",
         modules=(ROLLOUT,),
     ),
     "gate_timeout": _seconds(
-        "Seconds to wait until the driver works on all Nodes.",
+        "Timeout in seconds until the driver works on all Nodes.",
         600,
         modules=(ROLLOUT,),
         named="timeout",
         playbooks="kubewin_gate_timeout",
     ),
     "accept_unproven": _switch(
-        "Pass the gate when Nodes are registered but their hosts were not looked at. The report still says so.",
+        "Pass the gate when Nodes are registered but their hosts were not read. The report still lists them as unproven.",
         modules=(ROLLOUT,),
         playbooks="kubewin_accept_unproven",
     ),
-    "allow_zero_nodes": _switch("Pass the gate when there is no Node to judge.", modules=(ROLLOUT,)),
+    "allow_zero_nodes": _switch("Pass the gate when there is no Node to check.", modules=(ROLLOUT,)),
 }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
     if images is not None and told and len(without) == len(told):
         builds = ", ".join(dict.fromkeys(node.build for node in without))
         message = f"{title} has images for Windows builds {', '.join(images)}; the nodes run {builds}"
-        remedy = "take a release that has an image for them"
+        remedy = "choose a release that has an image for them"
         found.append(Finding("CSI-D54", "blocker", "Nodes", message, remedy))
     return tuple(found)
 

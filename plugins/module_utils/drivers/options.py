@@ -28,9 +28,9 @@ _QUANTITY = re.compile(r"[0-9]+([.][0-9]+)?(m|[KMGTPE]i|[kMGTPE])?")
 _WINDOWS_PATH = re.compile(r'[A-Za-z]:\\[^"*?<>|/]*')
 _WORD = re.compile(r"\S+")
 
-_NAMESPACE = "it is no name of a namespace: lower-case letters, digits and '-' are expected, at most 63 of them"
-_OBJECT = "no object can be called so: lower-case letters, digits, '-' and '.' are expected, at most 253"
-TOLERATION = "key, operator (Exists, Equal), value, effect (NoSchedule, PreferNoSchedule, NoExecute) and tolerationSeconds are expected"
+_NAMESPACE = "expected a namespace name: at most 63 lower-case letters, digits and '-'"
+_OBJECT = "expected an object name: at most 253 lower-case letters, digits, '-' and '.'"
+TOLERATION = "expected key, operator (Exists, Equal), value, effect (NoSchedule, PreferNoSchedule, NoExecute) and tolerationSeconds"
 _TOLERATION: dict[str, Callable[[Any], bool]] = {
     "key": lambda value: isinstance(value, str),
     "operator": lambda value: value in ("Exists", "Equal"),
@@ -58,11 +58,11 @@ def _wrong(wanted: Request) -> Iterator[tuple[str, Any, str]]:
         (_NAME, _OBJECT, [("service_account", wanted.service_account)]),
         (_NAME, _OBJECT, [("storage_class.name", wanted.storage_class.get("name"))]),
         (_NAME, _OBJECT, [("image_pull_secrets", name) for name in wanted.image_pull_secrets]),
-        (_IMAGE, "an image reference is expected", [("image_mirror", wanted.image_mirror), *_each("images", wanted.images)]),
-        (_DIGEST, "sha256: and 64 digits of 0 to f are expected", _each("image_digests", wanted.image_digests)),
-        (_SHARE, "a number of nodes or a percentage is expected", [("max_unavailable", wanted.max_unavailable)]),
-        (_WORD, "a word is expected", [("log_level", wanted.log_level)]),
-        (_WINDOWS_PATH, "a path on Windows is expected, such as C:\\var\\lib\\kubelet", [("kubelet_dir", wanted.kubelet_dir)]),
+        (_IMAGE, "expected an image reference", [("image_mirror", wanted.image_mirror), *_each("images", wanted.images)]),
+        (_DIGEST, "expected sha256: and 64 hexadecimal digits", _each("image_digests", wanted.image_digests)),
+        (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", wanted.max_unavailable)]),
+        (_WORD, "expected a word", [("log_level", wanted.log_level)]),
+        (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", wanted.kubelet_dir)]),
     ]  # fmt: skip
     for pattern, why, given in checks:
         for option, value in given:
@@ -70,16 +70,16 @@ def _wrong(wanted: Request) -> Iterator[tuple[str, Any, str]]:
                 yield option, value, why
     for key, value in wanted.node_selector.items():
         if not (_KEY.fullmatch(str(key)) and isinstance(value, str) and _VALUE.fullmatch(value)):
-            text = "a label and its value as text are expected; quote what YAML takes for a number or a switch"
+            text = "expected a label and its value as text; quote what YAML reads as a number or boolean"
             yield "node_selector", f"{key}={value}", text
     for role, kinds in wanted.resources.items():
         for kind, amounts in kinds.items():
             if kind not in ("requests", "limits") or not isinstance(amounts, Mapping):
-                yield f"resources.{role}", kind, "requests and limits are expected, each with amounts by resource"
+                yield f"resources.{role}", kind, "expected requests and limits, each with quantities by resource"
                 continue
             for name, amount in amounts.items():
                 if not _QUANTITY.fullmatch(str(amount)):
-                    yield f"resources.{role}.{kind}.{name}", amount, "an amount is expected, such as 100m or 200Mi"
+                    yield f"resources.{role}.{kind}.{name}", amount, "expected a quantity such as 100m or 200Mi"
     for toleration in wanted.tolerations or ():
         if not tolerates(toleration):
             yield "tolerations", dict(toleration), TOLERATION

@@ -160,7 +160,7 @@ def owner(driver: Driver, running_on: str, seen: DaemonSetSeen) -> Owner | None:
         return found
     if not _by_helm(seen.marks) and running_on and seen.name == driver.platform_daemonsets.get(running_on):
         title = PLATFORMS[running_on]
-        return Owner(f"brought by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
+        return Owner(f"installed by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
     return _installed(seen.marks)
 
 
@@ -169,23 +169,23 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
     labels, notes = marks.labels, marks.annotations
     for key in ("operator.openshift.io/spec-hash", "csi.openshift.io/managed"):
         if key in notes:
-            return Owner("kept by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
+            return Owner("managed by OpenShift's storage operator", f"annotation {key}", True, _openshift(driver))
     if labels.get(MANAGED_BY, "").upper() == "EKS":
-        return Owner("brought by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
+        return Owner("installed by EKS", f"label {MANAGED_BY}=EKS", True, _eks(driver))
     if labels.get("kubernetes.azure.com/managedby") == "aks":
-        return Owner("brought by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
+        return Owner("installed by AKS", "label kubernetes.azure.com/managedby=aks", True, _aks(driver))
     if notes.get(HELM, "").startswith("aks-managed"):
-        return Owner("brought by AKS", f"annotation {HELM}={notes[HELM]}", True, _aks(driver))
+        return Owner("installed by AKS", f"annotation {HELM}={notes[HELM]}", True, _aks(driver))
     if "components.gke.io/component-name" in notes:
         mark = f"annotation components.gke.io/component-name={notes['components.gke.io/component-name']}"
-        return Owner("brought by GKE", mark, True, _gke(driver))
+        return Owner("installed by GKE", mark, True, _gke(driver))
     if labels.get(_ADDON_MODE) == "Reconcile":
         switch = _SWITCHES.get(running_on, _elsewhere("the addon manager"))
-        who = f"brought by {PLATFORMS[running_on]}" if running_on else "kept by the addon manager"
+        who = f"installed by {PLATFORMS[running_on]}" if running_on else "managed by the addon manager"
         return Owner(who, f"label {_ADDON_MODE}=Reconcile", True, switch(driver))
     if marks.owner:
-        return Owner(f"kept by {marks.owner}", "its controller", True, f"change {marks.owner}")
-    tools = (Owner(f"kept by {who}", mark, True, f"take it out of {source}") for who, mark, source in marks.tools())
+        return Owner(f"managed by {marks.owner}", "its controller", True, f"change {marks.owner}")
+    tools = (Owner(f"managed by {who}", mark, True, f"remove it from {source}") for who, mark, source in marks.tools())
     return next(tools, None)
 
 
@@ -194,10 +194,10 @@ def _installed(marks: Marks) -> Owner:
     managed = marks.labels.get(MANAGED_BY, "")
     release = marks.annotations.get(HELM, "")
     if _by_helm(marks):
-        how = f"switch Windows off in the values of Helm release {release or '?'}, or its next upgrade brings it again"
+        how = f"disable Windows in the values of Helm release {release or '?'}, or its next upgrade reinstalls it"
         return Owner("installed with Helm", f"release {release}" if release else "", False, how)
-    how = "take it out of what you apply, or the next time brings it again"
-    return Owner(f"managed by {managed}" if managed else "not made by this collection", "", False, how)
+    how = "remove it from the manifests that you apply, or the next apply recreates it"
+    return Owner(f"managed by {managed}" if managed else "not created by this collection", "", False, how)
 
 
 def _by_helm(marks: Marks) -> bool:
@@ -207,7 +207,7 @@ def _by_helm(marks: Marks) -> bool:
 def _openshift(driver: Driver) -> str:
     return (
         f'oc patch clustercsidriver {driver.name} --type=merge -p \'{{"spec":{{"managementState":"Unmanaged"}}}}\' '
-        "(its operator then keeps none of its objects, those for Linux neither)"
+        "(its operator then manages none of its objects, including those for Linux)"
     )
 
 
@@ -220,18 +220,20 @@ def _eks(driver: Driver) -> str:
 
 def _aks(driver: Driver) -> str:
     switch = "--disable-file-driver" if driver.key == "azure_file" else "--disable-disk-driver"
-    return f"az aks update --resource-group GROUP --name CLUSTER {switch} (which takes the driver from Linux nodes too)"
+    return (
+        f"az aks update --resource-group GROUP --name CLUSTER {switch} (which also removes the driver from Linux nodes)"
+    )
 
 
 def _gke(driver: Driver) -> str:
     return (
-        "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=DISABLED (which takes the "
-        "driver from Linux nodes too)"
+        "gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver=DISABLED (which also "
+        "removes the driver from Linux nodes)"
     )
 
 
 def _elsewhere(whom: str) -> Callable[[Driver], str]:
-    return lambda driver: f"switch it off where {whom} has it from"
+    return lambda driver: f"disable it in the source that {whom} reads"
 
 
 _SWITCHES: dict[str, Callable[[Driver], str]] = {"openshift": _openshift, "eks": _eks, "aks": _aks, "gke": _gke}
@@ -242,10 +244,10 @@ def findings(driver: Driver, wanted: Request, rule: ModeRule, snapshot: Snapshot
     name = platform(snapshot)
     if rule.mode == "csi_proxy" and wanted.csi_proxy_managed and name in _CSI_PROXY:
         message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
-        remedy = "set csi_proxy_managed to false where the service is there; it is then looked at and never changed"
+        remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
         yield Finding("CSI-D59", "warning", "csi-proxy", message, remedy)
     live = snapshot.csi_driver
     kept = keeper(driver, name, Marks.from_object(live)) if live is not None else None
     if kept is not None:
-        message = f"it is {described(kept)}; it is looked at and never written"
+        message = f"it is {described(kept)}; it is verified and never changed"
         yield Finding("CSI-D48", "note", f"CSIDriver {driver.name}", message, "nothing")

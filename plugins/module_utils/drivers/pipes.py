@@ -73,8 +73,7 @@ def refusal(users: Sequence[str], volumes: Sequence[tuple[Driver, Sequence[Use]]
     more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     listed = "\n".join(f"  {line}" for line in lines[:_SHOWN])
     return (
-        f"csi-proxy is still needed; nothing of it was touched on any host. Expected that nothing mounts its pipes and no volume was "
-        f"mounted through them:\n{listed}{more}\n"
-        "Switch these node plugins to mode host_process, remove them (kubewin_drivers names ours), or move their workloads; then run "
-        "again."
+        "csi-proxy is still in use, and was not changed on any host. Expected no mounts of its pipes and no volumes "
+        f"mounted through them:\n{listed}{more}\nSwitch these node plugins to mode host_process, remove them "
+        "(kubewin_drivers names those of this collection), or move their workloads; then run again."
     )

@@ -75,12 +75,12 @@ class Plan:
             lines.append(f"platform: {self.platform}")
         lines += [provider.line() for provider in self.providers if provider.serving]
         if self.settings:
-            lines += [f"must be there: {text}" for text in self.driver.prerequisites]
+            lines += [f"required: {text}" for text in self.driver.prerequisites]
             lines += [
                 f"credentials of the {one.needed_by}: {one.what}" for one in self.driver.credentials if one.required
             ]
         lines += [finding.line() for finding in self.findings]
-        lines.append("nothing is in the way" if self.deployable else "refused: see the blockers above")
+        lines.append("no blockers" if self.deployable else "not applied: see the blockers above")
         return lines
 
     def as_dict(self) -> dict[str, Any]:
@@ -181,10 +181,10 @@ def _access(snapshot: Snapshot) -> list[Finding]:
         return []
     rules = "; ".join(snapshot.missing_access)
     remedy = (
-        f"add to the ClusterRole of this account: {rules} (all that is needed: kubewin-csi, kubewin-csi-deploy and the "
+        f"add to the ClusterRole of this account: {rules} (complete: kubewin-csi, kubewin-csi-deploy and the "
         "driver's own ClusterRole in roles/csi_driver/files/kubewin-rbac.yaml)"
     )
-    return [Finding("CSI-D60", "blocker", "this account", "it is not allowed everything that is needed", remedy)]
+    return [Finding("CSI-D60", "blocker", "this account", "it lacks required permissions", remedy)]
 
 
 def _around(

@@ -63,14 +63,14 @@ def choose(driver: Driver, wanted: Request, controller: ControllerSeen | None, s
     running = running_release(driver, controller, snapshot)
     if wanted.version is not None:
         try:
-            version, source = parse(_whole(wanted.version)), "asked for"
+            version, source = parse(_whole(wanted.version)), "requested"
         except ValueError as error:
             finding = Finding(
                 "CSI-D01",
                 "blocker",
                 f"{driver.title} version",
                 f"{error}",
-                f"give a whole release number in quotes; {driver.newest} is the newest known",
+                f"set a complete release number in quotes; {driver.newest} is the newest known",
             )
             return Choice(None, None, "", (finding,))
     elif running.versions:
@@ -91,9 +91,9 @@ def choose(driver: Driver, wanted: Request, controller: ControllerSeen | None, s
         return Choice(version, None, source, (_no_such_mode(driver, wanted, version, source, running, snapshot),))
     rule, findings = _mode(driver, version, usable, snapshot, running)
     if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
-        message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and can be switched off"
+        message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and may be disabled"
         remedy = (
-            "make sure that the feature gate WindowsHostProcessContainers is on, or take mode csi_proxy if there is one"
+            "check that the feature gate WindowsHostProcessContainers is on, or set mode csi_proxy if the driver has it"
         )
         findings.append(Finding("CSI-D07", "warning", "Kubernetes", message, remedy))
     if stood_in is not None:
@@ -101,7 +101,7 @@ def choose(driver: Driver, wanted: Request, controller: ControllerSeen | None, s
     if driver.release(version) is None:
         findings.append(_unlisted(driver, version, rule))
     elif unproven := _unproven(driver, wanted, version):
-        message = f"nothing shows that its images were published: {', '.join(unproven)}"
+        message = f"its images may not be published: {', '.join(unproven)}"
         remedy = "check that your nodes can pull them, or set the images or image_mirror option"
         findings.append(Finding("CSI-D09", "warning", f"{driver.title} {version}", message, remedy))
     findings += _told_by_openshift(driver, controller, running, snapshot)
@@ -153,7 +153,7 @@ def _not_published(driver: Driver, version: Version, source: str, near: Version)
 def _whole(text: str) -> str:
     """A release number with all its parts; ValueError otherwise: YAML reads 1.30 as the number 1.3, which is another release."""
     if re.fullmatch(r"v?[0-9]+\.[0-9]+", text.strip()):
-        raise ValueError(f"'{text}' names no single release; 3.4.0 is an example of one that does")
+        raise ValueError(f"'{text}' is not a complete release number, expected one such as 3.4.0")
     return text
 
 
@@ -172,24 +172,24 @@ def _mode(
     first = usable[0]
     why = "; ".join(one.message for one in in_the_way[first.mode])
     message = f"upstream would run it in mode {first.mode}, but {why}"
-    remedy = f"nothing; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
+    remedy = f"none; to change to {first.mode} later, " + in_the_way[first.mode][0].remedy
     return rule, [Finding("CSI-D06", "note", f"{driver.title} {version}", message, remedy)]
 
 
 def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
     text = f"version {near[0]} in mode {near[1].mode}"
     if is_skewed(running, near[0]):
-        text += ", with allow_version_skew when the controller stays at its release"
+        text += ", with allow_version_skew if the controller keeps its release"
     return text
 
 
 def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
     nearest = driver.nearest(version, rule.mode, known_only=True)
-    newer = "is newer than every release" if version > driver.newest else "is none of the releases that"
+    newer = "is newer than every release" if version > driver.newest else "is not among the releases that"
     text = (
         f"release {version} {newer} this collection knows; its images are derived from {nearest[0] if nearest else '?'}"
     )
-    remedy = "check the image references below, or set them with the images option"
+    remedy = "check the image references below, or set the images option"
     return Finding("CSI-D04", "warning", f"{driver.title} {version}", text, remedy)
 
 
@@ -202,11 +202,11 @@ def _told_by_openshift(
     line = openshift.line_of(snapshot.openshift)
     if not running.versions:
         known = openshift.lines()
-        message = f"which release of {driver.title} OpenShift {line} ships is not known here (known: {known[0]} to {known[-1]})"
+        message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
         return [Finding("CSI-D34", "warning", subject, message, remedy)]
     found = " or ".join(str(one) for one in running.versions)
-    message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can move"
+    message = f"its image is a digest; OpenShift {line} ships {found}, which maintenance updates can change"
     remedy = "compare it with the release in the log of the controller's start, and set version if it differs"
     return [Finding("CSI-D34", "note" if len(running.versions) == 1 else "warning", subject, message, remedy)]
 
@@ -227,7 +227,7 @@ def _no_such_mode(
     # What is closest by release alone is named even where this cluster has to change for it.
     by_release = driver.nearest(version, mode) or driver.nearest(version)
     here = fit.nearest(driver, version, snapshot, mode) or fit.nearest(driver, version, snapshot)
-    remedy = "no release of it can be deployed by this collection"
+    remedy = "this collection can deploy none of its releases"
     if here is not None:
         remedy = f"nearest that works: {_combination(here, running)}"
     elif by_release is not None:
@@ -241,14 +241,11 @@ def _skew(
     driver: Driver, wanted: Request, controller: ControllerSeen | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
-    message = (
-        f"the controller runs {running}, the node plugin would be {version}; {driver.title} expects the same minor "
-        "release"
-    )
+    message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
     if wanted.allow_version_skew:
         return Finding("CSI-D33", "warning", where, message, "accepted by allow_version_skew")
     if not any(parse(known.version).minor == running.minor and not known.unproven for known in driver.releases):
-        remedy = f"test this pair first: no release {running.minor[0]}.{running.minor[1]} is known that can be pulled for Windows"
+        remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return Finding("CSI-D33", "warning", where, message, remedy)
     matching = [rule for rule in driver.mode_rules(running) if rule.template is not None]
     remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
@@ -257,5 +254,5 @@ def _skew(
         "blocker",
         where,
         message,
-        f"{remedy}, or bring the controller to {version.minor[0]}.{version.minor[1]}",
+        f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}",
     )

@@ -80,10 +80,9 @@ def refusal(driver: Driver, found: Sequence[Use]) -> str:
         return ""
     listed = "\n".join(f"  {use.node}: {use.what}" for use in found)
     return (
-        f"{driver.title} ({driver.name}) is in use on Windows nodes, and without its node plugin these volumes could "
-        f"neither be unmounted nor mounted again:\n{listed}\n"
-        "Move or scale down these workloads, wait until the volumes are detached, and run again. To remove the plugin "
-        "in spite of that, set force_in_use (kubewin_remove_while_in_use in the playbook)."
+        f"{driver.title} ({driver.name}) is in use on Windows nodes. Without its node plugin these volumes cannot be "
+        f"unmounted or mounted:\n{listed}\nMove or scale down these workloads, wait until the volumes are detached, "
+        "and run again. To remove the plugin anyway, set force_in_use (kubewin_remove_while_in_use in the playbook)."
     )
 
 

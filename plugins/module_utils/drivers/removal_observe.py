@@ -76,7 +76,7 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
         if left <= 0:
             return False
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
-        what = f"waiting until the pods of DaemonSet {namespace}/{name} are gone, {pods} left"
+        what = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
         waits.tell(Awaited(what, time.monotonic() - began, deadline - began))
         try:
             changes = client.watch(

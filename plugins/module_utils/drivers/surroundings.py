@@ -42,14 +42,18 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
     subject = f"Namespace {namespace}"
     if (found.get("status") or {}).get("phase") == "Terminating":
         yield Finding(
-            "CSI-D11", "blocker", subject, "it is being deleted", "wait until it is gone, or choose another namespace"
+            "CSI-D11",
+            "blocker",
+            subject,
+            "it is being deleted",
+            "wait until it is deleted, or choose another namespace",
         )
     labels = found["metadata"].get("labels") or {}
     level = labels.get(PSA_ENFORCE)
     ours = labels.get(MANAGED_BY) == MANAGER
     command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
     if level is not None and level != "privileged" and not ours:
-        message = f"label {PSA_ENFORCE} is {level}, so pods with host paths are refused there; expected privileged"
+        message = f"label {PSA_ENFORCE} is {level}, expected privileged: pods with host paths are refused"
         yield Finding("CSI-D10", "blocker", subject, message, command)
 
 
@@ -60,10 +64,10 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
     command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
     subject = f"ServiceAccount {namespace}/{account}"
     if snapshot.privileged is False:
-        message = "it may not use the SCC privileged, so no plugin pod would be admitted"
+        message = "it lacks the required SCC privileged, so no plugin pod would be admitted"
         yield Finding("CSI-D12", "blocker", subject, message, command)
     elif snapshot.privileged is None:
-        message = "it needs the SCC privileged, and this account is not allowed to ask whether it has it"
+        message = "it needs the SCC privileged, and this account may not check whether it has it"
         yield Finding("CSI-D12", "warning", subject, message, command)
     found = snapshot.namespaces.get(namespace)
     # OpenShift keeps the level in step everywhere but in its own namespaces; one of ours is applied with the label.
@@ -71,7 +75,7 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
         return
     labels = found["metadata"].get("labels") or {}
     if labels.get(LABEL_SYNC) != "false":
-        message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may set {PSA_ENFORCE} back"
+        message = f"label {LABEL_SYNC} is {labels.get(LABEL_SYNC, 'not set')}, so OpenShift may reset {PSA_ENFORCE}"
         yield Finding(
             "CSI-D13",
             "warning",
@@ -93,7 +97,7 @@ def controller_findings(
             )
         )
         severity: Severity = "warning" if wanted.create_cluster_objects else "blocker"
-        message = f"no Deployment {names}, and none with its image, in {looked}: without it no volume is provisioned or attached"
+        message = f"found no Deployment {names}, and none with its image, in {looked}, so no volume is provisioned or attached"
         yield Finding(
             "CSI-D30",
             severity,
@@ -112,9 +116,7 @@ def controller_findings(
         yield Finding("CSI-D31", "warning" if wanted.create_cluster_objects else "blocker", subject, message, remedy)
     if from_image(controller.image) is None and not snapshot.openshift:
         message = f"its release cannot be read from image {controller.image}"
-        yield Finding(
-            "CSI-D32", "warning", subject, message, "compare it with the version below by hand, or set version"
-        )
+        yield Finding("CSI-D32", "warning", subject, message, "compare it with the version below, or set version")
 
 
 # What decides whether a volume is mounted on Windows. The rest differs between releases and distributions and decides nothing
@@ -126,7 +128,7 @@ def object_findings(
     driver: Driver, wanted: Request, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
     """CSIDriver and feature-state map: somebody else's, checked only, unless their creation was asked for."""
-    create = "or set create_cluster_objects to have it created"
+    create = "or set create_cluster_objects to create it"
     if snapshot.csi_driver is None:
         if not wanted.create_cluster_objects:
             remedy = f"install the driver first: {driver.controller.pointer}, {create}"
@@ -144,7 +146,7 @@ def object_findings(
             message = f"spec.{key} is {_word(spec[key])}, expected {_word(expected)}"
             # A driver that needs no attachment works with one as well, where its controller has the sidecar for it.
             severity: Severity = "blocker" if key == "attachRequired" and expected else "note"
-            remedy = "compare it with the driver's own manifest; this collection never changes it"
+            remedy = "correct it by the driver's own manifest; this collection never changes it"
             yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
     for one in driver.advisories:
         if one.concerns(version):
@@ -166,14 +168,14 @@ def object_findings(
                 f"{create}"
             )
             yield Finding(
-                "CSI-D22", "blocker", subject, "it does not exist and the node plugin reads it at start", remedy
+                "CSI-D22", "blocker", subject, "it does not exist, and the node plugin reads it when it starts", remedy
             )
         return
     for key, fixed_in in states.required_before.items():
         if version.release < parse(fixed_in).release and data.get(key) != "true":
             message = (
-                f"{key} is {data.get(key, 'not set')}, and releases before {fixed_in} refuse to start on Windows "
-                "without it"
+                f"{key} is {data.get(key, 'not set')}, expected true: releases before {fixed_in} do not start on "
+                "Windows without it"
             )
             yield Finding(
                 "CSI-D23", "blocker", subject, message, f'set {key} to "true" there, or deploy {fixed_in} or later'
@@ -182,7 +184,7 @@ def object_findings(
 
 def no_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
-    message = f"the pods have no priority class: GKE admits {driver.priority_class} outside kube-system only with a ResourceQuota"
+    message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
     remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
     return Finding("CSI-D35", "note", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
@@ -209,10 +211,10 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
         if not found.serving and not same_name:
             yield _claim(driver, found, snapshot)
             continue
-        keep = "keep it and leave this driver out"
+        keep = "keep it and omit this driver"
         if owner.comes_back:
             # Whoever brought it would bring it again.
-            keep += f"; to hand over, switch it off where it comes from first: {owner.how}"
+            keep += f"; to hand over, first disable it at its source: {owner.how}"
         else:
             keep += (
                 f", or replace it node by node: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} "
@@ -221,26 +223,29 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
         if ours:
             mine = ", ".join(f"{one.namespace}/{one.name}" for one in ours)
             message = (
-                f"it provides {driver.name} on Windows nodes while ours ({mine}) is installed, and is {who}; two node "
-                "plugins take each other's registration away"
+                f"it provides {driver.name} on Windows nodes besides {mine} of this collection, and is {who}; the "
+                "two remove each other's registration"
             )
             remedy = (
-                "let it take over node by node: ansible-playbook kubewin.csi.handover -e "
-                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or tell its owner to leave: {owner.how}"
+                "hand over to it node by node: ansible-playbook kubewin.csi.handover -e "
+                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
+                f"{owner.how}"
             )
             yield Finding("CSI-D43", "blocker", found.title, message, remedy)
         elif same_name:
-            yield Finding("CSI-D41", "blocker", found.title, f"it has the name ours would have and is {who}", keep)
+            yield Finding(
+                "CSI-D41", "blocker", found.title, f"it has the name of this collection's DaemonSet and is {who}", keep
+            )
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {who}"
             yield Finding("CSI-D40", "blocker", found.title, message, keep)
     for one in ours:
         if one.going:
             # A removal that was cut off: it would take away what is applied now.
-            message = "it is being deleted, and so would be what is applied to it now"
+            message = "it is being deleted, so changes to it would be lost"
             remedy = (
-                f"wait until it is gone, or finish its removal: ansible-playbook kubewin.csi.remove -e kubewin_drivers={driver.key}; "
-                "finalizers in its metadata say who holds it"
+                "wait until it is deleted, or finish its removal: ansible-playbook kubewin.csi.remove -e "
+                f"kubewin_drivers={driver.key}; check its finalizers"
             )
             yield Finding("CSI-D14", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, remedy)
     yield from _unfinished(driver, wanted, snapshot, ours)
@@ -251,12 +256,13 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
     seen = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
     made = f", created {seen.made}" if seen.made else ""
     message = (
-        f"it claims to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered the driver through "
-        f"it; it is {ownership.described(found.owner)}{made}"
+        f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
+        f"the driver through it; it is {ownership.described(found.owner)}{made}"
     )
     remedy = (
-        f"if it is to provide the driver, repair it first, because two node plugins take each other's registration away; if not: "
-        f"kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit log names the account that created it"
+        "if it should provide the driver, repair it first, because two node plugins remove each other's "
+        f"registration; if not: kubectl -n {found.namespace} delete daemonset {found.name}. The API server's audit "
+        "log names the account that created it"
     )
     return Finding("CSI-D39", "warning", found.title, message, remedy)
 
@@ -267,12 +273,12 @@ def _unfinished(
     """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
     remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
     if snapshot.replacing and snapshot.replacing != wanted.replace:
-        message = f"a hand-over from {snapshot.replacing} to ours was begun and has not been finished"
+        message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
         yield Finding("CSI-D47", "blocker", f"DaemonSet {snapshot.replacing}", message, remedy_here)
     for one in ours:
         if one.marks.annotations.get(HANDOVER) == "to_platform":
-            message = "a hand-over from ours to the platform's was begun and has not been finished"
+            message = "a hand-over from this collection's node plugin to the platform's is not finished"
             yield Finding(
                 "CSI-D47", "blocker", f"DaemonSet {one.namespace}/{one.name}", message, f"{remedy}to_platform"
             )
@@ -287,10 +293,10 @@ def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterato
         if taken and other.on_windows and not other.serves_on_windows(driver.name):
             listed = ", ".join(str(port) for port in taken)
             message = (
-                f"its pods take port {listed} of their nodes, which {driver.title} in mode {rule.mode} needs: on a node "
-                "that both go to the second one stays Pending"
+                f"its pods use host port {listed}, which {driver.title} in mode {rule.mode} needs: on a node with "
+                "both, the second pod stays Pending"
             )
-            remedy = "give it another port, or keep the two on different nodes with node_selector"
+            remedy = "change its port, or place the two on different nodes with node_selector"
             yield Finding("CSI-D44", "warning", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
 
 
@@ -306,7 +312,7 @@ def node_findings(
             "warning",
             "Nodes",
             message,
-            "the gate will fail for want of a node, unless allow_zero_nodes is set",
+            "label a Node, or set allow_zero_nodes; otherwise the gate fails",
         )
         return
     yield from _build_findings(driver, version, rule, snapshot)
@@ -314,13 +320,13 @@ def node_findings(
     if rule.mode == "csi_proxy" and driver.wmic_below is not None and _may_use_wmic(driver.wmic_below, wanted):
         message = (
             f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
-            "longer brings"
+            "longer includes"
         )
         yield Finding("CSI-D52", "note", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
     if rule.mode == "csi_proxy" and wanted.csi_proxy_managed:
         without = [node.name for node in snapshot.nodes if node.labels.get(PROVEN_LABEL) != PROVEN_VALUE]
         if without:
-            message = f"no plugin pod goes to {', '.join(without)} until csi-proxy was proven there"
+            message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
             remedy = f"run the csi-proxy part of enable_csi.yml on them; it sets {PROVEN_LABEL}={PROVEN_VALUE}"
             yield Finding("CSI-D53", "note", "Nodes", message, remedy)
 
@@ -341,11 +347,11 @@ def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: 
         message = (
             f"Windows build {build} has no image of {driver.title} {version}; images exist for {', '.join(images)}"
         )
-        remedy = "keep those nodes out, or take a release that has one"
+        remedy = "exclude those nodes, or choose a release that has one"
         if image_for(build, images) == "maybe":
             remedy = (
-                "a containerd that carries containerd/platforms 0.2.1 or later may run an older build's image; "
-                "otherwise keep those nodes out"
+                "containerd with containerd/platforms 0.2.1 or later may run an older build's image; otherwise "
+                "exclude those nodes"
             )
         yield Finding("CSI-D51", "warning", f"Nodes {names}", message, remedy)
 
@@ -353,32 +359,30 @@ def _build_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: 
 def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
     if rule.wmic_before is not None and version.release < parse(rule.wmic_before).release:
         message = (
-            f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer Windows "
-            "no longer brings"
+            f"{driver.title} before {rule.wmic_before} reads the node's serial number with wmic.exe, which newer "
+            "Windows no longer includes"
         )
-        remedy = f"look for wmic.exe on the nodes first, or take {rule.wmic_before} or later"
+        remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
         yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
     told = rule.maturity_of(version)
     if told is not None and told.word != "GA":
         message = f"mode {rule.mode}: upstream calls it {told.word} ({told.source})"
-        yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "nothing, if that suits")
+        yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "none, if that is acceptable")
     for note in rule.notes:
         yield Finding(
-            "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "nothing, if that suits"
+            "CSI-D58", "note", f"{driver.title} {version}", f"mode {rule.mode}: {note}", "none, if that is acceptable"
         )
     if rule.min_containerd is None:
         return
     silent = [node.name for node in snapshot.nodes if not node.runtime]
     if silent:
-        message = (
-            f"these nodes do not tell their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
-        )
-        yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "look at it there")
+        message = f"these nodes do not report their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
+        yield Finding("CSI-D56", "note", f"Nodes {', '.join(silent)}", message, "check it there")
     early = [node.name for node in snapshot.nodes if (found := containerd(node)) is not None and found.minor < (1, 7)]
     if early and rule.mounts_directories:
         message = (
-            "containerd 1.6 shows a HostProcess container its mounts below CONTAINER_SANDBOX_MOUNT_POINT only, and this "
-            "driver's form mounts directories"
+            "containerd 1.6 places the mounts of a HostProcess container below CONTAINER_SANDBOX_MOUNT_POINT only, "
+            "and this driver mounts directories"
         )
         yield Finding("CSI-D55", "warning", f"Nodes {', '.join(early)}", message, "upgrade containerd to 1.7 or later")
 
@@ -391,13 +395,13 @@ def parameter_findings(wanted: Request, rendered: Mapping[str, Any], driver: Dri
     parameters = rendered["parameters"]
     missing = [key for key in driver.storage_class.required if not parameters.get(key)]
     if missing:
-        message = f"it is left out: only you know its {', '.join(missing)}"
-        remedy = "set storage_class.parameters, or use volumes that name theirs themselves"
+        message = f"not created: its {', '.join(missing)} must be set"
+        remedy = "set storage_class.parameters, or use volumes with their own"
         yield Finding("CSI-D46", "note", subject, message, remedy)
     for key, value in parameters.items():
         if key.lower() in FILE_SYSTEM and driver.fstypes and value not in driver.fstypes:
             usable = " or ".join(one or "empty" for one in driver.fstypes)
-            message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows; expected {usable}"
+            message = f"its {key} is {value}, with which {driver.title} mounts nothing on Windows, expected {usable}"
             yield Finding(
                 "CSI-D45", "blocker", subject, message, f"set storage_class.parameters.{key} to {driver.fstypes[0]}"
             )
@@ -419,10 +423,8 @@ def storage_class_findings(
         # The server leaves out an empty mapping.
         if (live.get(key) or None) != (value or None):
             subject = f"StorageClass {wanted['name']}"
-            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow to change that"
-            remedy = (
-                "choose another name with storage_class.name, or delete it first; volumes made by it stay as they are"
-            )
+            message = f"its {key} is {live.get(key)}, expected {value}, and Kubernetes does not allow changing it"
+            remedy = "set another storage_class.name, or delete it first; its volumes are kept"
             yield Finding("CSI-D42", "blocker", subject, message, remedy)
 
 

@@ -53,15 +53,16 @@ def findings(driver: Driver, change: Switch | None, snapshot: Snapshot) -> Itera
             signs = [what for name, what in snapshot.in_use if name == node]
             more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
             message = (
-                f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in use, because the "
-                f"{change.mode} form knows nothing of what the other one mounted and counted: {', '.join(signs[:_SHOWN])}{more}"
+                f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in "
+                f"use, because the {change.mode} form does not see the mounts and reference counts of the other: "
+                f"{', '.join(signs[:_SHOWN])}{more}"
             )
             remedy = f"move or scale down these workloads (kubectl drain {node}), wait until the volumes are unmounted, and run again"
             yield Finding("CSI-D70", "blocker", f"Node {node}", message, remedy)
     if change.left == "csi_proxy":
         message = f"changes from {change.left} to {change.mode}, node by node; csi-proxy stays on the hosts"
-        remedy = "when nothing mounts its pipes any more, remove.yml with kubewin_remove_csi_proxy=true takes it away"
+        remedy = "once nothing mounts its pipes, remove it: remove.yml with kubewin_remove_csi_proxy=true"
     else:
-        message = f"changes from {change.left} to {change.mode}, node by node, and only where csi-proxy was proven"
-        remedy = "nothing; a node whose csi-proxy is not proven keeps the change from beginning"
+        message = f"changes from {change.left} to {change.mode}, node by node, and only where csi-proxy serves"
+        remedy = "none; a node where csi-proxy does not serve blocks the change"
     yield Finding("CSI-D71", "note", subject, message, remedy)

@@ -117,7 +117,7 @@ class Stage:
         """A DaemonSet that must be there."""
         found = self._client.get(kinds.DAEMON_SET, name, namespace)
         if found is None:
-            raise ClusterError(f"DaemonSet {namespace}/{name} is gone; run again", "conflict")
+            raise ClusterError(f"DaemonSet {namespace}/{name} no longer exists. Run again", "conflict")
         return found
 
     def ours(self) -> Object:
@@ -126,7 +126,9 @@ class Stage:
             found = DaemonSetSeen.from_object(item)
             if found.managed_by == MANAGER and found.serves_on_windows(self._driver.name):
                 return item
-        raise ClusterError(f"our DaemonSet of {self._driver.title} is gone; run again", "conflict")
+        raise ClusterError(
+            f"this collection's DaemonSet of {self._driver.title} no longer exists. Run again", "conflict"
+        )
 
     def pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
         """The pods that a DaemonSet controls."""
@@ -193,12 +195,12 @@ class Stage:
             )
         uid = self._begun().get("uid")
         self.until(
-            f"DaemonSet {namespace}/{name} is gone; its pods stay",
+            f"deleted DaemonSet {namespace}/{name}; its pods stay",
             lambda: (
                 not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
             ),
             gone_by,
-            f"DaemonSet {namespace}/{name} is still there after its deletion",
+            f"DaemonSet {namespace}/{name} still exists after its deletion",
         )
 
     def mark(self) -> None:

@@ -100,21 +100,25 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
     driver, ours = scene.driver, scene.ours
     if scene.begun:
         return _refused(
-            f"a hand-over from {scene.begun} to ours was begun and has not been finished: finish it first, with "
+            f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
             f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
         )
     named = [pair for pair in scene.theirs if replace in ("", f"{pair[0].namespace}/{pair[0].name}")]
     if ours is None:
-        return Handover((), (), named[0][1] if named else None, lines=("ours is not installed",))
+        return Handover(
+            (), (), named[0][1] if named else None, lines=("this collection's node plugin is not installed",)
+        )
     if not named:
-        wanted = f"{replace} does not provide" if replace else "nobody else provides"
+        wanted = f"{replace} does not provide" if replace else "nothing else provides"
         return _refused(
-            f"{wanted} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or unmounted "
-            "there: switch it on where the platform brings it from, then run again",
+            f"{wanted} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
+            "unmounted there. Enable it on the platform, then run again",
         )
     if len(named) > 1:
         listed = ", ".join(pair[0].title for pair in named)
-        return _refused(f"several provide {driver.name}: {listed}; name the one to take over with kubewin_replace")
+        return _refused(
+            f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
+        )
     provider, theirs = named[0]
     nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
     if scene.waiting in scene.nodes:
@@ -123,13 +127,14 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
     gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
     if gone:
         return _refused(
-            f"{provider.title} puts no pod on {', '.join(gone)}: these nodes would be without a node plugin. Have it go "
-            "there too, or move what uses volumes away from them and keep them out of ours",
+            f"{provider.title} has no pod on {', '.join(gone)}: these nodes would be without a node plugin. Extend "
+            "it to them, or move workloads with volumes away from them and exclude them from this collection's "
+            "DaemonSet",
         )
     if told := _drain(scene, ours.mode, theirs.mode, nodes):
         return _refused(told)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
-    line = f"from ours ({ours.namespace}/{ours.name}) to {provider.title}, {described(provider.owner)}"
+    line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {described(provider.owner)}"
     return Handover(nodes, done, theirs, lines=(line,))
 
 
@@ -137,53 +142,57 @@ def _to_kubewin(scene: Scene, replace: str) -> Handover:
     driver, ours = scene.driver, scene.ours
     if not replace:
         return _refused(
-            "nothing is replaced that was not named: say which DaemonSet with kubewin_replace=namespace/name"
-            + _candidates(scene),
+            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _candidates(scene),
         )
     if scene.begun and scene.begun != replace:
         return _refused(
-            f"a hand-over from {scene.begun} was begun and has not been finished: finish it first, with "
-            f"kubewin_replace={scene.begun}",
+            f"a hand-over from {scene.begun} is not finished. Finish it first, with kubewin_replace={scene.begun}",
         )
     named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
     if named is None and not scene.begun:
         if ours is not None and ours.pods:
-            return Handover((), tuple(ours.pods), None, lines=(f"{replace} is gone, ours is there",))
+            return Handover(
+                (),
+                tuple(ours.pods),
+                None,
+                lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
+            )
         return _refused(f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_candidates(scene)}")
     if named is not None and named[0].owner.comes_back:
         owner = named[0].owner
         return _refused(
-            f"{named[0].title} is {described(owner)} and would come back: tell its owner first, with {owner.how}",
+            f"{named[0].title} is {described(owner)} and would be recreated. First: {owner.how}",
         )
     others = [pair[0].title for pair in scene.theirs if pair is not named]
     if others:
-        return _refused(f"{', '.join(others)} provides {driver.name} too: let one of them go first")
+        return _refused(f"{', '.join(others)} also provides {driver.name}. Remove one of them first")
     if ours is None:
-        raise ValueError("a hand-over to ours is decided with what ours would be")
+        raise ValueError("a hand-over to this collection needs the DaemonSet to install")
     namespace = replace.split("/", 1)[0]
     if namespace != ours.namespace:
         return _refused(
-            f"{replace} is in another namespace than ours would be ({ours.namespace}), where its pods cannot become "
-            f"ours: set the role's namespace to {namespace}",
+            f"{replace} is in another namespace than this collection's DaemonSet ({ours.namespace}), which cannot "
+            f"adopt its pods. Set the role's namespace to {namespace}",
         )
     nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
     away = [f"{name} ({ours.away[name]})" for name in nodes if name in ours.away]
     if away:
         return _refused(
-            f"ours would put no pod on {', '.join(away)}, and these nodes would be without a node plugin. Where the label "
-            "kubewin.io/csi-proxy is missing, run enable_csi with the tag proxy for their hosts first",
+            f"this collection's DaemonSet would have no pod on {', '.join(away)}: these nodes would be without a "
+            "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
+            "their hosts",
         )
     if named is not None and (told := _drain(scene, named[1].mode, ours.mode, nodes)):
         return _refused(told)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
     whose = f", {described(named[0].owner)}" if named is not None else " (begun before)"
-    line = f"from DaemonSet {replace}{whose}, to ours ({ours.namespace}/{ours.name})"
+    line = f"from DaemonSet {replace}{whose} to {ours.namespace}/{ours.name} of this collection"
     return Handover(nodes, done, None if named is None else named[1], lines=(line,))
 
 
 def _candidates(scene: Scene) -> str:
     there = [f"{pair[0].namespace}/{pair[0].name} ({described(pair[0].owner)})" for pair in scene.theirs]
-    return f"; there is {', '.join(there)}" if there else f"; nobody provides {scene.driver.name} there"
+    return f"; there is {', '.join(there)}" if there else f"; nothing provides {scene.driver.name} there"
 
 
 def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
@@ -194,7 +203,7 @@ def _drain(scene: Scene, before: str, after: str, nodes: Sequence[str]) -> str:
     if not used:
         return ""
     return (
-        f"{scene.driver.title} can change from {before} to {after} only on nodes without its volumes, and there are: "
+        f"{scene.driver.title} can change from {before} to {after} only on nodes without its volumes, found "
         f"{'; '.join(used)}. Move these workloads first"
     )
 

@@ -66,9 +66,9 @@ def unusable(value: str, families: Sequence[str]) -> str:
         # What a Windows machine gives itself when no DHCP server answered it.
         return "link-local"
     if found.is_unspecified or found.is_multicast:
-        return "no address of a machine"
+        return "not an address of a machine"
     family = f"ipv{found.version}"
-    return "" if family in families else f"{family}, which ip_family leaves out"
+    return "" if family in families else f"{family}, which ip_family excludes"
 
 
 def choose(candidates: Iterable[Candidate], wanted: Sequence[str], families: Sequence[str]) -> Choice:
@@ -79,10 +79,10 @@ def choose(candidates: Iterable[Candidate], wanted: Sequence[str], families: Seq
         if fitting:
             best = min(fitting, key=lambda one: _rank(one.value, families))
             return Choice(value=best.value, origin=best.origin)
-    told = [f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not asked for'})" for one in known]
+    told = [f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not requested'})" for one in known]
     return Choice(
-        because=f"no address to connect to: found {', '.join(told) or 'none'}; expected one of {', '.join(wanted)}: "
-        "extend the option address, annotate the Node and name annotation:KEY there, or compose ansible_host"
+        because=f"no address to connect to: found {', '.join(told) or 'none'}, expected one of {', '.join(wanted)}. "
+        "Extend the option address, annotate the Node and name annotation:KEY there, or compose ansible_host"
     )
 
 

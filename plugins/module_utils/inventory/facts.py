@@ -89,8 +89,8 @@ class Instance:
             return cls(
                 key,
                 "",
-                f"the value of {key} in the ConfigMap windows-instances is not username=<user>; the operator refuses the "
-                "whole map for it: correct it",
+                f"the value of {key} in the ConfigMap windows-instances is not username=<user>, so the operator "
+                "rejects the whole map. Correct it",
             )
         return cls(key, user)
 

@@ -79,8 +79,8 @@ class Listed:
                 merged.pop("ansible_host")
                 merged.pop("kubewin_address_from")
                 merged["kubewin_unreachable_because"] = (
-                    f"compose made {given[:80]!r} of ansible_host, which is {why}; expected an IP address or a host name: "
-                    "correct the expression"
+                    f"compose set ansible_host to {given[:80]!r}, which is {why}, expected an IP address or a host "
+                    "name. Correct the expression"
                 )
         return dataclasses.replace(self, variables=merged)
 
@@ -113,8 +113,8 @@ def hosts(seen: Seen, desired: Request) -> Iterator[Listed]:
             strangers[instance.name] = found
         elif found.name in of_node:
             strangers[instance.name] = (
-                f"{instance.name} is Node {found.name}, and so is {of_node[found.name].name}; one entry a machine is "
-                "expected: remove one of the two from the ConfigMap windows-instances"
+                f"{instance.name} and {of_node[found.name].name} are both Node {found.name}, expected one entry per "
+                "machine. Remove one from the ConfigMap windows-instances"
             )
         else:
             of_node[found.name] = instance
@@ -155,8 +155,8 @@ def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
     name = matching.matched.get(instance.name)
     if name is None:
         return (
-            f"{instance.name} is in the ConfigMap windows-instances and is no Node: {matching.errors[instance.name]}. A new "
-            "instance becomes one when the operator has configured it; its log says why it has not"
+            f"{instance.name} of the ConfigMap windows-instances is not a Node: {matching.errors[instance.name]}. "
+            "The operator makes a new instance a Node; if it does not, check its log"
         )
     return next(node for node in nodes if node.name == name)
 

@@ -41,7 +41,7 @@ def _instances(client: Client, namespace: str) -> dict[str, object] | None:
         if error.status != 403:
             raise
         raise ClusterError(
-            f"{error} Where no Windows Machine Config Operator runs, take windows_instances out of the option sources instead.",
+            f"{error} If no Windows Machine Config Operator runs, remove windows_instances from the option sources instead.",
             error.reason,
             error.status,
         ) from error

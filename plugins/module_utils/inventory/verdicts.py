@@ -29,15 +29,15 @@ def verdicts(report: Any, nodes: Collection[str], now: datetime) -> dict[str, di
     judged = {str(one["node"]): one for one in report.get("nodes") or []}
     if judged and nodes and not judged.keys() & set(nodes):
         raise ValueError(
-            f"it judges {', '.join(sorted(judged)[:3])} and none of this cluster's Windows Nodes "
-            f"({', '.join(sorted(nodes)[:3])}): it is another cluster's, or its names are pseudonyms"
+            f"it has {', '.join(sorted(judged)[:3])} and none of this cluster's Windows Nodes "
+            f"({', '.join(sorted(nodes)[:3])}): it is of another cluster, or has pseudonyms"
         )
     shared = {
         "kubewin_verdict_taken_at": taken_at.isoformat(),
         "kubewin_verdict_age": int((now - taken_at).total_seconds()),
         "kubewin_verdict_target": dict(report.get("target") or {}),
     }
-    absent = {"ok": "unknown", "because": "the report does not judge this Node"}
+    absent = {"ok": "unknown", "because": "the report does not include this Node"}
     return {
         node: {
             "kubewin_verdict": _WORDS.get(str(judged.get(node, absent)["ok"]), "unknown"),

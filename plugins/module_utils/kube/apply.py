@@ -81,11 +81,11 @@ class Applier:
         kind = kinds.kind_of(definition)
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
         if kind.namespaced and namespace is None:
-            raise ClusterError(f"{kind.kind} {name} names no namespace", "invalid")
+            raise ClusterError(f"{kind.kind} {name} has no namespace", "invalid")
         live = self._client.get(kind, name, namespace)
         if live is None and self._only_existing:
             raise ClusterError(
-                f"{kind.kind} {name} does not exist and must not be created by this task; check its name",
+                f"{kind.kind} {name} does not exist, and this task must not create it. Correct its name",
                 "not_found",
                 404,
             )
@@ -93,8 +93,7 @@ class Applier:
             if (kinds.NAMESPACE.kind, namespace) not in coming:
                 raise ClusterError(
                     f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
-                    "not part of "
-                    f"what is applied",
+                    "not among the applied objects",
                     "not_found",
                     404,
                 )

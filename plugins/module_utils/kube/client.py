@@ -208,8 +208,8 @@ class Client:
             shown = str(metadata.get("resourceVersion") or "")
             if version and shown and shown != version:
                 raise Gone(
-                    f"list {describe(kind, namespace, None)}: a page shows resourceVersion {shown} where {version} was "
-                    "expected, so the pages do not belong together",
+                    f"list {describe(kind, namespace, None)}: a page has resourceVersion {shown}, expected "
+                    f"{version}: the pages are of different lists",
                     "gone", 410,
                 )  # fmt: skip
             version = version or shown
@@ -436,12 +436,12 @@ class Client:
             body = decode(harmless_json(data))
         except ValueError as error:
             raise ClusterError(
-                f"{verb} {describe(kind, namespace, name)}: the answer is not what an API server sends ({error}). "
-                "Check host and proxy.",
+                f"{verb} {describe(kind, namespace, name)}: the response is not of an API server ({error}). Check "
+                "host and proxy.",
                 "api_error",
             ) from error
         if not isinstance(body, dict):
-            raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the answer is no object", "api_error")
+            raise ClusterError(f"{verb} {describe(kind, namespace, name)}: the response is not an object", "api_error")
         return Answer(body=body, warnings=_warnings(headers))
 
     def _patiently(
@@ -477,10 +477,9 @@ class Client:
                         raise
                     if left <= 0:
                         raise Unreachable(
-                            f"no answer from the API server for {self.retry_for:.0f} s ({verb} "
-                            f"{describe(kind, namespace, name)}): "
-                            f"{brief(error)}. Check that it runs and that host, proxy and CA certificate are right. One "
-                            "that is only slow gets more time with api_timeout.",
+                            f"no response from the API server for {self.retry_for:.0f} s ({verb} "
+                            f"{describe(kind, namespace, name)}): {brief(error)}. Check that it runs and that host, "
+                            "proxy and CA certificate are correct. If it is only slow, raise api_timeout.",
                             "unreachable",
                         ) from error
                 elif status in (401, 403):

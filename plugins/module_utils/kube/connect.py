@@ -115,22 +115,22 @@ def patiently(make: Callable[[], Any], patience: float, named: str = "") -> Clie
             left = started + patience - time.monotonic()
             if status is None and not is_connection(error):
                 raise ClusterError(
-                    f"cannot make a client for Kubernetes{named}: {type(error).__name__}: {error}", "configuration"
+                    f"cannot create a Kubernetes client{named}: {type(error).__name__}: {error}", "configuration"
                 ) from error
             if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
-                raise ClusterError(f"cannot make a client for Kubernetes{named}: {error}", "configuration") from error
+                raise ClusterError(f"cannot create a Kubernetes client{named}: {error}", "configuration") from error
             if status is not None and status < 500 and status != 429:
                 message = status_message(body_of(error))[0]
                 raise ClusterError(
-                    f"the API server does not accept these credentials ({status} {message}). "
-                    f"Check token or certificate, its expiry and the context of the kubeconfig.",
+                    f"the API server rejects these credentials ({status} {message}). Check token or certificate, its "
+                    "expiry and the context of the kubeconfig.",
                     "unauthorized",
                     status,
                 ) from error
             if left <= 0:
                 raise Unreachable(
-                    f"no answer from the API server for {patience:.0f} s: {brief(error)}. "
-                    f"Check that it runs and that host, proxy and CA certificate are right.",
+                    f"no response from the API server for {patience:.0f} s: {brief(error)}. Check that it runs and "
+                    "that host, proxy and CA certificate are correct.",
                     "unreachable",
                 ) from error
             time.sleep(min(0.5, left))
@@ -142,17 +142,17 @@ def _named(for_module: AnsibleK8SModule) -> str:
     if not given:
         return ""
     if not isinstance(given, str):
-        return f" by the kubeconfig given as a dictionary{_contexts(given)}"
+        return f" by the kubeconfig dictionary{_contexts(given)}"
     try:
         text = Path(given).expanduser().read_text(encoding="utf-8")
     except FileNotFoundError:
         return f" by kubeconfig {given}, which does not exist"
     except (OSError, UnicodeDecodeError) as error:
-        return f" by kubeconfig {given}, which cannot be read ({getattr(error, 'strerror', None) or 'it is no text'})"
+        return f" by kubeconfig {given}, which cannot be read ({getattr(error, 'strerror', None) or 'it is not text'})"
     try:
         return f" by kubeconfig {given}{_contexts(yaml.safe_load(text))}"
     except yaml.YAMLError:
-        return f" by kubeconfig {given}, which is no YAML"
+        return f" by kubeconfig {given}, which is not YAML"
 
 
 def _contexts(config: Any) -> str:

@@ -29,21 +29,21 @@ def documents(given: Any) -> list[dict[str, Any]]:
     if any(mark in text for mark in _HIDDEN):
         line = next((line.strip() for line in text.splitlines() if any(mark in line for mark in _HIDDEN)), "")
         raise ClusterError(
-            f"the definition holds {line[:200]!r}: Ansible replaced a text of a hidden option (no_log) on the way; expected objects as they "
-            "are to be applied. Make the definition from values that pass through no such task.",
+            f"the definition has {line[:200]!r}, where Ansible masked the value of a no_log option, expected the "
+            "objects to apply. Use values that no such task returned.",
             "invalid",
         )
     try:
         listed = list(yaml_load_all(given)) if isinstance(given, str) else given
     except YAMLError as error:
-        raise ClusterError(f"the definition is no YAML: {error}", "invalid") from error
+        raise ClusterError(f"the definition is not YAML: {error}", "invalid") from error
     found: list[dict[str, Any]] = []
     for item in [listed] if isinstance(listed, dict) else listed or []:
         if item is None:
             continue
         if not isinstance(item, dict) or not isinstance((item.get("metadata") or {}).get("name"), str):
             raise ClusterError(
-                f"expected objects with kind, apiVersion and metadata.name, found: {str(item)[:200]}", "invalid"
+                f"found {str(item)[:200]}, expected objects with kind, apiVersion and metadata.name", "invalid"
             )
         try:
             kinds.kind_of(item)
@@ -51,7 +51,7 @@ def documents(given: Any) -> list[dict[str, Any]]:
             raise ClusterError(str(error), "invalid") from error
         found.append(item)
     if not found:
-        raise ClusterError("the definition holds no object", "invalid")
+        raise ClusterError("the definition has no object", "invalid")
     return found
 
 
@@ -60,7 +60,7 @@ def daemon_set(objects: list[dict[str, Any]]) -> dict[str, Any]:
     for item in objects:
         if item["kind"] == "DaemonSet":
             return item
-    raise ClusterError("the definition holds no DaemonSet, which a node plugin is", "invalid")
+    raise ClusterError("the definition has no DaemonSet, expected the one of the node plugin", "invalid")
 
 
 def as_text(diff: dict[str, Any]) -> dict[str, Any]:

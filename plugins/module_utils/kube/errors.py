@@ -84,10 +84,9 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
         verb, resource, group, user = match["verb"], match["resource"], match["group"], match["user"]
     if match is None and "attempting to grant RBAC permissions" in message:
         return ClusterError(
-            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets no account grant permissions it "
-            "does not hold. "
-            f"Server: {message}. Give the account those permissions, or the verb 'escalate' on {kind.plural} and "
-            "'bind' on the roles.",
+            f"not allowed to {verb} {describe(kind, namespace, name)}: Kubernetes lets an account grant only "
+            f"permissions that it has. Server: {message}. Grant the account those permissions, or the verb "
+            f"'escalate' on {kind.plural} and 'bind' on the roles.",
             "forbidden",
             403,
         )
@@ -96,9 +95,9 @@ def forbidden(verb: str, kind: Kind, namespace: str | None, name: str | None, me
         return ClusterError(f"refused {verb} of {describe(kind, namespace, name)}: {message}", "admission_refused", 403)
     where = f"in namespace {namespace}" if kind.namespaced and namespace else "cluster-wide"
     return ClusterError(
-        f"not allowed: {user} cannot {verb} {resource} ({where}; wanted for {describe(kind, namespace, name)}). "
-        f"Add this rule to a role of that account: {rule(verb, group, resource)}. The least-privilege role shipped in "
-        f"roles/csi_driver/files/kubewin-rbac.yaml holds all that is needed.",
+        f"not allowed: {user} cannot {verb} {resource} ({where}; for {describe(kind, namespace, name)}). Add this "
+        f"rule to a role of that account: {rule(verb, group, resource)}. The roles in "
+        "roles/csi_driver/files/kubewin-rbac.yaml have all required rules.",
         "forbidden",
         403,
     )
@@ -119,13 +118,12 @@ def conflict(
     what = describe(kind, namespace, name)
     if not owners:
         return ClusterError(
-            f"{verb} of {what} conflicts with a change made meanwhile: {message}. Run again.", "conflict", 409
+            f"{verb} of {what} conflicts with a concurrent change: {message}. Run again.", "conflict", 409
         )
     text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
     return ClusterError(
-        f"{what} is also managed by another field manager, nothing was changed: {text}. Expected those fields to be ours or "
-        "unset. "
-        f"Remove them from that manager's manifest, or let this collection take them over with force_conflicts.",
+        f"{what} has another field manager and was not changed: {text}, expected this collection or none. Remove "
+        "these fields from that manager's manifest, or set force_conflicts to take them over.",
         "conflict",
         409,
     )
@@ -143,18 +141,17 @@ def failure(verb: str, kind: Kind, namespace: str | None, name: str | None, code
         return Gone(f"{verb} {what}: {message} Run again.", "gone", 410)
     if code == 401:
         return ClusterError(
-            f"the API server does not accept these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). "
-            f"Check token or certificate, its expiry and the context of the kubeconfig.",
+            f"the API server rejects these credentials ({verb} {what}: 401 {message or 'Unauthorized'}). Check token "
+            "or certificate, its expiry and the context of the kubeconfig.",
             "unauthorized",
             401,
         )
     if code in (400, 422) or UNTYPED in message:
-        return ClusterError(f"the API server refused {what} as invalid ({verb}: {code}): {message}", "invalid", code)
+        return ClusterError(f"the API server rejected {what} as invalid ({verb}: {code}): {message}", "invalid", code)
     if code == 429:
         return ClusterError(
-            f"the API server asked to slow down for longer than was waited ({verb} {what}: 429 {message}). Run again "
-            "later, "
-            f"or raise api_timeout.",
+            f"the API server throttled requests until the timeout ({verb} {what}: 429 {message}). Run again later, "
+            "or raise api_timeout.",
             "too_many_requests",
             429,
         )

@@ -101,4 +101,4 @@ def kind_of(definition: Mapping[str, Any]) -> Kind:
         return _KNOWN[key]
     except KeyError:
         known = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KNOWN.values()))
-        raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}; known are {known}") from None
+        raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}, expected one of {known}") from None

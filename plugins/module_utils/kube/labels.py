@@ -24,9 +24,9 @@ HELM = "meta.helm.sh/release-name"
 TOOLS = {
     "argocd.argoproj.io/tracking-id": ("Argo CD", "the Application {}"),
     "argocd.argoproj.io/instance": ("Argo CD", "the Application {}"),
-    "kustomize.toolkit.fluxcd.io/name": ("Flux", "what Flux's Kustomization {} applies"),
-    "helm.toolkit.fluxcd.io/name": ("Flux", "what Flux's HelmRelease {} applies"),
-    "olm.owner": ("the Operator Lifecycle Manager", "what the operator {} brings"),
+    "kustomize.toolkit.fluxcd.io/name": ("Flux", "the source of Flux's Kustomization {}"),
+    "helm.toolkit.fluxcd.io/name": ("Flux", "the source of Flux's HelmRelease {}"),
+    "olm.owner": ("the Operator Lifecycle Manager", "the operator {}"),
 }
 
 

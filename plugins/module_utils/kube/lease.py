@@ -87,7 +87,7 @@ class Lease:
                 continue
             self._thread.start()
             return
-        raise ClusterError(f"another run began {self._about.what} at the same moment; let that one end", "locked", 409)
+        raise ClusterError(f"another run began {self._about.what} at the same time. Wait for it to end", "locked", 409)
 
     def wait(self) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
@@ -105,7 +105,7 @@ class Lease:
                 raise self._locked(other)
             if first is None:
                 first = other
-                self._say(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s to see whether it lives")
+                self._say(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s for a renewal")
             self._sleep(_LOOK)
 
     def others(self) -> str:
@@ -122,12 +122,12 @@ class Lease:
         about = self._about
         if other.jumped:
             remedy = (
-                "its clock, or the API server's, jumped. When you know that this run is dead: "
-                f"kubectl -n {about.namespace} delete lease {about.name}"
+                "its clock, or the API server's, jumped. If you know that this run ended: kubectl -n "
+                f"{about.namespace} delete lease {about.name}"
             )
         else:
-            remedy = f"let it end, then run again. A run that is dead loses its lease within {SECONDS} s"
-        return ClusterError(f"another run is at {about.what}: {other}; {remedy}", "locked", 409)
+            remedy = f"wait for it to end, then run again. The lease of a dead run expires within {SECONDS} s"
+        return ClusterError(f"another run works on {about.what}: {other}; {remedy}", "locked", 409)
 
     def check(self) -> None:
         """Before each change. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
@@ -135,7 +135,7 @@ class Lease:
         The thread may have slept as we did, so it is renewed here when that is due.
         """
         if is_dead(self._holder):
-            raise ClusterError("the run that this is a part of has ended; nothing more is changed", "interrupted")
+            raise ClusterError("the parent run has ended; nothing more is changed", "interrupted")
         if self._due():
             self._keep()
         if self._lost:
@@ -236,8 +236,9 @@ class Lease:
                 holder = str(((live or {}).get("spec") or {}).get("holderIdentity") or "")
                 if live is None or holder != self._holder:
                     raise ClusterError(
-                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'gone'}, expected was "
-                        f"{self._holder}: another run is at {about.what}, or was. Let that one end, then run again",
+                        f"Lease {about.namespace}/{about.name} is {f'held by {holder}' if live else 'gone'}, "
+                        f"expected {self._holder}: another run works or worked on {about.what}. Wait for it to end, "
+                        "then run again",
                         "taken_over",
                     )
                 # After an answer that was lost the version may be newer for a write of our own; or somebody gave it a label.
@@ -258,9 +259,7 @@ class Lease:
                     and not self._stop.is_set()
                 ):
                     continue
-                self._lost = (
-                    f"the lease of {self._about.what} could not be renewed, so another run may hold it: {error}"
-                )
+                self._lost = f"the lease of {self._about.what} could not be renewed, so another run may have taken it over: {error}"
             return
 
     def _keep_on(self) -> None:

@@ -14,11 +14,11 @@ def unusable(client: Client, name: str, what: str) -> str:
     """Why it cannot be in that namespace, empty when it can. what: is to be kept there, for people."""
     live = client.get(kinds.NAMESPACE, name)
     if live is None:
-        return f"Namespace {name}, where {what} to be kept, does not exist: kubectl create namespace {name}"
+        return f"Namespace {name}, where {what} to be kept, does not exist. Create it: kubectl create namespace {name}"
     if "deletionTimestamp" in live["metadata"]:
         return (
-            f"Namespace {name}, where {what} to be kept, is being deleted, and nothing can be made in it any more. Wait until "
-            f"it is gone (kubectl describe namespace {name} says what keeps it), then: kubectl create namespace {name}; or give "
+            f"Namespace {name}, where {what} to be kept, is being deleted. Wait until it is deleted (kubectl "
+            f"describe namespace {name} shows what blocks that), then: kubectl create namespace {name}; or set "
             "another one"
         )
     return ""
@@ -29,6 +29,6 @@ def cluster_uid(client: Client) -> str:
     live = client.get(kinds.NAMESPACE, "kube-system")
     if live is None:
         raise ClusterError(
-            "Namespace kube-system does not exist; every cluster has it, and is known by its uid", "api_error"
+            "Namespace kube-system does not exist, expected its uid, which identifies the cluster", "api_error"
         )
     return str(live["metadata"]["uid"])

@@ -115,7 +115,7 @@ class ConfigMaps:
                 self._clear(name, former)
             return
         raise ClusterError(
-            f"{self.where(name)} changes faster than it can be written; find out what else writes it", "conflict", 409
+            f"{self.where(name)} changes faster than it can be written. Find out what else writes it", "conflict", 409
         )
 
     def named(self, **labels: str) -> list[str]:
@@ -199,7 +199,7 @@ class ConfigMaps:
         packed = gzip.compress(whole, mtime=0) if len(whole) > _PIECE else b""
         if len(packed) > LIMIT:
             raise TooLarge(
-                f"{self.where(name)}: the text has {len(packed)} bytes, compressed; expected at most {LIMIT}",
+                f"{self.where(name)}: the text has {len(packed)} bytes compressed, expected at most {LIMIT}",
                 "too_large",
             )
         return packed

@@ -175,7 +175,7 @@ def _open(dynamic: Any, path: str, namespace: str, pod: str, timeout: float) -> 
         text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
         if not text.strip():
             # An API server always says why.
-            text = "a command in a pod needs a WebSocket, and something between here and the API server does not pass one on"
+            text = "a command in a pod needs a WebSocket, which something between here and the API server blocks"
         raise failure("create", _EXEC, namespace, pod, int(error.status_code), text) from error
     except Exception as error:
         raise Cut(f"pod {namespace}/{pod} could not be reached for a command: {brief(error)}", "cut") from error

@@ -111,10 +111,10 @@ def _wrong(entry: Any) -> Iterable[str]:
         return
     for key in KEYS:
         if entry.get(key) in (None, ""):
-            yield f"{key} is missing; expected {', '.join(KEYS)}"
+            yield f"{key} is missing, expected {', '.join(KEYS)}"
     for key in entry:
         if key not in KEYS:
-            yield f"found {key!r}, which means nothing here; expected {', '.join(KEYS)}"
+            yield f"found {key!r}, which means nothing here, expected {', '.join(KEYS)}"
     for key in ("id", "object", "reason"):
         value = entry.get(key)
         if value not in (None, "") and not (isinstance(value, str) and value.strip()):

@@ -33,7 +33,7 @@ def refusals(
         trouble = hopeless(verdicts.get(name))
         if trouble:
             found.append(
-                f"{name}: {trouble}; expected a node on which a new plugin can come to work. Repair it first, or leave it out "
+                f"{name}: {trouble}, expected a node on which a new plugin can come to work. Repair it first, or leave it out "
                 "with --limit"
             )
     losing = _losing(picture)

@@ -174,9 +174,7 @@ DRIVER = Driver(
             "controller",
             "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
         ),
-        Credential(
-            "node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; the driver runs without", required=False
-        ),
+        Credential("node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; optional", required=False),
     ),
     prerequisites=(
         "the instance metadata service, reached from the pod, or the node's zone and type labels"

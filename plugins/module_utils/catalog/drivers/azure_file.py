@@ -185,8 +185,8 @@ DRIVER = Driver(
         ),
         Credential(
             "claim",
-            "Secret azure-storage-account-<account>-secret with azurestorageaccountname and azurestorageaccountkey, which"
-            " the controller makes for volumes that it provisions",
+            "Secret azure-storage-account-<account>-secret with azurestorageaccountname and azurestorageaccountkey; "
+            "the controller creates it for volumes that it provisions",
         ),
     ),
     prerequisites=("nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",),

@@ -172,11 +172,11 @@ DRIVER = Driver(
     credentials=(
         Credential(
             "claim",
-            "a Secret with username and password, and domain where there is one, which the StorageClass or volume names",
+            "a Secret with username, password and, if used, domain, named by the StorageClass or volume",
         ),
     ),
     prerequisites=(
-        "an SMB server that the nodes themselves reach on port 445; names below svc.cluster.local do not resolve there",
+        "an SMB server that the nodes reach on port 445; names below svc.cluster.local do not resolve there",
         "the root of a share as source, and one credential for each server on a node (Windows error 1219)",
     ),
     drain_to=("csi_proxy",),
@@ -186,7 +186,7 @@ DRIVER = Driver(
         Advisory(
             "CVE-2026-3865",
             fixed=("1.20.1",),
-            what="lets a volume's subDir lead out of its share's directory, and may delete others there",
+            what="lets a volume's subDir leave its share's directory, and may delete other directories there",
             source="https://github.com/kubernetes/kubernetes/issues/138319",
         ),
     ),

@@ -192,8 +192,8 @@ DRIVER = Driver(
         ),
     ),
     prerequisites=(
-        "the vSphere cloud provider: every node has its provider id",
-        "virtual machines of hardware version 15 or later with disk.EnableUUID=TRUE",
+        "the vSphere cloud provider, which sets the provider ID of every node",
+        "virtual machines with hardware version 15 or later with disk.EnableUUID=TRUE",
         "SAN policy OnlineAll in the Windows template",
     ),
 )

@@ -92,7 +92,7 @@ def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked
         Upgrade(client_of(store), {**PARAMS, "holder": ELSEWHERE}, threading.Event()) for _each in range(2)
     )
     fast.hold()
-    with pytest.raises(ClusterError, match=f"another run is at an upgrade of this cluster: {ELSEWHERE}"):
+    with pytest.raises(ClusterError, match=f"another run works on an upgrade of this cluster: {ELSEWHERE}"):
         refusing(slow, fast).hold()
     handed, _journal = following.go_on()
     assert handed["outcome"] == "handed"

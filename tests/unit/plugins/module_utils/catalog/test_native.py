@@ -78,14 +78,17 @@ def test_a_google_disk_needs_its_zone_and_its_project() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ({"azureDisk": {"diskURI": "https://x/y.vhd", "kind": "Dedicated"}}, "kind Dedicated; expected Managed"),
-        ({"awsElasticBlockStore": {"volumeID": "aws://z/snap-1"}}, "volumeID aws://z/snap-1; expected vol-"),
-        ({"azureFile": {"secretName": "", "shareName": "s"}}, "names no secret; expected one"),
-        ({"azureFile": {"secretName": "s", "shareName": "s"}, "claimRef": None}, "names no secretNamespace"),
-        ({"cinder": {"volumeID": "x"}}, "is cinder; expected one of awsElasticBlockStore"),
-        ({"rbd": {}}, "is rbd; expected one of"),
-        ({"nfs": {}}, "no in-tree volume that a CSI driver replaces"),
-        ({"vsphereVolume": {"volumePath": "x", "fsType": "xfs"}}, "fsType xfs; expected ntfs"),
+        ({"azureDisk": {"diskURI": "https://x/y.vhd", "kind": "Dedicated"}}, "kind Dedicated, expected Managed"),
+        ({"awsElasticBlockStore": {"volumeID": "aws://z/snap-1"}}, "volumeID aws://z/snap-1, expected vol-"),
+        ({"azureFile": {"secretName": "", "shareName": "s"}}, "has no secret, expected one"),
+        (
+            {"azureFile": {"secretName": "s", "shareName": "s"}, "claimRef": None},
+            "has neither secretNamespace nor a claim",
+        ),
+        ({"cinder": {"volumeID": "x"}}, "is cinder, expected one of awsElasticBlockStore"),
+        ({"rbd": {}}, "is rbd, expected one of"),
+        ({"nfs": {}}, "not an in-tree volume that a CSI driver replaces"),
+        ({"vsphereVolume": {"volumePath": "x", "fsType": "xfs"}}, "fsType xfs, expected ntfs"),
     ],
 )
 def test_what_a_driver_cannot_take_over(source: dict[str, Any], words: str) -> None:
@@ -97,7 +100,7 @@ def test_what_a_driver_cannot_take_over(source: dict[str, Any], words: str) -> N
 def test_ext4_on_windows_was_ntfs_all_the_time() -> None:
     found = native(volume(awsElasticBlockStore={"volumeID": "vol-0a", "fsType": "ext4"}))
     assert found.source("h")["fsType"] == "ntfs"
-    assert found.notes == ("fsType ext4 becomes ntfs: the in-tree plugin on Windows always made NTFS",)
+    assert found.notes == ("fsType ext4 becomes ntfs: the in-tree plugin on Windows always created NTFS",)
 
 
 def test_read_only_stays_and_google_mounts_once() -> None:
@@ -106,7 +109,7 @@ def test_read_only_stays_and_google_mounts_once() -> None:
     google = volume({ZONE: "europe-west1-b"}, gcePersistentDisk={"pdName": "d"}, accessModes=["ReadWriteMany"])
     found = native(google, "p")
     assert found.spec["accessModes"] == ["ReadWriteOnce"]
-    assert found.notes == ("accessModes ReadWriteMany become ReadWriteOnce, as migration has it",)
+    assert found.notes == ("accessModes ReadWriteMany become ReadWriteOnce, as in CSI migration",)
 
 
 def test_a_handle_that_the_user_names_is_taken_as_it_is() -> None:

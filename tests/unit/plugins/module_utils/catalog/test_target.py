@@ -34,16 +34,16 @@ def test_text_and_dictionaries_are_read_alike(given: object, found: Mapping[str,
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("1.27", "'1.27' has no release; expected key=release"),
+        ("1.27", "'1.27' has no release, expected key=release"),
         (
             "kubelets=1.27",
-            "'kubelets' is no key; expected one of kubernetes, kubelet, openshift, wmco, .*did you mean kubelet",
+            "'kubelets' is not a valid key, expected one of kubernetes, kubelet, openshift, wmco, .*did you mean kubelet",
         ),
         ("kubelet=next", "kubelet: 'next' is not a release number"),
-        ({"kubelet": 1.3}, "kubelet is the number 1.3; expected text"),
-        ("kubelet=1.27,kubernetes=1.28", "kubernetes is given twice, as 1.27 and as 1.28"),
-        (7, "7 is no target"),
-        ("kubelets=1.27,wmco=x", "no key.*; wmco: 'x' is not"),
+        ({"kubelet": 1.3}, "kubelet is the number 1.3, expected text"),
+        ("kubelet=1.27,kubernetes=1.28", "kubernetes is set twice: 1.27 and 1.28"),
+        (7, "7 is not a target"),
+        ("kubelets=1.27,wmco=x", "not a valid key.*; wmco: 'x' is not"),
     ],
 )
 def test_what_cannot_be_read_is_named(given: object, words: str) -> None:

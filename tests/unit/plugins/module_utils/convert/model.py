@@ -308,7 +308,7 @@ class Search:
         if s.unregister:
             if any(pv is not None and pv.side == "new" for pv in s.pvs):
                 raise Violation("the syncer unregisters the disk of the new volume")
-            yield "the syncer takes the disk out of its register", s._replace(registered=False, unregister=False)
+            yield "the syncer deregisters the disk", s._replace(registered=False, unregister=False)
 
     def workload(self, s: State) -> Iterator[tuple[str, State]]:
         if s.replicas and s.pod.state == NONE:
@@ -394,7 +394,7 @@ class Search:
         if pv.term and pv.phase != "Bound" and pv.fins & PV_PROTECTION:
             yield f"{pv.side} is not protected any more", into(pv._replace(fins=pv.fins & ~PV_PROTECTION))
         if pv.policy == "Retain" and pv.fins & EP:
-            yield f"the provisioner lets go of {pv.side}", into(pv._replace(fins=pv.fins & ~EP))
+            yield f"the provisioner releases {pv.side}", into(pv._replace(fins=pv.fins & ~EP))
         # It takes a native volume of its driver for its own, whoever made that.
         owned = bool(pv.by) or pv.side == "new"
         if pv.policy == "Delete" and owned and not pv.fins & EP and not pv.term:

@@ -87,10 +87,8 @@ def stopped(at: Record, claim: ClaimSeen | None) -> Stop:
 def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() -> None:
     stop = stopped(record().at("finish"), theirs("pv-of-production"))
     assert stop.reason == "claim_changed"
-    assert (
-        "created by another client meanwhile (uid another-uid), and has another volume, pv-of-production" in stop.found
-    )
-    assert "which leaves both alone" in stop.remedy
+    assert "created by another client (uid another-uid), and has another volume, pv-of-production" in stop.found
+    assert "This run changes neither" in stop.remedy
     assert f"move its record away: ConfigMap kubewin-convert-{record().run} in each record namespace" in stop.remedy
 
 
@@ -99,7 +97,7 @@ def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None
     for lock in ("another.k9", record().lock):
         stop = stopped(record(RECLAIM).at("delete_claim"), theirs("pv-of-production", lock))
         assert "annotate" not in stop.remedy
-        assert "This run goes on when no claim has that name." in stop.remedy
+        assert "This run continues once no claim has that name." in stop.remedy
 
 
 def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_locked() -> None:
@@ -119,7 +117,7 @@ def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_lock
 
 
 def test_a_run_that_has_begun_nothing_is_only_ended_when_its_claim_is_gone() -> None:
-    assert stopped(record(), None).remedy == "Undo, which ends this run; it has begun nothing."
+    assert stopped(record(), None).remedy == "Roll back, which ends this run; it has changed nothing."
 
 
 def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:

@@ -70,24 +70,24 @@ CLONE = {
         ("CSI-B01", facts(claim=None), "does not exist"),
         ("CSI-B01", facts(claim=_claim(status={"phase": "Lost"})), "it is Lost"),
         ("CSI-B03", facts(volume=volume({"cephfs": {}})), "expected one of awsElasticBlockStore"),
-        ("CSI-B03", facts(volume=volume(volumeMode="Block")), "raw block device"),
+        ("CSI-B03", facts(volume=volume(volumeMode="Block")), "volumeMode Block"),
         ("CSI-B04", facts(migrations=[]), "no CnsVSphereVolumeMigration names it"),
         ("CSI-B05", facts(volumes=[volume(), TWIN]), "pv-2: it has the same disk as pv-1 (fcd-1)"),
-        ("CSI-B06", facts(nodes=[]), "no Windows node can have the volume"),
-        ("CSI-B07", facts(nodes=[node(), node("win-2", "v1.27.4")]), "Node win-2: its kubelet v1.27.4 takes"),
+        ("CSI-B06", facts(nodes=[]), "no Windows node matches the volume's node affinity"),
+        ("CSI-B07", facts(nodes=[node(), node("win-2", "v1.27.4")]), "Node win-2: its kubelet v1.27.4 mounts"),
         ("CSI-B08", facts(nodes=[node(), node("win-2", drivers=())]), "Node win-2: csi.vsphere.vmware.com is not in its CSINode"),
         ("CSI-B09", facts(unhealthy="Deployment x/y has no ready pod"), "has no ready pod"),
         ("CSI-B10", facts(claim=_claim(metadata={"deletionTimestamp": "now"})), "it is being deleted"),
         ("CSI-B11", facts(claim=_claim(status={"conditions": [{"type": "Resizing"}]})), "being resized: conditions Resizing"),
-        ("CSI-B11", facts(claim=_claim(status={"capacity": {"storage": "4Gi"}})), "5Gi requested, 4Gi there"),
+        ("CSI-B11", facts(claim=_claim(status={"capacity": {"storage": "4Gi"}})), "5Gi requested, has 4Gi"),
         ("CSI-B12", facts(snapshots=[PENDING_SNAPSHOT]), "VolumeSnapshot s1 of it is not ready"),
         ("CSI-B12", facts(claims=[claim(), CLONE]), "PersistentVolumeClaim copy is being cloned from it"),
         ("CSI-B13", facts(claim=claim(annotations={"kubewin.io/convert": "abc/1"})), "locked by run abc"),
-        ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: nothing creates it again"),
+        ("CSI-B14", facts(pods=[pod(None, "debug")]), "pod shop/debug: no controller recreates it"),
         ("CSI-B15", facts(pods=[pod(JOB, "import-x")]), "pod shop/import-x: it belongs to Job import"),
         ("CSI-B16", facts(sets=[stateful_set(persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"})]), "whenScaled: Delete"),
-        ("CSI-B17", facts(claim=claim(**ARGO)), "Argo CD keeps it"),
-        ("CSI-B21", facts(volume=KEPT), "PersistentVolume pv-1: finalizer backup.example.com/protect keeps it"),
+        ("CSI-B17", facts(claim=claim(**ARGO)), "Argo CD manages it"),
+        ("CSI-B21", facts(volume=KEPT), "PersistentVolume pv-1: finalizer backup.example.com/protect blocks its deletion"),
         ("CSI-B18", facts(storage_class=None), "StorageClass thin does not exist"),
     ],
 )  # fmt: skip
@@ -104,7 +104,7 @@ def test_a_node_without_the_drivers_topology_could_not_have_the_new_volume() -> 
     lines = blocks(facts(volume=found))
     assert list(lines) == ["CSI-B20"]
     assert (
-        "win-1 can have it now, and could not have the native volume; expected labels topology.csi.vmware.com/zone"
+        "win-1 can mount it, but could not mount the native volume, expected labels topology.csi.vmware.com/zone"
         in lines["CSI-B20"]
     )
     labelled, csi_node = node()
@@ -208,15 +208,15 @@ def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
 def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_it_is_to_have() -> None:
     begun = first_record()
     told = (
-        f"CSI-B22 StatefulSet shop/db: run {begun.run} converts its PersistentVolumeClaim shop/data-db-0, and stands at step "
-        "baseline (forward); expected one conversion of a workload at a time"
+        f"CSI-B22 StatefulSet shop/db: run {begun.run} converts its PersistentVolumeClaim shop/data-db-0 and is at "
+        "step baseline (forward), expected one conversion of a workload at a time"
     )
     for replicas in (0, 2):
         lines = blocks(stopped_by(begun, begun.following(), replicas=replicas), SECOND)
         assert list(lines) == ["CSI-B22"]
     lines = blocks(stopped_by(begun), SECOND)
     assert told in lines["CSI-B22"]
-    assert "Name that claim too, which then comes first, or undo it" in lines["CSI-B22"]
+    assert "Name that claim too, which is then converted first, or roll it back" in lines["CSI-B22"]
     assert list(blocks(stopped_by(begun.undone("asked")), SECOND)) == ["CSI-B22"]
 
 
@@ -233,7 +233,7 @@ def test_a_stopped_workload_with_a_claim_that_a_run_of_elsewhere_has_locked() ->
     lines = blocks(stopped_by(lock="abc.k/1"), SECOND)
     assert list(lines) == ["CSI-B22"]
     assert "PersistentVolumeClaim shop/data-db-0 is locked by run abc.k" in lines["CSI-B22"]
-    assert "Name the places of that run" in lines["CSI-B22"]
+    assert "Name the record stores of that run" in lines["CSI-B22"]
     assert not blocks(stopped_by(lock="abc.k/1", replicas=2), SECOND)
 
 

@@ -36,9 +36,9 @@ def at_work(ready: int, lease: dict[str, Any] | None) -> str:
         ("2026-11-21T11:59:31.000000Z", ""),
         (
             "2026-11-21T11:58:00.000000Z",
-            "Lease vmware-system-csi/vsphere-syncer of pod-a was renewed at 2026-11-21T11:58:00.000000Z, and lasts 15 s: nobody leads",
+            "Lease vmware-system-csi/vsphere-syncer of pod-a was renewed at 2026-11-21T11:58:00.000000Z and lasts 15 s: there is no leader",
         ),
-        (None, "Lease vmware-system-csi/vsphere-syncer of pod-a was never renewed: nobody leads"),
+        (None, "Lease vmware-system-csi/vsphere-syncer of pod-a was never renewed: there is no leader"),
     ],
 )
 def test_a_lease_that_nobody_renews(renewed: str | None, trouble: str) -> None:

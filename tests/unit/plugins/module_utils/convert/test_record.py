@@ -48,16 +48,16 @@ def test_it_comes_back_as_it_was_written() -> None:
     ("spoil", "words"),
     [
         ({"schema": 2}, "its schema version is 2"),
-        ({"step": "sideways"}, "step is 'sideways'; expected one of lock"),
-        ({"step": "delete_claim"}, "step is delete_claim, which in_place has not; expected one of lock"),
+        ({"step": "sideways"}, "step is 'sideways', expected one of lock"),
+        ({"step": "delete_claim"}, "step is delete_claim, which in_place does not have, expected one of lock"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
         ({"cluster": ""}, "cluster is ''"),
-        ({"surprise": 1}, "it has too much: surprise"),
+        ({"surprise": 1}, "it has unknown fields: surprise"),
         ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
         ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
-        ({"term": "2"}, "term is '2'; expected a number"),
-        ({"objects": {}}, "objects.old is no object"),
+        ({"term": "2"}, "term is '2', expected a number"),
+        ({"objects": {}}, "objects.old is not an object"),
     ],
 )
 def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None:
@@ -92,7 +92,7 @@ def test_the_copy_that_was_written_last_counts() -> None:
     first = record().saved("a")
     second = first.following().saved("b")
     assert newest({"file": first, "ConfigMap": second}) is second
-    with pytest.raises(BadRecord, match="different runs: a is of run"):
+    with pytest.raises(BadRecord, match="different runs: a has run"):
         newest({"a": first, "b": replace(first, run="other")})
 
 
@@ -187,7 +187,7 @@ def test_the_steps_of_both_tables_are_told_in_order() -> None:
         for entry in explain.steps(record().following().undone("asked"), final=False)
     }
     assert "baseline" not in back
-    assert back["create_volume"].startswith("create PersistentVolume pv-1 as it was (Retain)")
+    assert back["create_volume"].startswith("create PersistentVolume pv-1 as before (Retain)")
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
@@ -196,12 +196,12 @@ def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(poli
     *_before, last = explain.steps(found, final=False)
     assert last["step"] == "finish"
     assert (
-        "can be undone with state undone (kubewin_convert_roll_back=true), until you run it again with final"
+        "so that state undone (kubewin_convert_roll_back=true) can roll the conversion back, until you run it again with final"
         in last["description"]
     )
-    assert ("set the policy back to Delete" in last["description"]) == (policy == "Delete")
+    assert ("restore the policy Delete" in last["description"]) == (policy == "Delete")
     told = {entry["step"]: entry["description"] for entry in explain.steps(found, final=True)}
-    assert "cannot be undone any more" in told["finish"]
+    assert "cannot be rolled back" in told["finish"]
     assert "unlock" in told
 
 

@@ -41,7 +41,7 @@ def file(folder: Path, found: Record) -> Path:
 
 
 def test_one_place_is_none(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="kept in two places, and one was given"):
+    with pytest.raises(RecordError, match="one record store is set, expected two"):
         Records([Folder(str(tmp_path))], "c1")
 
 
@@ -73,14 +73,14 @@ def test_a_copy_that_cannot_be_read_is_told_and_the_other_one_used(folders: tupl
     records = both(folders)
     assert records.find("shop", "data-db-0", "") == written
     (warning,) = records.warnings
-    assert "cannot be read: it is no JSON" in warning
+    assert "cannot be read: it is not JSON" in warning
 
 
 def test_when_no_copy_can_be_read_nothing_is_done(folders: tuple[Path, Path]) -> None:
     written = both(folders).write(record(), "now")
     for folder in folders:
         file(folder, written).write_text("{", encoding="utf-8")
-    with pytest.raises(RecordError, match="a record cannot be read, and it may be the one of claim shop/data-db-0"):
+    with pytest.raises(RecordError, match="a record cannot be read and may be the one of claim shop/data-db-0"):
         both(folders).find("shop", "data-db-0", "")
 
 
@@ -125,7 +125,7 @@ def test_in_a_cluster_that_was_restored_the_copy_that_is_done_is_left_out(folder
     records = both(folders)
     assert records.find("shop", "data-db-0", restored.lock) == restored
     (warning,) = records.warnings
-    assert f"{file(folders[0], restored)} says that run {restored.run} is done" in warning
+    assert f"{file(folders[0], restored)}: run {restored.run} is done" in warning
     # Without its lock, or with that of another run, it is done.
     assert both(folders).find("shop", "data-db-0", "") is None
     assert both(folders).find("shop", "data-db-0", "another.k9") is None
@@ -151,7 +151,7 @@ def test_two_unfinished_runs_of_one_claim_are_not_chosen_from(folders: tuple[Pat
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"cannot be written to .*expected a directory") as raised:
+    with pytest.raises(RecordError, match=r"cannot be written to .*expected a writable directory") as raised:
         Folder(str(blocked)).write(record())
     assert raised.value.reason == "record_unwritable"
 
@@ -170,12 +170,12 @@ def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:
     first.write(record())
     ahead = record().following().saved("now")
     first.write(ahead)
-    with pytest.raises(RecordError, match=r"written by another run \(term 1, ours is 1\)") as raised:
+    with pytest.raises(RecordError, match=r"written by another run \(generation 1, this run has 1\)") as raised:
         second.write(record().at("canary"))
     assert raised.value.reason == "taken_over"
     first.write(ahead.following().saved("now"))
     second.write(record().taken_over())
-    with pytest.raises(RecordError, match=r"term 2, ours is 1"):
+    with pytest.raises(RecordError, match=r"generation 2, this run has 1"):
         first.write(ahead)
 
 

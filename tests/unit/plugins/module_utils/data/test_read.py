@@ -221,7 +221,7 @@ def test_a_name_that_tar_cannot_be_told_is_not_compared_when_something_before_it
         fcntl.flock(locked, fcntl.LOCK_EX)
         found = {one.path: one for one in look(volume).entries}
     assert not found["Gr\u00fc\u00dfe/\u65e5\u672c.txt"].sha256
-    assert "its name cannot be given to tar" in found["Gr\u00fc\u00dfe/\u65e5\u672c.txt"].why
+    assert "its name cannot be passed to tar" in found["Gr\u00fc\u00dfe/\u65e5\u672c.txt"].why
     assert found["zz.txt"].sha256
     # cmd could not list that deep, and tar did not get there.
     assert f"{DEEP}/bottom.txt" not in found
@@ -255,7 +255,7 @@ def test_what_turned_out_larger_than_allowed_ends_the_reading(volume: Path) -> N
 
     container.wrong = grown
     found = {one.path: one for one in look(volume, limits, container=container).files}
-    assert found["zz.txt"].why == "more than 9100 bytes would have gone through the API server"
+    assert found["zz.txt"].why == "more than 9100 bytes would have passed through the API server"
 
 
 def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> None:
@@ -274,7 +274,7 @@ def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> Non
     container = Container(volume)
     container.wrong = lambda command: Cut("it did not end", "timeout") if command[0] == "tar" else None
     found = look(volume, container=container)
-    assert {one.why for one in found.files if one.size} == {"the 600 s for reading were over"}
+    assert {one.why for one in found.files if one.size} == {"the 600 s for reading were exceeded"}
 
 
 def test_a_lost_connection_is_an_error_and_not_a_difference(volume: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_lost_connection_is_an_error_and_not_a_difference(volume: Path) -> Non
 
 def test_a_folder_that_is_not_there_is_not_an_empty_volume(volume: Path) -> None:
     reader = reader_of(Container(volume), folder="C:\\nowhere")
-    with pytest.raises(ClusterError, match=r"does not list C:\\nowhere") as caught:
+    with pytest.raises(ClusterError, match=r"cannot list C:\\nowhere") as caught:
         reader.listing()
     assert caught.value.reason == "not_comparable"
 

@@ -45,30 +45,30 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
 @pytest.mark.parametrize(
     ("driver", "running_on", "marks", "who", "how"),
     [
-        pytest.param("azure_file", "openshift", notes("operator.openshift.io/spec-hash"), "kept by OpenShift's storage operator",
+        pytest.param("azure_file", "openshift", notes("operator.openshift.io/spec-hash"), "managed by OpenShift's storage operator",
                      "oc patch clustercsidriver file.csi.azure.com", id="OpenShift's operators"),
-        pytest.param("vsphere", "", notes("csi.openshift.io/managed"), "kept by OpenShift's storage operator",
+        pytest.param("vsphere", "", notes("csi.openshift.io/managed"), "managed by OpenShift's storage operator",
                      "oc patch clustercsidriver csi.vsphere.vmware.com", id="OpenShift, by the other mark"),
-        pytest.param("aws_ebs", "eks", {"labels": {"app.kubernetes.io/managed-by": "EKS"}}, "brought by EKS",
+        pytest.param("aws_ebs", "eks", {"labels": {"app.kubernetes.io/managed-by": "EKS"}}, "installed by EKS",
                      '"enableWindows":false', id="EKS' add-on"),
-        pytest.param("azure_disk", "aks", {"labels": {"kubernetes.azure.com/managedby": "aks"}}, "brought by AKS",
+        pytest.param("azure_disk", "aks", {"labels": {"kubernetes.azure.com/managedby": "aks"}}, "installed by AKS",
                      "--disable-disk-driver", id="AKS"),
-        pytest.param("azure_file", "aks", notes("meta.helm.sh/release-name", "aks-managed-azurefile"), "brought by AKS",
+        pytest.param("azure_file", "aks", notes("meta.helm.sh/release-name", "aks-managed-azurefile"), "installed by AKS",
                      "--disable-file-driver", id="AKS, by its Helm release"),
-        pytest.param("gce_pd", "gke", notes("components.gke.io/component-name", "pdcsi"), "brought by GKE",
+        pytest.param("gce_pd", "gke", notes("components.gke.io/component-name", "pdcsi"), "installed by GKE",
                      "GcePersistentDiskCsiDriver=DISABLED", id="GKE"),
-        pytest.param("gce_pd", "gke", RECONCILE, "brought by GKE", "gcloud container", id="addon manager on GKE"),
-        pytest.param("smb", "", RECONCILE, "kept by the addon manager", "switch it off", id="addon manager elsewhere"),
-        pytest.param("smb", "", CONTROLLED, "kept by StorageCluster main", "change StorageCluster main", id="a controller"),
-        pytest.param("smb", "", {"labels": {"kustomize.toolkit.fluxcd.io/name": "storage"}}, "kept by Flux",
+        pytest.param("gce_pd", "gke", RECONCILE, "installed by GKE", "gcloud container", id="addon manager on GKE"),
+        pytest.param("smb", "", RECONCILE, "managed by the addon manager", "disable it", id="addon manager elsewhere"),
+        pytest.param("smb", "", CONTROLLED, "managed by StorageCluster main", "change StorageCluster main", id="a controller"),
+        pytest.param("smb", "", {"labels": {"kustomize.toolkit.fluxcd.io/name": "storage"}}, "managed by Flux",
                      "Kustomization storage", id="Flux, Kustomization"),
-        pytest.param("smb", "", {"labels": {"helm.toolkit.fluxcd.io/name": "smb"}}, "kept by Flux", "HelmRelease smb",
+        pytest.param("smb", "", {"labels": {"helm.toolkit.fluxcd.io/name": "smb"}}, "managed by Flux", "HelmRelease smb",
                      id="Flux, HelmRelease"),
-        pytest.param("smb", "", notes("argocd.argoproj.io/tracking-id", "storage:apps/DaemonSet:x/y"), "kept by Argo CD",
+        pytest.param("smb", "", notes("argocd.argoproj.io/tracking-id", "storage:apps/DaemonSet:x/y"), "managed by Argo CD",
                      "Application storage", id="Argo CD"),
-        pytest.param("smb", "", {"labels": {"argocd.argoproj.io/instance": "storage"}}, "kept by Argo CD",
+        pytest.param("smb", "", {"labels": {"argocd.argoproj.io/instance": "storage"}}, "managed by Argo CD",
                      "Application storage", id="Argo CD, by its label"),
-        pytest.param("smb", "", {"labels": {"olm.owner": "csi.v1"}}, "kept by the Operator Lifecycle Manager",
+        pytest.param("smb", "", {"labels": {"olm.owner": "csi.v1"}}, "managed by the Operator Lifecycle Manager",
                      "operator csi.v1", id="OLM"),
     ],
 )  # fmt: skip
@@ -85,8 +85,8 @@ def test_who_would_bring_it_again_is_told_by_its_marks(
 @pytest.mark.parametrize(
     ("running_on", "name", "marks", "who", "comes_back"),
     [
-        pytest.param("eks", "ebs-csi-node-windows", {}, "brought by EKS", True, id="the add-on's name on its platform"),
-        pytest.param("", "ebs-csi-node-windows", {}, "not made by this collection", False, id="that name elsewhere"),
+        pytest.param("eks", "ebs-csi-node-windows", {}, "installed by EKS", True, id="the add-on's name on its platform"),
+        pytest.param("", "ebs-csi-node-windows", {}, "not created by this collection", False, id="that name elsewhere"),
         pytest.param("eks", "ebs-csi-node-windows", notes("meta.helm.sh/release-name", "ebs"), "installed with Helm", False,
                      id="the chart on EKS"),
         pytest.param("", "other", {"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "installed with Helm", False,
@@ -121,7 +121,7 @@ def test_a_csidriver_that_an_operator_keeps_is_said_and_never_written() -> None:
     kept = {"metadata": {"annotations": {"csi.openshift.io/managed": "true"}}, "spec": {"attachRequired": True}}
     made = plan(VSPHERE, Request(create_cluster_objects=True), snapshot(csi_driver=kept))
     (found,) = [one for one in made.findings if one.id == "CSI-D48"]
-    assert "kept by OpenShift's storage operator (annotation csi.openshift.io/managed)" in found.message
+    assert "managed by OpenShift's storage operator (annotation csi.openshift.io/managed)" in found.message
     assert made.settings["create_csi_driver"] is False
 
 

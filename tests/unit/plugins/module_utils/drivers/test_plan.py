@@ -76,14 +76,14 @@ def test_a_cluster_that_is_ready_gets_the_controllers_release() -> None:
         ),
         pytest.param(Request(version="3.4.0"), "v3.4.0", "v1.19.9", {"CSI-D03"}, "1.20", id="Kubernetes too old"),
         pytest.param(
-            Request(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "3.4.0 is an example", id="no number"
+            Request(version="latest"), "v3.4.0", "v1.36.3", {"CSI-D01"}, "expected one such as 3.4.0", id="no number"
         ),
         pytest.param(
             Request(version="3.4"),
             "v3.4.0",
             "v1.36.3",
             {"CSI-D01"},
-            "'3.4' names no single release",
+            "'3.4' is not a complete release number",
             id="half a number",
         ),
         pytest.param(

@@ -41,7 +41,7 @@ def gone(looks: int, seconds: float) -> tuple[bool, list[str]]:
 def test_what_is_waited_for_is_told() -> None:
     done, said = gone(looks=2, seconds=60)
     assert done
-    assert "waiting until the pods of DaemonSet drivers/node are gone, 2 left" in said[0]
+    assert "waiting until the pods of DaemonSet drivers/node end, 2 left" in said[0]
 
 
 def test_what_is_gone_at_once_needs_no_word() -> None:

@@ -58,7 +58,7 @@ def test_theirs_beside_ours_is_handed_over_to_or_sent_away() -> None:
     there = (seen(VSPHERE.daemonset, labels=OURS), seen("theirs", "elsewhere", **OPERATOR))
     (said,) = found("CSI-D43", daemon_sets=there)
     assert said.severity == "blocker"
-    assert f"while ours ({HOME}/{VSPHERE.daemonset}) is installed" in said.message
+    assert f"besides {HOME}/{VSPHERE.daemonset} of this collection" in said.message
     assert "-e kubewin_handover=to_platform" in said.remedy
     assert "oc patch clustercsidriver" in said.remedy
 
@@ -69,7 +69,7 @@ def test_what_is_named_is_replaced_unless_it_would_come_back() -> None:
     assert said.severity == "warning"
     assert found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset),)) == []
     (kept,) = found("CSI-D41", wanted, daemon_sets=(seen(VSPHERE.daemonset, **OPERATOR),))
-    assert "switch it off where it comes from first: oc patch" in kept.remedy
+    assert "first disable it at its source: oc patch" in kept.remedy
 
 
 def test_the_remedy_for_what_somebody_installed_is_the_hand_over_to_ours() -> None:

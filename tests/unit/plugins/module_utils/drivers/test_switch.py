@@ -45,7 +45,7 @@ def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:
     assert (told.id, told.severity) == ("CSI-D71", "note")
     assert "csi-proxy stays" in told.message
     (told,) = found(DISK, "host_process", "csi_proxy")
-    assert "only where csi-proxy was proven" in told.message
+    assert "only where csi-proxy serves" in told.message
 
 
 def test_smb_does_not_go_back_to_csi_proxy_on_a_node_that_uses_a_share() -> None:

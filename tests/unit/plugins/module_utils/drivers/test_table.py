@@ -233,7 +233,7 @@ PLANS = [
         "1.34.5 host_process",
         fork("azure-disk-csi-driver", "4.13"),
         openshift="4.13.5",
-        says="is not known here",
+        says="is unknown to this collection",
     ),
     Row(
         "vsphere", "3.4.0 csi_proxy", fork("vmware-vsphere-csi-driver", "4.24"), openshift="4.24.0", says="4.12 to 5.1"
@@ -248,9 +248,9 @@ REFUSALS = [
     Row("vsphere", "CSI-D03", VSPHERE_34, "upgrade Kubernetes to 1.20", version="3.4.0", kubernetes="v1.19.16"),
     Row("vsphere", "CSI-D05", HOST_PROCESS, "version 3.4.0 in mode csi_proxy, with allow_version_skew", version="3.6.0", containerd="containerd://1.5.18"),
     Row("vsphere", "CSI-D54", VSPHERE_BUILDS, "17763, 19042, 20348", version="3.4.0", builds=("14393",)),
-    Row("vsphere", "CSI-D33", SKEW, "leave version unset to deploy 3.3.1, or bring the controller to 3.4", version="3.4.0", running="v3.3.1"),
+    Row("vsphere", "CSI-D33", SKEW, "leave version unset to deploy 3.3.1, or change the controller to 3.4", version="3.4.0", running="v3.3.1"),
     Row("vsphere", "CSI-D33", SKEW, "leave version unset to deploy 3.5.0", version="3.4.0", openshift="4.20.3"),
-    Row("vsphere", "CSI-D01", VSPHERE_34, "3.4.0 is an example", version="latest", running="v3.4.0"),
+    Row("vsphere", "CSI-D01", VSPHERE_34, "expected one such as 3.4.0", version="latest", running="v3.4.0"),
     Row("aws_ebs", "CSI-D02", EBS_HP, "version 1.31.0 in mode host_process", version="1.30.0", mode="host_process"),
     Row("aws_ebs", "CSI-D03", EBS, "upgrade Kubernetes to 1.20", kubernetes="v1.19.16"),
     Row("aws_ebs", "CSI-D05", HOST_PROCESS, "version 1.64.0 in mode csi_proxy", mode="host_process", containerd="containerd://1.5.18"),

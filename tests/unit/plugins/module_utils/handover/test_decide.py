@@ -25,7 +25,7 @@ from unit.plugins.module_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
 NODES = ("win-1", "win-2")
 OPERATOR = Owner("kept by an operator", "annotation x", True, "tell the operator")
-HELM = Owner("installed with Helm", "release x", False, "take it out of the chart")
+HELM = Owner("installed with Helm", "release x", False, "remove it from the chart")
 THEIRS = f"{HOME}/theirs"
 
 
@@ -55,7 +55,9 @@ INSTALLED = scene(side("ours"), they(HELM, *NODES))
 def test_every_node_that_ours_is_on_goes_to_the_platform() -> None:
     made = decide("to_platform", BOTH)
     assert (made.refusal, made.nodes, made.done) == ("", NODES, ())
-    assert made.lines == (f"from ours ({HOME}/ours) to DaemonSet {THEIRS}, kept by an operator (annotation x)",)
+    assert made.lines == (
+        f"from {HOME}/ours of this collection to DaemonSet {THEIRS}, kept by an operator (annotation x)",
+    )
 
 
 def test_a_node_that_ours_was_kept_off_is_done() -> None:
@@ -90,18 +92,20 @@ def test_what_has_been_done_is_done(direction: Direction) -> None:
 @pytest.mark.parametrize(
     ("there", "replace", "says"),
     [
-        pytest.param(scene(side("ours", *NODES)), "", "nobody else provides csi.vsphere.vmware.com", id="nobody there"),
+        pytest.param(
+            scene(side("ours", *NODES)), "", "nothing else provides csi.vsphere.vmware.com", id="nobody there"
+        ),
         pytest.param(BOTH, "x/y", "x/y does not provide", id="another name"),
         pytest.param(
             scene(side("ours", *NODES), they(OPERATOR, *NODES), they(HELM, *NODES, name="more")),
             "",
-            "name the one to take over with kubewin_replace",
+            "Name the one to take over with kubewin_replace",
             id="two of them",
         ),
         pytest.param(
             scene(side("ours", *NODES), they(OPERATOR, "win-1", win_2="taint x")),
             "",
-            "puts no pod on win-2 (taint x)",
+            "has no pod on win-2 (taint x)",
             id="a node that they pass by",
         ),
         pytest.param(
@@ -124,11 +128,11 @@ def test_nothing_goes_to_the_platform(there: Scene, replace: str, says: str) -> 
         pytest.param(INSTALLED, "", f"kubewin_replace=namespace/name; there is {THEIRS}", id="no name"),
         pytest.param(INSTALLED, "x/y", f"x/y does not provide csi.vsphere.vmware.com on Windows nodes; there is {THEIRS}",
                      id="another name"),
-        pytest.param(scene(side("ours")), THEIRS, "nobody provides", id="nobody there"),
-        pytest.param(scene(side("ours"), they(OPERATOR, *NODES)), THEIRS, "tell the operator", id="it would come back"),
+        pytest.param(scene(side("ours")), THEIRS, "nothing provides", id="nobody there"),
+        pytest.param(scene(side("ours"), they(OPERATOR, *NODES)), THEIRS, "tell the operator", id="it would be recreated"),
         pytest.param(scene(side("ours"), they(HELM, *NODES), they(HELM, *NODES, name="more")), THEIRS,
-                     f"DaemonSet {HOME}/more provides", id="two of them"),
-        pytest.param(scene(side("ours", home="mine"), they(HELM, *NODES)), THEIRS, f"set the role's namespace to {HOME}",
+                     f"DaemonSet {HOME}/more also provides", id="two of them"),
+        pytest.param(scene(side("ours", home="mine"), they(HELM, *NODES)), THEIRS, f"Set the role's namespace to {HOME}",
                      id="another namespace"),
         pytest.param(scene(side("ours", win_2="label x"), they(HELM, *NODES)), THEIRS, "no pod on win-2 (label x)",
                      id="a node that ours passes by"),

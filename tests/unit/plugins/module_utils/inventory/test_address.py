@@ -50,9 +50,9 @@ def test_the_first_usable_one_in_the_users_order(
         ("127.0.11.1", ""),
         ("169.254.12.3", "link-local"),
         ("fe80::1", "link-local"),
-        ("0.0.0.0", "no address of a machine"),
-        ("ff02::1", "no address of a machine"),
-        ("fd00::11", "ipv6, which ip_family leaves out"),
+        ("0.0.0.0", "not an address of a machine"),
+        ("ff02::1", "not an address of a machine"),
+        ("fd00::11", "ipv6, which ip_family excludes"),
         ("fd00::11%eth0; id", "neither an IP address nor a host name"),
         ("-oProxyCommand=id", "neither an IP address nor a host name"),
         ("win-1 -F /tmp/x", "neither an IP address nor a host name"),
@@ -81,7 +81,7 @@ def test_annotations_and_labels_can_name_the_address() -> None:
     assert listed(seen, address=("label:example.com/short",))["win-1"].variables["ansible_host"] == "win-1-mgmt"
     without = listed(seen, address=("annotation:other", "label:other"))["win-1"].variables
     assert without["kubewin_unreachable_because"].startswith(
-        "no address to connect to: found InternalIP 10.0.0.11 (not asked for); expected one of annotation:other, label:other"
+        "no address to connect to: found InternalIP 10.0.0.11 (not requested), expected one of annotation:other, label:other"
     )
 
 

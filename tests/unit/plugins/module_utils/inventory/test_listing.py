@@ -27,9 +27,9 @@ def test_a_node_without_an_address_is_listed_with_what_it_has_and_what_helps() -
     assert host.place == "kubewin_unreachable"
     assert "ansible_host" not in host.variables
     because = host.variables["kubewin_unreachable_because"]
-    assert "InternalIP 169.254.7.7 (link-local), Hostname win-3 (not asked for)" in because
+    assert "InternalIP 169.254.7.7 (link-local), Hostname win-3 (not requested)" in because
     assert "expected one of windows_instance, InternalIP" in because
-    assert "extend the option address" in because
+    assert "Extend the option address" in because
 
 
 def test_a_node_that_tells_no_address_at_all_is_listed_too() -> None:
@@ -128,7 +128,7 @@ def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
     assert "kubewin_node_name" not in host.variables
     assert host.variables["ansible_host"] == "10.0.0.99"
     assert "addresses 10.0.0.99, and no Windows Node has either" in host.variables["kubewin_without_node_because"]
-    assert "its log says why" in host.variables["kubewin_without_node_because"]
+    assert "check its log" in host.variables["kubewin_without_node_because"]
 
 
 def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
@@ -137,7 +137,7 @@ def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
     second = found["win-1.corp.example"]
     assert second.place == "kubewin_without_node"
     assert second.variables["kubewin_without_node_because"].startswith(
-        "win-1.corp.example is Node win-1, and so is 10.0.0.11"
+        "win-1.corp.example and 10.0.0.11 are both Node win-1"
     )
 
 
@@ -185,7 +185,7 @@ def test_an_address_that_was_composed_and_is_none_makes_a_host_unreachable(given
     host = listed(cluster(WIN1))["win-1"].composed({"ansible_host": given}, ("ipv4",))
     assert host.place == "kubewin_unreachable"
     assert not {"ansible_host", "kubewin_address_from"} & set(host.variables)
-    assert "compose made" in host.variables["kubewin_unreachable_because"]
+    assert "compose set" in host.variables["kubewin_unreachable_because"]
 
 
 def test_other_variables_that_were_composed_move_nothing() -> None:

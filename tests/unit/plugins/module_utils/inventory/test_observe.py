@@ -74,7 +74,7 @@ def test_the_operators_instances_are_read_where_they_are() -> None:
     [
         ("/api/v1/nodes", ['resources: ["nodes"], verbs: ["list"]']),
         ("/apis/storage.k8s.io/v1/csinodes", ['resources: ["csinodes"], verbs: ["list"]']),
-        (CONFIG_MAP, ['resources: ["configmaps"], verbs: ["get"]', "take windows_instances out of the option sources"]),
+        (CONFIG_MAP, ['resources: ["configmaps"], verbs: ["get"]', "remove windows_instances from the option sources"]),
     ],
 )
 def test_half_an_inventory_is_refused_with_the_rule_that_is_missing(path: str, words: list[str]) -> None:

@@ -47,7 +47,7 @@ def test_a_node_that_the_report_does_not_judge_is_unknown() -> None:
     found = verdicts(report(win_1="yes"), ["win-1", "new"], NOW)["new"]
     assert (found["kubewin_verdict"], found["kubewin_verdict_because"]) == (
         "unknown",
-        "the report does not judge this Node",
+        "the report does not include this Node",
     )
 
 
@@ -62,7 +62,7 @@ def test_a_report_about_another_version_says_so() -> None:
         ([], "found report_version None, expected 1"),
         ({**report(), "report_version": 99}, "found report_version 99, expected 1"),
         ({**report(), "taken_at": "yesterday"}, "found taken_at 'yesterday'"),
-        (report(node_a="yes"), "it judges node-a and none of this cluster's Windows Nodes"),
+        (report(node_a="yes"), "it has node-a and none of this cluster's Windows Nodes"),
     ],
 )
 def test_what_is_no_report_of_this_cluster_is_refused(given: Any, message: str) -> None:

@@ -88,10 +88,10 @@ def test_secrets_of_a_kubeconfig_stay_hidden() -> None:
     ("config", "said"),
     [
         (None, "which does not exist"),
-        ("a: [", "which is no YAML"),
+        ("a: [", "which is not YAML"),
         (yaml.safe_dump(CONFIG), "which has the contexts lab"),
         ("{}", "which has no context"),
-        (CONFIG, "by the kubeconfig given as a dictionary, which has the contexts lab"),
+        (CONFIG, "by the kubeconfig dictionary, which has the contexts lab"),
     ],
 )
 def test_an_error_names_the_kubeconfig_and_its_contexts(config: Any, said: str, tmp_path: Path) -> None:

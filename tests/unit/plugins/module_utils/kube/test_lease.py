@@ -72,9 +72,9 @@ def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
     first = elsewhere(store)
     first.take()
     second = Waiting(store, first.held)
-    assert f"another run is at an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
+    assert f"another run works on an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
     with pytest.raises(
-        ClusterError, match=r"renewed its lease .*A run that is dead loses its lease within 60 s"
+        ClusterError, match=r"renewed its lease .*The lease of a dead run expires within 60 s"
     ) as refused:
         second.lease.take()
     assert refused.value.reason == "locked"
@@ -98,7 +98,7 @@ def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
     assert 0 < mine.waited <= 63
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
     (told,) = mine.said
-    assert re.search(r"waiting up to \d+ s to see whether it lives", told)
+    assert re.search(r"waiting up to \d+ s for a renewal", told)
     mine.lease.end()
 
 
@@ -120,7 +120,7 @@ def test_a_lease_from_the_future_is_not_waited_for() -> None:
     mine = Waiting(store)
     with pytest.raises(
         ClusterError,
-        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*is dead: kubectl -n kubewin delete lease kubewin-upgrade",
+        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*this run ended: kubectl -n kubewin delete lease kubewin-upgrade",
     ):
         mine.lease.take()
     assert mine.waited == 0
@@ -191,12 +191,12 @@ def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> 
     mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
     mine.take()
     del store.things[LEASE]
-    with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is gone, expected was .*run again") as gone:
+    with pytest.raises(ClusterError, match=r"Lease kubewin/kubewin-upgrade is gone, expected .*run again") as gone:
         mine.leave()
     assert gone.value.reason == "taken_over"
     assert LEASE not in store.things
     upgrade_lease(client_of(store), "kubewin", ELSEWHERE).take()
-    with pytest.raises(ClusterError, match=f"is held by {ELSEWHERE}, expected was"):
+    with pytest.raises(ClusterError, match=f"is held by {ELSEWHERE}, expected"):
         mine.leave()
     mine.end()
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE

@@ -36,7 +36,7 @@ def test_every_missing_rule_is_named() -> None:
         require(reviewed(False, True, False)[0], WANTED, "an upgrade", "kubewin-csi-upgrade")
     assert (refused.value.reason, refused.value.status) == ("forbidden", 403)
     text = str(refused.value)
-    assert "everything that an upgrade needs; nothing was changed" in text
+    assert "lacks permissions for an upgrade; nothing was changed" in text
     assert "bind kubewin-csi-upgrade of" in text
     assert 'resources: ["nodes"], verbs: ["patch"]' in text
     assert 'resources: ["pods"], verbs: ["delete"]' in text

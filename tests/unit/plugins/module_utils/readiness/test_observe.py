@@ -248,7 +248,7 @@ def test_a_page_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -
     def slow(asked: Asked) -> Trouble | None:
         return Trouble(delay=3) if asked.path == PODS and asked.number else None
 
-    refused = pytest.raises(Unreachable, match=r"list all pods.*only slow gets more time with api_timeout")
+    refused = pytest.raises(Unreachable, match=r"list all pods.*only slow, raise api_timeout")
     with refused, ApiPeer(SHELVES, objects=OBJECTS, trouble=slow) as peer:
         on(peer, retry_for=0.5)
 

@@ -356,9 +356,9 @@ def test_a_roll_ends_soon_when_a_node_is_deleted_on_its_way() -> None:
 
 def test_a_run_that_another_one_has_taken_over_touches_nothing_more() -> None:
     fleet = Fleet(3)
-    fleet.owner = "another run is at it"
+    fleet.owner = "another run works on it"
     report = gone_through(fleet, Goal())
-    assert (report.step.kind, report.step.message) == ("stop", "another run is at it")
+    assert (report.step.kind, report.step.message) == ("stop", "another run works on it")
     assert fleet.replaced == []
 
 

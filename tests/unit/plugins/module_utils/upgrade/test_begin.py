@@ -27,14 +27,14 @@ def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Seen:
 
 def test_a_lower_kubelet_is_refused_by_name() -> None:
     with pytest.raises(
-        Refused, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is later than the target 1.27"
+        Refused, match=r"CSI-T12 Node a \(v1.36.0\), b \(v1.36.1\): its kubelet is newer than the target 1.27"
     ):
         begin(Request("x", "tasks", Target(kubelet="1.27")), seen(a="v1.36.0", b="v1.36.1"))
 
 
 def test_openshift_on_another_cluster_is_refused() -> None:
     wanted = Request("x", "tasks", Target(openshift="4.14"))
-    with pytest.raises(Refused, match=r"CSI-T13 Target: it names OpenShift 4.14, and this cluster is not OpenShift"):
+    with pytest.raises(Refused, match=r"CSI-T13 Target: OpenShift 4.14, but this cluster is not OpenShift"):
         begin(wanted, seen(ClusterNow(is_openshift=False), a="v1.27.1"))
     # Its first update is not complete, or it was not looked at.
     for cluster in (ClusterNow(is_openshift=True), None):
@@ -42,7 +42,7 @@ def test_openshift_on_another_cluster_is_refused() -> None:
 
 
 def test_an_earlier_openshift_is_refused() -> None:
-    with pytest.raises(Refused, match=r"CSI-T12 OpenShift: it is 4.15.3 now, and cannot go back to 4.14"):
+    with pytest.raises(Refused, match=r"CSI-T12 OpenShift: it runs 4.15.3 and cannot be downgraded to 4.14"):
         begin(
             Request("x", "tasks", Target(openshift="4.14")), seen(ClusterNow("4.15.3", is_openshift=True), a="v1.28.1")
         )

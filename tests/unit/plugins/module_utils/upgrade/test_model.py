@@ -420,7 +420,7 @@ def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
 @pytest.mark.parametrize(
     ("desired", "words"),
     [
-        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* is asked for now with hook none"),
+        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* with hook none"),
         (
             Request("kubelets", "tasks", Target(kubelet="1.28")),
             r"target kubelet 1\.27 .* asked .* target kubelet 1\.28",

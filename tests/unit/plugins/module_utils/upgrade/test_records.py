@@ -71,10 +71,10 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
 
 def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path) -> None:
     def lost() -> None:
-        raise ClusterError("another run is at it", "taken_over")
+        raise ClusterError("another run works on it", "taken_over")
 
     store = ObjectStore()
-    with pytest.raises(ClusterError, match="another run is at it"):
+    with pytest.raises(ClusterError, match="another run works on it"):
         Pages(client_of(store).guarded(lost, 10), "kubewin", "first", tmp_path).keep(journal())
     assert store.things == {}
     assert list(tmp_path.iterdir()) == []
