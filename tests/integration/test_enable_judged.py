@@ -110,7 +110,7 @@ def test_the_summary_says_how_many_volumes_and_workloads_come_back(judged: Lab, 
     assert run.changed == []
     assert said(run).splitlines() == [
         "1 of 1 volume on Windows will be served, and 1 of 1 workload there will start again after a restart",
-        "all of it, line by line: ansible-playbook kubewin.csi.preflight",
+        "the full report: ansible-playbook kubewin.csi.preflight",
     ]
     # However many plays there are, the cluster is read once.
     listed = [entry["requestURI"] for entry in judged.audit("system:serviceaccount:kubewin:kubewin", size)]
@@ -141,7 +141,7 @@ def test_what_is_accepted_or_not_asked_refuses_nothing(judged: Lab, used: None, 
     assert run.code == 0, run.screen
     judgement = run.results("Create the readiness report")["win-1"]
     assert judgement["verdict"] == "ready"
-    assert "1 finding left out, as kubewin_suppressions says" in judgement["table"]
+    assert "1 finding suppressed by kubewin_suppressions" in judgement["table"]
     run = enable(judged, "--tags", "check", **ON_WIN_1, kubewin_readiness_gate="no")
     assert run.code == 0, run.screen
     assert run.results("Create the readiness report") == {}

@@ -145,7 +145,7 @@ def test_the_operators_instances_are_their_nodes_or_listed_with_the_reason(opera
     shown = show(source(tmp_path), credential(operator))
     assert shown.code == 0, shown.said
     assert shown.members("kubewin_without_node") == ["127.0.12.77"]
-    assert "no Windows Node has either" in shown.hosts["127.0.12.77"]["kubewin_without_node_because"]
+    assert "expected those of a Windows Node" in shown.hosts["127.0.12.77"]["kubewin_without_node_because"]
     assert shown.members("kubewin_owner_wmco_byoh") == ["127.0.12.77", "win-1"]
     assert shown.hosts["win-1"]["kubewin_address_from"] == "windows_instance"
     assert shown.hosts["win-1"]["ansible_connection"] == "ssh"

@@ -177,7 +177,7 @@ def test_a_stopped_service_below_a_ready_pod_is_red_and_after_a_restart_of_the_p
     assert r"failed to connect to csi-proxy: open \\\\.\\pipe\\csi-proxy-" in crashing
     assert "The system cannot find the file specified." in crashing
     assert "csi-proxy-disk-v1" in crashing.split("; pipe ", 1)[1]
-    assert "is not there on win-2 -> run enable_csi.yml for this host" in crashing
+    assert "is missing on win-2 -> run enable_csi.yml for this host" in crashing
     gated.set_service("win-2", running=True)
     eventually(lambda: len(host_facts(gated, ["win-2"])[0]["pipes"]) > 0, "the pipes again")
     assert gate(client, host_facts(gated, HOSTS)).verdict == "green"
@@ -223,14 +223,14 @@ def test_a_node_that_comes_and_one_that_goes_during_the_gate(deployed: Lab) -> N
         }  # fmt: skip
         only = gate(client, facts, rules=Rules(only=frozenset(HOSTS)))
         assert only.verdict == "green"
-        assert [name for name, reason in only.others if "not of this run; unproven" in reason] == ["win-9"]
+        assert [name for name, reason in only.others if "not in this run; unproven" in reason] == ["win-9"]
         left = pod_of(deployed, "win-9")
         deployed.call("node-remove", name="win-9")
         # Nobody is left there to end the pod; the collector of such pods would take most of a minute.
         deployed.api.delete(f"{NAMESPACE}/pods/{left['metadata']['name']}", {"gracePeriodSeconds": 0})
         after = gate(client, facts, rules=Rules(only=frozenset((*HOSTS, "win-9"))))
     assert after.verdict == "green"
-    assert ("win-9", "the Node is gone") in after.others
+    assert ("win-9", "the Node does not exist") in after.others
 
 
 def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: str) -> None:

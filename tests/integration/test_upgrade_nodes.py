@@ -183,12 +183,12 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     for which in ("json", "txt"):
         assert (folder / "kept" / f"upgrade-nine.{which}").read_text(encoding="utf-8") == kept[f"journal.{which}"]
     assert "win-3 (batch 2): is done since" in kept["journal.txt"]
-    assert "Z win-1: a volume is proven on it" in kept["journal.txt"]
-    assert "Proven and compared after the last node: 20" in kept["journal.txt"]
-    assert "is not known" not in kept["journal.txt"]
+    assert "Z win-1: is verified with a volume" in kept["journal.txt"]
+    assert "Verified and compared after the last node: 20" in kept["journal.txt"]
+    assert "is unknown" not in kept["journal.txt"]
     said = done.screen
     assert "Upgrade nine, begun" in said
-    assert "3 of 3 volumes of Windows workloads are the same as before" in said
+    assert "3 of 3 volumes of Windows workloads are unchanged" in said
     assert "win-1: kubelet v1.26.9 -> v1.27.11, WMCO 8.1.0 -> 9.0.0" in done.screen
     assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
@@ -465,7 +465,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
     for name in DATABASES:
         assert f"{NAMESPACE}/{name}: no difference in what was compared" in third.screen
     assert "no baseline" not in third.screen
-    assert "3 of 3 volumes of Windows workloads are the same as before" in third.screen
+    assert "3 of 3 volumes of Windows workloads are unchanged" in third.screen
     # Baselines are needed no more; the copies of the journal are for people.
     assert baselines(ready) == others
     assert (tmp_path / "third" / "kept" / "upgrade-apart.txt").exists()

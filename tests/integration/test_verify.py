@@ -167,7 +167,7 @@ def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_clas
         ("PersistentVolume", name, True) for name in there
     }
     for left in result(run)["left"]:
-        advice = f"keeps its volumes (Retain). When you need it no more: kubectl delete pv {left['name']}"
+        advice = f"retains its volumes. To delete it: kubectl delete pv {left['name']}"
         assert left["why"].startswith(f"StorageClass kept {advice}")
         assert left["why"] in run.screen
     for name, volume in there.items():
@@ -282,7 +282,7 @@ def test_what_a_killed_run_left_is_taken_away_by_the_next_and_never_what_lives(r
     (earlier,) = result(look)["earlier"]
     assert earlier["run"] == killed
     assert "renewed its lease" in earlier["lives"]
-    assert "vsphere on win-3: a claim of 10Gi (vsphere-csi-windows, ReadWriteOnce), written by a pod" in look.screen
+    assert "vsphere on win-3: a claim of 10Gi (vsphere-csi-windows, ReadWriteOnce), written by one pod" in look.screen
     assert sent(ready, size) == []
 
     ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})

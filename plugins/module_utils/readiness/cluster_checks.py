@@ -119,7 +119,7 @@ def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Fin
         yield from _passed(surroundings.namespace_findings(seen, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
             about = f"DaemonSet {provider.namespace}/{provider.name}"
-            message = "its pods do not name their system, so security constraints of Linux are applied to them"
+            message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
             yield found(
                 "CSI-C13", about, message, ("spec.template.spec.os: none",), "set spec.template.spec.os.name to windows"
             )
@@ -156,7 +156,7 @@ def lacking_sidecars(
         image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
         if image is None:
             told = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
-            remedy = f"add the external-{part} to it as the driver's own manifest for its release has it"
+            remedy = f"add the external-{part} as in the driver's own manifest for its release"
             yield found("CSI-C14", about, f"it runs no external-{part}", told, remedy)
             continue
         version = from_image(image)
@@ -164,7 +164,7 @@ def lacking_sidecars(
             continue
         least = known.provisioner if part == "provisioner" else known.attacher
         if version.release < parse(least).release:
-            message = f"its external-{part} {version} does not know {known.plugin}; {least} is the first that does"
+            message = f"its external-{part} {version} does not support {known.plugin}, expected {least} or later"
             yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
 
 
@@ -178,9 +178,9 @@ def _skew(
             continue
         about = f"DaemonSet {provider.namespace}/{provider.name}"
         told = (f"controller: {known.versions[0]} ({known.source})", f"node plugin: {version}")
-        message = f"it runs {driver.title} {version}, and the controller {known.versions[0]}"
+        message = f"it runs {driver.title} {version}, expected the release of the controller, {known.versions[0]}"
         yield found(
-            "CSI-C15", about, message, told, "bring both to one minor release; enable_csi.yml follows the controller"
+            "CSI-C15", about, message, told, "run both in one minor release; enable_csi.yml follows the controller"
         )
 
 
@@ -195,14 +195,14 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
             continue
         told: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
         if one.default:
-            message = f"it is the default one, and its provisioner is {one.provisioner}"
+            message = f"it is the default class, and its provisioner is {one.provisioner}"
             remedy = (
-                f"make a class of {plugin.driver} the default one, and keep this one: old volumes are expanded by it"
+                f"make a class of {plugin.driver} the default; keep this one, because expanding old volumes needs it"
             )
             yield found("CSI-C09", f"StorageClass {one.name}", message, told, remedy)
         if one.provisioner in _REFUSED_BY_130 and index.kubernetes is not None and index.kubernetes.minor == (1, 30):
             remedy = f"use a class of {plugin.driver} for new claims, or upgrade the API server"
-            message = f"API server {index.kubernetes} refuses volumes that it makes"
+            message = f"API server {index.kubernetes} rejects volumes of this class"
             yield found("CSI-C16", f"StorageClass {one.name}", message, told, remedy)
     if "storageclasses" in index.unread:
         return
@@ -217,7 +217,7 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
                 f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
             )
             key = next(iter(driver.storage_class.parameters), "csi.storage.k8s.io/fstype")
-            message = f"no StorageClass of {name} makes volumes that Windows mounts"
+            message = f"no StorageClass of {name} provisions volumes that Windows mounts"
             yield found("CSI-C10", f"Driver {name}", message, told, f"add a class with {key}: {driver.fstypes[0]}")
 
 
@@ -240,12 +240,12 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     if cluster.updating_to:
         told = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
         message = f"an update from {cluster.openshift} to {cluster.updating_to} is running"
-        yield found("CSI-C02", "ClusterVersion version", message, told, "wait for it, then judge again")
+        yield found("CSI-C02", "ClusterVersion version", message, told, "wait for it, then run the report again")
     for one in cluster.conditions:
         if one.type == "Upgradeable" and one.status == "False":
             told = (f"status.conditions Upgradeable: False, {one.reason}",)
             message = f"Upgradeable is False ({one.reason}): {one.message}"
-            yield found("CSI-C03", "ClusterVersion version", message, told, "oc adm upgrade tells what it waits for")
+            yield found("CSI-C03", "ClusterVersion version", message, told, "check what it waits for: oc adm upgrade")
     yield from _acknowledgements(index)
     for operator in cluster.operator_conditions:
         overridden = next((one for one in operator.overrides if one.type == "Upgradeable"), None)
@@ -279,7 +279,7 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
                 f"ConfigMap openshift-config-managed/admin-gates: {key}",
                 "ConfigMap openshift-config/admin-acks: not true",
             )
-            remedy = "read what it asks, and acknowledge it yourself when it is done"
+            remedy = "do what it requires, then acknowledge it"
             yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", told, remedy)
 
 
@@ -299,8 +299,8 @@ def _services(index: Index) -> Iterator[Finding]:
                 f"Node {node} annotation {wmco.DESIRED}: {version}",
                 f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
             )
-            remedy = "look at the operator's log; it writes that list when it starts"
-            yield found("CSI-C08", f"ConfigMap {name}", f"Node {node} wants it, and it is not there", told, remedy)
+            remedy = "check the operator's log; it writes that list when it starts"
+            yield found("CSI-C08", f"ConfigMap {name}", f"it does not exist, and Node {node} needs it", told, remedy)
     for name, seen in sorted(maps.items()):
         about = f"ConfigMap {seen.namespace}/{name}"
         for fault in windows_services.faults(seen.data):
@@ -309,7 +309,7 @@ def _services(index: Index) -> Iterator[Finding]:
                 about,
                 fault,
                 (f"data: {', '.join(seen.data)}",),
-                "delete it, and the operator writes it again",
+                "delete it, and the operator rewrites it",
             )
         try:
             version_of_map = parse(name[len(windows_services.PREFIX) :])
@@ -318,7 +318,7 @@ def _services(index: Index) -> Iterator[Finding]:
         line = wmco.of_operator(version_of_map)
         brings = line is not None and line.brings_csi_proxy(version_of_map)
         for what in windows_services.overlooked(seen.data, immutable=seen.immutable, brings_csi_proxy=brings):
-            remedy = "delete it, and the operator writes it again; if that is what it writes, report it there"
+            remedy = "delete it, and the operator rewrites it; if the result is the same, report it to the operator"
             yield found("CSI-C07", about, what, (f"data: {', '.join(seen.data)}",), remedy)
 
 
@@ -337,7 +337,7 @@ def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Findi
     )
     if with_pipes and not serving:
         since = f"; {line.csi_proxy_since} of the same line does" if line.csi_proxy_since else ""
-        message = f"the operator's release {version} brings no csi-proxy{since}, and {', '.join(with_pipes)} need it"
+        message = f"the operator's release {version} has no csi-proxy{since}, which {', '.join(with_pipes)} need"
         told = (f"Windows Machine Config Operator {version}",)
         remedy = (
             "upgrade the operator within its line first"

@@ -78,8 +78,8 @@ def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
         for host_name in twins:
             del found[host_name]
             errors[host_name] = (
-                f"hosts {', '.join(twins)} are all Node {node_name}; one host per Node is expected: "
-                "remove the duplicate from the inventory"
+                f"hosts {', '.join(twins)} are all Node {node_name}, expected one host per Node. Remove the "
+                "duplicate from the inventory"
             )
     taken = set(found.values())
     return Matching(found, errors, tuple(sorted(node.name for node in known if node.name not in taken)))
@@ -95,19 +95,18 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
         named = [n for n in nodes if n.name == host.claimed_node]
         if not named:
             return (
-                f"kubewin_node_name of host {host.inventory_name} is {host.claimed_node}, "
-                f"and no Windows Node has that name; Windows Nodes are {_listed(n.name for n in nodes)}: "
-                "correct the variable"
+                f"kubewin_node_name of host {host.inventory_name} is {host.claimed_node}, expected a Windows Node: "
+                f"{_listed(n.name for n in nodes)}. Correct the variable"
             )
         if named[0] not in by_name and named[0] not in by_address:
             return (
-                f"{told}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}: "
-                "name or address must agree; correct kubewin_node_name or ansible_host"
+                f"{told}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}, expected the "
+                "same name or address. Correct kubewin_node_name or ansible_host"
             )
         if by_address and named[0] not in by_address:
             return (
-                f"{told}, which are those of Node {_listed(n.name for n in by_address)} and not of {host.claimed_node} "
-                "(kubewin_node_name): correct kubewin_node_name or ansible_host"
+                f"{told}, which belong to Node {_listed(n.name for n in by_address)}, expected {host.claimed_node} "
+                "(kubewin_node_name). Correct kubewin_node_name or ansible_host"
             )
         return named[0]
     both = [n for n in by_name if n in by_address]
@@ -116,24 +115,24 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     candidates = both or by_name or by_address
     if not candidates:
         return (
-            f"{told}, and no Windows Node has either; Windows Nodes are {_listed(n.name for n in nodes)}: "
-            "check that the host belongs to this cluster, or set kubewin_node_name for it"
+            f"{told}, expected those of a Windows Node: {_listed(n.name for n in nodes)}. Check that the host "
+            "belongs to this cluster, or set kubewin_node_name for it"
         )
     if len(candidates) > 1:
         return (
-            f"{told}, which fits Nodes {_listed(n.name for n in candidates)}; exactly one is expected: "
-            "set kubewin_node_name for the host"
+            f"{told}, which match Nodes {_listed(n.name for n in candidates)}, expected one. Set kubewin_node_name "
+            "for the host"
         )
     if by_name and by_address:
         return (
-            f"{told}: the name is that of Node {_listed(n.name for n in by_name)} and the address that of "
-            f"{_listed(n.name for n in by_address)}; both must be one Node: set kubewin_node_name for the host"
+            f"{told}: the name matches Node {_listed(n.name for n in by_name)} and the address "
+            f"{_listed(n.name for n in by_address)}, expected one Node. Set kubewin_node_name for the host"
         )
     node = candidates[0]
     if by_name and addresses and node.addresses:
         return (
-            f"{told}, but Node {node.name} has {_described(node)}: the name agrees and the address does not; "
-            "set kubewin_node_name for the host if it is the same machine behind address translation"
+            f"{told}, but Node {node.name} has {_described(node)}: the name matches, the address does not. If it is "
+            "the same machine behind address translation, set kubewin_node_name for the host"
         )
     return node
 

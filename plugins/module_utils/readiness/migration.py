@@ -117,7 +117,7 @@ def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str]
         and not source.secret_namespace
         and not volume.claim.partition("/")[0]
     ):
-        return ("it names no namespace for its secret and is bound to no claim", "set azureFile.secretNamespace")
+        return ("it has neither secretNamespace nor a claim", "set azureFile.secretNamespace")
     if source.field == "vsphereVolume" and volume is None and source.policy:
         return (
             "an inline vsphereVolume with storagePolicyName is not translated",

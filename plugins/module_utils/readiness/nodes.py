@@ -242,7 +242,7 @@ def _by_registration(
     if waiting:
         message = f"one of the DaemonSets {names} runs {driver}, and pod {waiting[0]} is not Ready"
         evidence = (f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}",)
-        remedy = f"check pod {waiting[0]}; if the pod belongs to another driver, suppress this finding"
+        remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
         told = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
         yield replace(told, severity="warning", doubt=True)
 
@@ -251,11 +251,11 @@ def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
     """What nobody can check of a driver that works here and that the catalog does not know."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
-        "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and host "
-        "requirements are not checked, because this collection does not know the driver"
+        "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and "
+        "host requirements are not checked, because the driver is unknown to this collection"
     )
     return found(
-        "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "compare these with the driver's documentation"
+        "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "check these by the driver's documentation"
     )
 
 
@@ -266,20 +266,20 @@ def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry
     evidence = (f"DaemonSets that serve {driver} on Windows: none", told)
     known = BY_NAME.get(driver)
     if known is not None:
-        message = f"no DaemonSet brings {driver} to Windows nodes" + (", so its entries are stale" if entry else "")
+        message = f"no DaemonSet deploys {driver} on Windows nodes" + (", so its entries are stale" if entry else "")
         yield passed_on(
             "CSI-G02", "blocker", f"Driver {driver}", message, evidence, f"run enable_csi.yml with driver {known.key}"
         )
     else:
         if entry is not None:
-            message = f"CSINode {node.name} lists the driver, and no pod on the node can have registered it"
+            message = f"CSINode {node.name} lists the driver, but no pod on the node can have registered it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
             told_so = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
             yield replace(told_so, severity="warning", doubt=True)
             return
-        message = f"nothing was seen that brings {driver} to Windows nodes"
+        message = f"nothing deploys {driver} on Windows nodes"
         remedy = (
-            "install its Windows node plugin, or keep its workloads on Linux; this collection does not know the driver"
+            "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
         )
         yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
 
@@ -318,7 +318,7 @@ def _gated(
         found_there = _from_gate(lack, driver, node, evidence)
         if lack.id == "CSI-G14" and "controllerrevisions" in index.unread:
             # Its generation is another one, which it also is after a template was brought back.
-            message = f"{lack.message}, or its template was brought back: controllerrevisions could not be read"
+            message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
             found_there = replace(found_there, message=message, doubt=True)
         yield found_there
     down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
@@ -372,7 +372,7 @@ def _plugin(
     host_process = plugin.host_process or any(pod.host_process for pod in pods)
     if host_process and plugin.gate.pipes:
         message = f"its plugin is a HostProcess container and mounts {', '.join(plugin.gate.pipes)}"
-        yield found("CSI-N32", about, message, evidence, "deploy one form of it; enable_csi.yml decides by release")
+        yield found("CSI-N32", about, message, evidence, "deploy one form of it; enable_csi.yml chooses by release")
     version = None if known is None else running(known, main)
     if known is None or version is None:
         return
@@ -391,17 +391,15 @@ def _plugin(
     builds = known.builds(version, rule)
     if node.build and image_for(node.build, builds) == "no":
         message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
-        yield found("CSI-N37", about, message, evidence, "take a release that has an image for this build")
+        yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
     if (
         _needs_wmic(known, rule, version, host)
         and node.build.isdigit()
         and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
     ):
-        message = (
-            f"{known.title} {version} reads the node's id with wmic.exe, which Windows build {node.build} need not have"
-        )
+        message = f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
         remedy = (
-            "take csi-proxy 1.3.0 with the csi_proxy form, or a later release of the driver, or add the capability WMIC"
+            "use csi-proxy 1.3.0 with the csi_proxy form, or a later release of the driver, or add the capability WMIC"
         )
         yield found("CSI-N38", about, message, evidence, remedy)
 
@@ -456,12 +454,10 @@ class _Room:
             elsewhere = self._all_free - free
             others = len(self._free) + self._unlimited - 1
             if free == 0 and held:
-                message = f"{held} volumes are attached, and it takes no more"
+                message = f"{held} volumes are attached, which is its limit"
                 yield found("CSI-N33", about, message, evidence, "add Windows nodes, or move workloads before a drain")
             elif others and not self._unlimited and held > elsewhere:
-                message = (
-                    f"its {held} volumes do not fit into the {elsewhere} places that the other Windows nodes have left"
-                )
+                message = f"its {held} volumes exceed the {elsewhere} that the other Windows nodes can still attach"
                 yield found("CSI-N33", about, message, evidence, "add Windows nodes before draining this one")
         for one in self._index.attachments.get(node.name, ()):
             if one.attacher == self._driver:
@@ -482,20 +478,20 @@ def attachment_findings(snapshot: Snapshot, one: AttachmentSeen) -> Iterator[Fin
     if error:
         did = "attached" if one.attach_error else "detached"
         evidence = (f"VolumeAttachment {one.name}: {error}",)
-        remedy = f"kubectl describe volumeattachment {one.name}; look at the controller's log"
+        remedy = f"kubectl describe volumeattachment {one.name}; check the controller's log"
         yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
     since = moment(one.waits_since)
     if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
-        message = f"{what} has been on its way to the node for {minutes} minutes"
-        remedy = f"kubectl describe volumeattachment {one.name}; look whether the driver's attacher runs"
+        message = f"attaching {what} has taken {minutes} minutes"
+        remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
         yield found("CSI-N34", about, message, evidence, remedy)
     since = moment(one.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
-        message = f"{what} has been on its way off the node for {minutes} minutes"
+        message = f"detaching {what} has taken {minutes} minutes"
         yield found("CSI-N35", about, message, evidence, f"kubectl describe volumeattachment {one.name}")
 
 
@@ -514,8 +510,8 @@ def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int
             continue
         left = [name for name in node.attached if name.startswith(f"{plugin}/")]
         if left:
-            message = f"{len(left)} volumes are attached the in-tree way, and the kubelet uses CSI for {plugin}"
-            remedy = "detach them at the platform after their pods moved away, then let them be attached again"
+            message = f"{len(left)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
+            remedy = "move their pods away, detach them at the platform, then use them again"
             yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
     kubelet = version_of(node.kubelet)
     if kubelet is not None and not in_tree.registers(kubelet):
@@ -549,7 +545,7 @@ def _system(node: NodeSeen) -> Iterator[Finding]:
     if node.os and label and node.os != label:
         evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
         remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
-        message = f"its label says {label} and its kubelet {node.os}"
+        message = f"its label is {label}, expected {node.os} as its kubelet reports"
         yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
 
 
@@ -559,8 +555,8 @@ def _operator(node: NodeSeen) -> Iterator[Finding]:
     desired, reached = said.get(wmco.DESIRED, ""), said.get(wmco.VERSION, "")
     if desired and desired != reached:
         evidence = (f"annotation {wmco.DESIRED}: {desired}", f"annotation {wmco.VERSION}: {reached or 'none'}")
-        message = f"the operator wants version {desired} here and its daemon has reached {reached or 'none'}"
-        yield found("CSI-N40", about, message, evidence, r"look at C:\var\log\wicd on the node")
+        message = f"the operator's daemon has version {reached or 'none'}, expected {desired}"
+        yield found("CSI-N40", about, message, evidence, r"check C:\var\log\wicd on the node")
     if f"{wmco.PREFIX}reboot-required" in said:
         told = (f"annotation {wmco.PREFIX}reboot-required",)
         yield found(
@@ -569,10 +565,10 @@ def _operator(node: NodeSeen) -> Iterator[Finding]:
     if node.labels.get(wmco.ALLOW) == "true":
         told = (f"label {wmco.ALLOW}: true",)
         remedy = f"kubectl label node {node.name} {wmco.ALLOW}-"
-        yield found("CSI-N42", about, "its upgrade is allowed, whatever is on it", told, remedy)
+        yield found("CSI-N42", about, "its upgrade is allowed regardless of its volumes", told, remedy)
     if node.labels.get(wmco.BLOCKED) == "true":
         told = (f"label {wmco.BLOCKED}: true",)
-        remedy = f"prove its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
+        remedy = f"verify its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
         yield found("CSI-N43", about, "the operator holds its upgrade back", told, remedy)
 
 

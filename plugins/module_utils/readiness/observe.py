@@ -106,9 +106,8 @@ def take(
         except Gone as error:
             if attempt == _TRIES:
                 raise Gone(
-                    f"the API server forgot the moment that was being read, {_TRIES} times ({error}). Reading takes longer "
-                    "than it keeps its history, usually 5 minutes. Run this nearer to the API server, or at a quieter "
-                    "time.",
+                    f"the API server expired the list {_TRIES} times ({error}): reading takes longer than it keeps "
+                    "its history, usually 5 minutes. Run this nearer to the API server, or at a quieter time.",
                     "gone", 410,
                 ) from error  # fmt: skip
     raise AssertionError("unreachable: the loop returns or raises")

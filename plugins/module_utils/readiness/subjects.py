@@ -220,7 +220,7 @@ class _Collector:
             if self._is_unread("persistentvolumeclaims", workload):
                 return None
             if workload is not None:
-                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} names it and it is not there",
+                self._lacks(workload, "CSI-V27", f"PersistentVolumeClaim {name}", f"{workload.key} uses it, but it does not exist",
                             "create the claim, or correct the workload")  # fmt: skip
             return None
         volume = self._index.volumes.get(claim.volume)
@@ -268,7 +268,7 @@ class _Collector:
             return None
         if name is None:
             storage_class = index.default_class
-            wrong = "it names no StorageClass and there is no default one"
+            wrong = "it has no StorageClass, and there is no default class"
         elif not name:
             return None
         else:

@@ -77,11 +77,11 @@ def _expired(suppression: Suppression, used: bool) -> Finding:
         id="CSI-R01",
         severity="warning",
         object=f"suppression of {suppression.id} on {suppression.object}",
-        message=f"it ended on {suppression.expires.isoformat()}, and "
-        + ("what it left out counts again" if used else "there is nothing left that it would leave out"),
+        message=f"it expired on {suppression.expires.isoformat()}; "
+        + ("its finding counts again" if used else "it would suppress nothing"),
         evidence=(f"reason given: {suppression.reason}",),
-        why="an acceptance has a last day so that it is reviewed",
-        remedy="do what the finding says, or look at it again and give a later day" if used else "take the entry out",
+        why="an acceptance expires so that it is reviewed",
+        remedy="do what the finding says, or review it and set a later day" if used else "remove the entry",
         link=f"{PAGE}#csi-r01",
     )
 
@@ -92,9 +92,9 @@ def _unused(suppression: Suppression) -> Finding:
         severity="note",
         object=f"suppression of {suppression.id} on {suppression.object}",
         message="no finding has this id and an object that fits",
-        evidence=(f"reason given: {suppression.reason}", f"it would end on {suppression.expires.isoformat()}"),
-        why="an entry without a match is outdated, or has a mistake in its object",
-        remedy="take the entry out, or copy the object from a report",
+        evidence=(f"reason given: {suppression.reason}", f"it would expire on {suppression.expires.isoformat()}"),
+        why="an entry without a match is outdated, or its object is misspelled",
+        remedy="remove the entry, or copy the object from a report",
         link=f"{PAGE}#csi-r02",
     )
 
@@ -114,13 +114,13 @@ def _wrong(entry: Any) -> Iterable[str]:
             yield f"{key} is missing, expected {', '.join(KEYS)}"
     for key in entry:
         if key not in KEYS:
-            yield f"found {key!r}, which means nothing here, expected {', '.join(KEYS)}"
+            yield f"found {key!r}, expected {', '.join(KEYS)}"
     for key in ("id", "object", "reason"):
         value = entry.get(key)
         if value not in (None, "") and not (isinstance(value, str) and value.strip()):
             yield f"{key} is {value!r}, expected text"
     if isinstance(entry.get("id"), str) and entry["id"] and not _ID.fullmatch(entry["id"]):
-        yield f"id is {entry['id']!r}, expected one finding's, such as CSI-V10; for several write several entries"
+        yield f"id is {entry['id']!r}, expected the ID of one finding, such as CSI-V10; write one entry for each"
     if entry.get("expires") not in (None, "") and _day(entry["expires"]) is None:
         yield f"expires is {str(entry['expires'])!r}, expected a day such as 2027-01-31"
 

@@ -129,14 +129,14 @@ def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Find
 def _known(target: Target, then: Versions) -> Iterator[Finding]:
     if target.openshift and then.line is None:
         told = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
-        message = f"OpenShift {target.openshift} is of no line that is known here"
+        message = f"OpenShift {target.openshift} is unknown to this collection"
         yield found(
-            "CSI-T02", "Target", message, told, "take a release of this collection that knows it, or give kubernetes"
+            "CSI-T02", "Target", message, told, "use a release of this collection that supports it, or set kubernetes"
         )
     if then.operator is not None and wmco.of_operator(then.operator) is None:
         told = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
-        message = f"release {then.operator} of the Windows Machine Config Operator is of no line that is known here"
-        yield found("CSI-T02", "Target", message, told, "take a release of this collection that knows it")
+        message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
+        yield found("CSI-T02", "Target", message, told, "use a release of this collection that supports it")
 
 
 def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
@@ -169,7 +169,7 @@ def _skew(index: Index, then: Versions) -> Iterator[Finding]:
         if behind > allowed:
             told = (f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}", f"target API server: {then.control}")
             message = (
-                f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, and {allowed} are allowed"
+                f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, expected at most {allowed}"
             )
             remedy = "upgrade its kubelet first, in steps"
             yield found("CSI-T01", f"Node {node.name}", message, told, remedy)
@@ -182,32 +182,30 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     about, line = "Windows Machine Config Operator", wmco.of_operator(operator)
     openshift = target.openshift or index.snapshot.cluster.openshift
     told: tuple[str, ...] = (
-        f"now: {now or 'not seen'}",
+        f"now: {now or 'not found'}",
         f"target: {operator}",
-        f"OpenShift: {openshift or 'not told'}",
+        f"OpenShift: {openshift or 'not set'}",
     )
     of_cluster = wmco.of_openshift(openshift) if openshift else None
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
-        yield found("CSI-T06", about, message, told, f"take release {of_cluster.wmco} of the operator")
+        yield found("CSI-T06", about, message, told, f"use release {of_cluster.wmco} of the operator")
     if now is None:
         return
     if operator.release < now.release:
         return
     if leapt := wmco.skipped(now, operator):
         message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
-        remedy = (
-            f"upgrade OpenShift and the operator one line after the other, release {leapt[0]} of the operator first"
-        )
+        remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
         yield found("CSI-T14", about, message, told, remedy)
     scenario = wmco.scenario(now, operator)
     if scenario == "C":
-        message = f"{now} brings csi-proxy and {operator} does not (scenario C)"
-        remedy = "go to a release of the next line that brings csi-proxy (8.1.0 or later) instead"
+        message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
+        remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
         yield found("CSI-T03", about, message, told, remedy)
     elif scenario in ("B", "E"):
-        message = f"{now} brings no csi-proxy and {operator} does (scenario {scenario})"
-        remedy = "upgrade one canary node, prove the drivers there, then go on"
+        message = f"{now} has no csi-proxy and {operator} includes it (scenario {scenario})"
+        remedy = "upgrade one canary node, verify the drivers there, then continue"
         yield found("CSI-T04", about, message, told, remedy)
     yield from _unguarded(index, line, now, operator)
 
@@ -221,8 +219,8 @@ def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Ver
     if free:
         names = ", ".join(node.name for node in free[:5])
         told = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
-        message = f"{operator} upgrades {len(free)} nodes at once: {names}"
-        remedy = "prove every driver before the operator's InstallPlan is approved"
+        message = f"{operator} upgrades {len(free)} nodes immediately: {names}"
+        remedy = "verify every driver before you approve the operator's InstallPlan"
         yield found("CSI-T05", "Windows Machine Config Operator", message, told, remedy)
 
 
@@ -237,7 +235,7 @@ def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterato
             left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
             if left:
                 told = (f"OpenShift: {now}, target: {target.openshift}", f"PersistentVolumes: {', '.join(left[:3])}")
-                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade moves them to CSI"
+                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
                 yield found("CSI-T15", "Target", message, told, remedy)
 
@@ -250,7 +248,7 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
         left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
         if left:
             told = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
-            message = f"{len(left)} volumes are attached the in-tree way"
+            message = f"{len(left)} volumes are attached in-tree"
             remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
             yield found("CSI-T08", f"Node {node.name}", message, told, remedy)
 
@@ -284,13 +282,13 @@ def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[
             continue
         host = index.hosts.get(node.name)
         if host is None or host.facts.pipes is None:
-            message = f"whether its host serves {', '.join(rule.pipes)} is not known"
+            message = f"whether its host serves {', '.join(rule.pipes)} is unknown"
             yield found(
                 "CSI-T11",
                 about,
                 message,
-                (f"host of Node {node.name}: not looked at",),
-                "put the host into the inventory",
+                (f"host of Node {node.name}: not read",),
+                "add the host to the inventory",
             )
             continue
         absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]

@@ -221,7 +221,7 @@ def _decide(index: Index, workload: Workload, windows: list[PodSeen], linux: lis
         found.setdefault(system, because)
     if len(found) > 1:
         return "mixed", "; ".join(found.values())
-    return next(iter(found.items()), ("unknown", "its pods are on nodes that are gone"))
+    return next(iter(found.items()), ("unknown", "its pods are on deleted nodes"))
 
 
 def _by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:
@@ -236,11 +236,11 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
             return "windows", f"nodeSelector {key} is {value}"
     for rule, nodes in _narrowing(index, placement, added):
         if not nodes:
-            return "unknown", f"{rule} fits no node there is"
+            return "unknown", f"{rule} matches no node"
         if not nodes & index.linux:
-            return "windows", f"{rule} fits Windows nodes only"
+            return "windows", f"{rule} matches Windows nodes only"
         if not nodes & index.windows:
-            return "linux", f"{rule} fits Linux nodes only"
+            return "linux", f"{rule} matches Linux nodes only"
     fitting = index.fitting(placement)
     for claim, nodes in _volume_places(index, workload):
         fitting &= nodes
@@ -249,7 +249,7 @@ def _by_placement(index: Index, workload: Workload, placement: Placement) -> tup
         if fitting and not fitting & index.windows:
             return "linux", f"claim {claim} can be reached from Linux nodes only"
     hints = ", ".join(_hints(placement))
-    return "mixed", "nothing keeps it to one system" + (f"; hints only: {hints}" if hints else "")
+    return "mixed", "nothing restricts it to one operating system" + (f"; hints only: {hints}" if hints else "")
 
 
 def _nowhere(index: Index, placement: Placement) -> str:
@@ -259,7 +259,7 @@ def _nowhere(index: Index, placement: Placement) -> str:
     left = index.windows
     for rule, nodes in _narrowing(index, placement, index.runtime_classes.get(placement.runtime_class, ANYWHERE)):
         if rule != _TOLERATED and not nodes & index.windows:
-            return f"{rule} fits none"
+            return f"{rule} matches none"
         left = nodes & index.windows or left
     kept_off = list(index.each(left))
     taints = {
@@ -294,7 +294,7 @@ def _narrowing(index: Index, placement: Placement, added: Placement) -> Iterator
 
 
 _ANY = (Toleration(operator="Exists"),)
-_TOLERATED = "what it tolerates of the nodes' taints"
+_TOLERATED = "its tolerance of taints"
 
 
 def _volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:

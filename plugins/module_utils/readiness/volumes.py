@@ -54,8 +54,8 @@ _REMEDIES = {
     capability.INLINE: "use a claim for this volume",
     f"{capability.PROTOCOL} nfs": "use an SMB share for Windows",
     capability.CLUSTER_NAME: "set the server to an address, or to a name that the nodes resolve",
-    capability.NO_SERVER: "create the volume again with source //server/share",
-    capability.NO_SECRET: "create the volume again with a Secret that has username and password",
+    capability.NO_SERVER: "recreate the volume with source //server/share",
+    capability.NO_SECRET: "recreate the volume with a Secret that has username and password",
 }
 
 
@@ -179,15 +179,15 @@ class _Volume:
             return
         if subject.unused:
             self._unused()
-            yield self._verdict("UNKNOWN", nodes, "no workload that is known uses it, so its system is not known")
+            yield self._verdict("UNKNOWN", nodes, "no known workload uses it, so its operating system is unknown")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
-            self._finds("CSI-V30", what, "move the data to a share or disk that a CSI driver brings to Windows")
+            self._finds("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
             yield self._verdict("DEAD", nodes, what)
             return
         if subject.source.field in in_tree.KEPT:
-            yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} has nothing to do with CSI")
+            yield self._verdict("NOT_CSI", nodes, f"kind {subject.source.field} does not use CSI")
             return
         if not nodes:
             yield self._nowhere()
@@ -204,7 +204,7 @@ class _Volume:
         if own := nodes & paths.in_tree:
             yield self._in_tree(own)
         if unknown := nodes & paths.unknown:
-            what = f"its kubelets may mount {subject.source.field} either way, and their CSINodes do not tell which"
+            what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not say which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
             self._finds("CSI-V22", what, remedy, unknown)
             yield self._verdict("UNKNOWN", unknown, what, step="attach")
@@ -249,7 +249,7 @@ class _Volume:
         said = f": {telling.id} {telling.message}" if telling is not None else ""
         if word:
             return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{said}", reasons)
-        because = f"whether {driver} works on {first} is not known{said}"
+        because = f"whether {driver} works on {first} is unknown{said}"
         return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
     def _word(self, word: str) -> VolumeClass:
@@ -270,10 +270,8 @@ class _Volume:
     def _of_itself(self) -> None:
         subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
         if claim is not None and claim.phase == "Lost":
-            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} is gone or belongs to another claim"
-            remedy = (
-                "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
-            )
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
+            remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
             self._finds("CSI-V23", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
         going = (
             claim
@@ -286,7 +284,7 @@ class _Volume:
             policy = volume.policy if volume is not None else ""
             kind = "PersistentVolumeClaim" if going is claim else "PersistentVolume"
             name = claim.key if claim is not None and going is claim else subject.key
-            remedy = "set the volume's policy to Retain before its last pod goes: kubectl patch pv ... Retain"
+            remedy = "set the volume's policy to Retain before its last pod ends: kubectl patch pv ... Retain"
             what = f"it is being deleted{f', with policy {policy}' if policy else ''}, and {self._user()} uses it"
             self._finds("CSI-V24", what, remedy, about=f"{kind} {name}")
         handle = None if volume is None else _handle(volume)
@@ -300,7 +298,7 @@ class _Volume:
             and volume is not None
             and "ReadWriteMany" in volume.access_modes
         ):
-            what = "its access mode ReadWriteMany becomes ReadWriteOnce by translation"
+            what = "CSI migration changes its access mode ReadWriteMany to ReadWriteOnce"
             self._finds("CSI-V29", what, "mount it on one node at a time")
         if subject.inline and subject.source.field == "csi":
             self._inline_csi()
@@ -335,30 +333,28 @@ class _Volume:
     def _unused(self) -> None:
         claim = self._subject.claim
         if claim is not None:
-            what = "no workload that is known uses it, so its system is not known"
-            remedy = "say where it belongs by what uses it, or delete it when nothing will"
+            what = "no known workload uses it, so its operating system is unknown"
+            remedy = "create the workload that uses it, or delete it"
             self._finds("CSI-V21", what, remedy, about=f"PersistentVolumeClaim {claim.key}")
 
     def _nowhere(self) -> Message:
         if not self._subject.wanted:
             because = "no Windows node accepts the pods that use it"
             return self._verdict("UNKNOWN", 0, because, ids=("CSI-W09",), step="schedule")
-        what = "its nodeAffinity is met by none of the Windows nodes that its workload may run on"
+        what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         self._finds("CSI-V17", what, "add a Windows node in its zone, or move the data", self._subject.wanted)
         return self._verdict(self._word("REFUSED"), self._subject.wanted, what, step="schedule")
 
     def _left_behind(self, nodes: int) -> Iterator[Message]:
         gone = in_tree.DEAD[self._subject.source.field]
-        what = f"kind {self._subject.source.field} left Kubernetes in {gone}, and no CSI driver took over"
-        self._finds("CSI-V12", what, "copy the data while something can mount it still", nodes)
+        what = f"kind {self._subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
+        self._finds("CSI-V12", what, "copy the data while something can still mount it", nodes)
         yield self._verdict("DEAD", nodes, what)
 
     def _dead(self, nodes: int) -> Message:
         plugin = self._subject.plugin
-        what = (
-            f"kind {self._subject.source.field} left Kubernetes in {plugin.gone if plugin else ''}, its translation too"
-        )
-        self._finds("CSI-V12", what, "make a new volume of the CSI driver and copy the data", nodes)
+        what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
+        self._finds("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes)
         return self._verdict("DEAD", nodes, what)
 
     def _in_tree(self, nodes: int) -> Message:
@@ -366,8 +362,8 @@ class _Volume:
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             remedy = "finish the upgrade of these nodes, their driver first"
-            self._finds("CSI-V10", f"the control plane has migrated it, and {how}", remedy, nodes)
-            return self._verdict("SPLIT", nodes, f"the control plane has migrated it, and {how}")
+            self._finds("CSI-V10", f"the control plane uses CSI migration for it, and {how}", remedy, nodes)
+            return self._verdict("SPLIT", nodes, f"the control plane uses CSI migration for it, and {how}")
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
         self._finds("CSI-V11", f"{how}, and so does the control plane", remedy, nodes)
         return self._verdict("IN_TREE", nodes, f"{how}, and so does the control plane")
@@ -389,7 +385,7 @@ class _Volume:
             )
             self._finds("CSI-V16", what, remedy, nodes)
             return self._verdict("MIGRATED_REFUSED", nodes, what)
-        what = f"whether it carries an MBR is not known, and csi-proxy here is below {least}"
+        what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
         self._finds("CSI-V18", what, remedy, nodes)
         return self._verdict("UNKNOWN", nodes, what)
 
@@ -462,7 +458,7 @@ class _Volume:
         subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
             return None
-        said = f"its fsType is {named}" if named else "it names no fsType"
+        said = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
             what = f"{said}, expected {usable}: {driver.title} {answer.why}"
@@ -471,9 +467,9 @@ class _Volume:
         if self._mounted_on_windows():
             return None
         if named in LINUX_FILE_SYSTEMS and subject.volume is not None:
-            what = f"its fsType is {named} and nothing on Windows has mounted it yet, so what it holds is not known"
+            what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
             return self._made(
-                "CSI-V18", what, "look at the disk before Windows mounts it, or start it on Windows once it is new"
+                "CSI-V18", what, "check the disk before Windows mounts it, or first use it on Windows when it is new"
             )
         if answer.word == "unknown":
             what = f"{said}, and {driver.title} {answer.why}"
@@ -486,9 +482,9 @@ class _Volume:
         if feature == capability.CLUSTER_NAME:
             return f"its server is {self._subject.source.server}"
         if feature == capability.NO_SERVER:
-            return "it names no source"
+            return "it has no source"
         if feature == capability.NO_SECRET:
-            return "it names no Secret for its nodes"
+            return "it has no Secret for its nodes"
         if feature in (capability.READ_ONLY, capability.INLINE):
             return f"it is {feature}"
         return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
@@ -519,7 +515,7 @@ class _Volume:
         source = subject.source
         named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
         told = ", ".join(f"{key} {value}" for key, value in named.items() if value)
-        yield f"{subject.title}: source {source.field or 'not known'}" + (f" ({told})" if told else "")
+        yield f"{subject.title}: source {source.field or 'unknown'}" + (f" ({told})" if told else "")
         if volume is not None:
             if volume.migrated_to or volume.provisioned_by:
                 yield f"annotations: provisioned-by {volume.provisioned_by or 'none'}, migrated-to {volume.migrated_to or 'none'}"
@@ -532,7 +528,7 @@ class _Volume:
             csi_node = self._index.csi_nodes.get(first)
             listed = csi_node.migrated if csi_node is not None else None
             plugin = subject.plugin.plugin
-            said = "not told" if listed is None else "listed" if plugin in listed else "not listed"
+            said = "not set" if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {said}"
 
     def _verdict(

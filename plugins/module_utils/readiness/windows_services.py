@@ -32,7 +32,7 @@ def faults(data: Mapping[str, str]) -> tuple[str, ...]:
 def _parse(data: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     missing = [key for key in _REQUIRED if key not in data]
     unknown = [key for key in data if key not in (*_REQUIRED, *_OPTIONAL)]
-    wrong = [f"key {key} is missing" for key in missing] + [f"key {key} is none that it knows" for key in unknown]
+    wrong = [f"key {key} is missing" for key in missing] + [f"key {key} is unknown" for key in unknown]
     parsed: dict[str, Any] = {}
     for key, text in data.items():
         if key in unknown:
@@ -40,7 +40,7 @@ def _parse(data: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
         try:
             parsed[key] = json.loads(text)
         except ValueError as error:
-            wrong.append(f"key {key} is no JSON: {error}")
+            wrong.append(f"key {key} is not JSON: {error}")
             continue
         kind: type = dict if key == "environmentVars" else list
         if not isinstance(parsed[key], kind):
@@ -54,17 +54,17 @@ def _service_faults(services: list[dict[str, Any]]) -> Iterator[str]:
         if not one.get("bootstrap"):
             continue
         if one.get("nodeVariablesInCommand"):
-            yield f"bootstrap service {name} uses node variables, which are not there yet"
+            yield f"bootstrap service {name} uses node variables, which do not exist yet"
         for other in one.get("dependencies") or ():
             if other in by_name and not by_name[other].get("bootstrap"):
-                yield f"bootstrap service {name} depends on {other}, which is none"
+                yield f"bootstrap service {name} depends on {other}, which is not one"
     cycle = _cycle(by_name)
     if cycle:
-        yield f"services depend on one another in a circle: {' -> '.join(cycle)}"
+        yield f"services have a dependency cycle: {' -> '.join(cycle)}"
     boot = {int(one.get("priority") or 0) for one in services if one.get("bootstrap")}
     later = {int(one.get("priority") or 0) for one in services if not one.get("bootstrap")}
     if boot and later and max(boot) >= min(later):
-        yield f"a bootstrap service has priority {max(boot)}, and one that is none has {min(later)}; all of them come first"
+        yield f"a bootstrap service has priority {max(boot)} and another service {min(later)}, expected bootstrap services first"
 
 
 def _cycle(by_name: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -95,11 +95,11 @@ def overlooked(data: Mapping[str, str], *, immutable: bool, brings_csi_proxy: bo
     found = []
     proxy = next((services[name] for name in SERVICE_NAMES if name in services), None)
     if proxy is None and brings_csi_proxy:
-        found.append("it has no service csi-proxy, which this release of the operator brings")
+        found.append("it lacks the service csi-proxy, which this release of the operator includes")
     if proxy is not None and "-windows-service" not in str(proxy.get("path", "")):
-        found.append("the command of csi-proxy lacks -windows-service, so the service manager ends it")
+        found.append("the command of csi-proxy lacks -windows-service, so the service manager stops it")
     if proxy is not None and proxy.get("bootstrap"):
-        found.append("csi-proxy is a bootstrap service, and starts before the node has joined")
+        found.append("csi-proxy is a bootstrap service, so it starts before the node has joined")
     if not immutable:
-        found.append("it is not immutable, so anybody may have changed it since the operator wrote it")
+        found.append("it is not immutable, so it may have changed since the operator wrote it")
     return tuple(found)

@@ -63,7 +63,7 @@ def judge(
             answer, because = "no", short.message
             own += (short,)
         if workload.done:
-            answer, because = "yes", "it is done, and makes no more pods"
+            answer, because = "yes", "it is complete and creates no more pods"
         steps = tuple(walked.steps()) if answer != "yes" else ()
         if answer != "yes" and not lacking and not workload.nowhere:
             own += tuple(_explaining(workload, walked, mine, blocked))
@@ -145,11 +145,11 @@ def _comes_back(
     if walked.worst is not None and (walked.placed or workload.system not in ("mixed", "unknown")):
         return walked.worst
     if workload.system in ("mixed", "unknown"):
-        return "unknown", f"CSI-W01: where it runs is not known: {workload.because}"
+        return "unknown", f"CSI-W01: where it runs is unknown: {workload.because}"
     if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
-        return "no", "CSI-W07: nothing makes this pod again"
+        return "no", "CSI-W07: no controller recreates this pod"
     if workload.template is None and workload.kind != "Pod":
-        return "unknown", f"CSI-W08: what {workload.kind} {workload.name} makes next was not seen"
+        return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
     if not volumes:
         return "yes", "it has no volume now"
     before = next((one for one in volumes if one.verdict in UNCHANGED), None)
@@ -168,14 +168,14 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (
         ", ".join((*workload.claims, *(f"inline {one.name}" for one in workload.inline)))
-        or "volumes made with its pods"
+        or "volumes created with its pods"
     )
     if workload.system in ("mixed", "unknown"):
         remedy = "give its pods spec.os.name and nodeSelector kubernetes.io/os"
         yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
     kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
     if kept:
-        message = f"{len(kept)} finished pods hold its claims, such as {kept[0].key} ({kept[0].phase})"
+        message = f"{len(kept)} finished pods use its claims, such as {kept[0].key} ({kept[0].phase})"
         told = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
         yield found("CSI-W02", about, message, told, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
     if template is not None:
@@ -188,7 +188,11 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         elif not all(pod.finished for pod in workload.pods):
             told = ("metadata.ownerReferences: none",)
             yield found(
-                "CSI-W07", about, f"it has {volumes} and no controller", told, "let a Deployment or StatefulSet make it"
+                "CSI-W07",
+                about,
+                f"it has {volumes} and no controller",
+                told,
+                "create it by a Deployment or StatefulSet",
             )
     else:
         resource = RESOURCES.get(workload.kind)
@@ -196,11 +200,11 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
         what = (
             f"{resource} could not be read"
             if resource in index.unread
-            else f"{workload.kind} is not a kind that is read, or is gone"
+            else f"{workload.kind} is a kind that is not read, or does not exist"
         )
         told = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
-        remedy = f"add to a role of this account: {rule}" if rule else "judge the pods that its next rollout makes"
-        yield found("CSI-W08", about, f"its template was not seen: {what}", told, remedy)
+        remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
+        yield found("CSI-W08", about, f"its template is unknown: {what}", told, remedy)
 
 
 def _of_template(workload: Workload) -> Iterator[Finding]:
@@ -215,18 +219,18 @@ def _of_template(workload: Workload) -> Iterator[Finding]:
             about,
             f"it is scaled to zero and has {held or 'volumes'}",
             told,
-            "nothing; judge it as if it ran",
+            "none; check its volumes as if it ran",
         )
     elif template.kind == "CronJob" and not workload.pods:
         told = ("spec.jobTemplate",)
         yield found(
             "CSI-W04",
             about,
-            f"it has {held or 'volumes'} and runs by the clock",
+            f"it has {held or 'volumes'} and runs on a schedule",
             told,
-            "nothing; judge it as if it ran",
+            "none; check its volumes as if it ran",
         )
     if workload.spare and template.replicas != 0:
         told = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
-        message = f"claims above its replicas are there still: {', '.join(workload.spare)}"
-        yield found("CSI-W05", about, message, told, "keep them, or delete them when their data is not wanted")
+        message = f"claims of removed replicas still exist: {', '.join(workload.spare)}"
+        yield found("CSI-W05", about, message, told, "keep them, or delete them if their data is not needed")

@@ -126,10 +126,10 @@ def decide(
 ) -> Step:
     """The next step. waited: seconds by node that is moving, and NOBODY's since nothing could be done."""
     if picture.daemon_set is None:
-        return Step("stop", message="the DaemonSet is gone")
+        return Step("stop", message="the DaemonSet does not exist")
     if not picture.daemon_set.observed:
         if waited.get(NOBODY, 0.0) > goal.node_timeout:
-            return Step("stop", message="the DaemonSet controller does not look at it; check that it runs")
+            return Step("stop", message="the DaemonSet controller does not process it; check that it runs")
         return Step("wait")
     now = standing(picture, judgement, goal, deleted)
     verdicts = {one.node: one for one in judgement.nodes}
@@ -153,7 +153,7 @@ def _replace(
     for name in left:
         found = hopeless(verdicts.get(name)) or goal.kept.get(name, "")
         if found:
-            message = f"{found}; its plugin is left as it is"
+            message = f"{found}; its plugin is not changed"
             return Step("stop", nodes=(name,), message=message)
     allowed = allowed_away(goal.max_unavailable, len(now.expected))
     free = allowed - len(now.away | now.moving)
@@ -163,7 +163,7 @@ def _replace(
         return Step("replace", pods=tuple(now.old[name] for name in chosen), nodes=tuple(chosen))
     if not now.moving and waited.get(NOBODY, 0.0) > goal.node_timeout:
         names = ", ".join(sorted(now.away))
-        message = f"{names} without a Ready plugin, and {goal.max_unavailable} may be (max_unavailable)"
+        message = f"{names} without a Ready plugin, expected at most {goal.max_unavailable} (max_unavailable)"
         return Step("stop", nodes=tuple(sorted(now.away)), message=message)
     return Step("wait")
 

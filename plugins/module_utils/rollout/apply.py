@@ -103,8 +103,8 @@ class Roller:
         if state is not None and state.run == self._run:
             return ""
         return (
-            f"another run changes DaemonSet {self.namespace}/{self.name} to something else; this one leaves it to that. Give both the same "
-            "variables, or run one after the other"
+            f"another run changes DaemonSet {self.namespace}/{self.name} to another template; this run stops. Use "
+            "the same variables in both, or run one after the other"
         )
 
     def back(self, node: str, because: str) -> str:
@@ -113,7 +113,7 @@ class Roller:
         state = None if live is None else hold.rolling(live)
         found = None if live is None or state is None else self._former(live, state)
         if state is None or found is None:
-            return "the template from before is not kept in the cluster any more, so it cannot be brought back"
+            return "the former template is no longer kept in the cluster, so it cannot be restored"
         failed = replace(state, failed=node, because=because)
         self._apply(hold.held(hold.former(self._definition, state, found), failed))
         return ""

@@ -61,8 +61,8 @@ def pod_trouble(picture: Picture, pod: PodFacts) -> tuple[str, str]:
         if last:
             message += f"; log: {last}"
         if pipes:
-            message += f"; pipe {', '.join(pipes)} is not there on {pod.node}"
-            return message, "run enable_csi.yml for this host, which starts csi-proxy and proves its pipes"
+            message += f"; pipe {', '.join(pipes)} is missing on {pod.node}"
+            return message, "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
         return message, f"kubectl -n {namespace} logs {pod.name} -c {bad.name} --previous"
     if event is not None:
         return f"pod {pod.name} is {pod.phase or 'new'}: {event.reason}: {_short(event.message)}", describe

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import H
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
 
-_REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and proves its pipes"
+_REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,28 @@ def judge(picture: Picture, rules: Rules) -> Judgement:
     judged: list[NodeVerdict] = []
     others: list[tuple[str, str]] = []
     known = {node.name for node in picture.nodes}
-    others += [(name, "the Node is gone") for name in sorted(rules.only - known)]
+    others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
     for node in sorted(picture.nodes, key=lambda one: one.name):
         away = why_not(daemon_set, node)
         wanted = not rules.only or node.name in rules.only
         if wanted and away is None:
             judged.append(_judge_node(picture, rules, node))
         elif wanted and rules.only:
-            message = f"the DaemonSet puts no pod here: {away}"
+            message = f"the DaemonSet places no pod here: {away}"
             judged.append(NodeVerdict(node.name, "", (Lack("CSI-G03", "red", message, _for_label(away)),)))
         elif away is not None:
             others.append((node.name, f"no plugin pod: {away}"))
         else:
-            others.append((node.name, f"not of this run; {_in_short(_judge_node(picture, rules, node))}"))
+            others.append((node.name, f"not in this run; {_in_short(_judge_node(picture, rules, node))}"))
     trouble = list(_whole(picture, rules, judged))
     return Judgement(nodes=tuple(judged), others=tuple(others), trouble=tuple(trouble))
 
 
 def _for_label(away: str | None) -> str:
     if away is not None and "kubewin.io/csi-proxy" in away:
-        return "run the csi-proxy part of enable_csi.yml on this host; it sets the label once the pipes are proven"
+        return (
+            "run the csi-proxy part of enable_csi.yml on this host; it sets the label once csi-proxy serves its pipes"
+        )
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 
 
@@ -82,10 +84,10 @@ def _in_short(verdict: NodeVerdict) -> str:
 
 def _whole(picture: Picture, rules: Rules, judged: Sequence[NodeVerdict]) -> Iterator[Lack]:
     if not judged and not rules.allow_zero_nodes:
-        message = "there is no node to judge: no Windows node that the DaemonSet goes to"
-        yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes where that is meant")
+        message = "there is no node to check: the DaemonSet matches no Windows node"
+        yield Lack("CSI-G01", "red", message, "see the reasons per node, or set allow_zero_nodes if that is intended")
     elif picture.daemon_set is not None and not picture.daemon_set.observed:
-        message = "the DaemonSet controller has not seen the newest DaemonSet yet"
+        message = "the DaemonSet controller has not processed the newest DaemonSet yet"
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
@@ -106,7 +108,7 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
     lacks += _pod(picture, rules, node, pod, host)
     lacks += _registration(picture, node, pod)
     lacks += _others(picture, node)
-    notes = ["cordoned; the plugin runs, workloads are not scheduled here"] if node.cordoned else []
+    notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
     notes += ["the host was not read; a volume was proven there"] if proven else []
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
@@ -114,13 +116,9 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
 def _others(picture: Picture, node: NodeSeen) -> Iterator[Lack]:
     own = picture.daemon_set
     for provider in picture.other_providers.get(node.name, ()):
-        message = (
-            f"DaemonSet {provider} provides {picture.driver} here too; the two take each other's registration away"
-        )
+        message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
         both = sorted({provider, *([f"{own.namespace}/{own.name}"] if own is not None else [])})
-        yield Lack(
-            "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, where it comes from"
-        )
+        yield Lack("CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source")
 
 
 def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None) -> Iterator[Lack]:
@@ -130,16 +128,16 @@ def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
     if host is None:
         message = f"{kind}: the host's csi-proxy and its pipes were not read"
-        yield Lack("CSI-G40", "unproven", message, "put the host into the inventory, or prove a volume there")
+        yield Lack("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
     if age is None or age > timedelta(seconds=rules.host_facts_max_age):
         told = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
-        message = f"{kind}: the host was looked at {told}, expected within {rules.host_facts_max_age:.0f} s"
-        yield Lack("CSI-G41", "unproven", message, "look at it again with csi_proxy_info")
+        message = f"{kind}: the host was read {told}, expected within {rules.host_facts_max_age:.0f} s"
+        yield Lack("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
     if host.serving is None and not host.missing_pipes:
-        message = f"{kind}: the host could not be looked at" + (f": {host.reason}" if host.reason else "")
-        yield Lack("CSI-G40", "unproven", message, "look at it with csi_proxy_info")
+        message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
+        yield Lack("CSI-G40", "unproven", message, "read it with csi_proxy_info")
         return
     absent = list(dict.fromkeys(host.missing_pipes))
     if host.pipes is not None:
@@ -178,7 +176,7 @@ def _pod(
         and pod.started_at is not None
         and pod.started_at < host.boot_time
     ):
-        message = f"pod {pod.name} is Ready from before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
+        message = f"pod {pod.name} has been Ready since before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
         yield Lack("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
         return
     if not daemon_set.made(pod):
@@ -222,8 +220,8 @@ def _registration(picture: Picture, node: NodeSeen, pod: PodFacts | None) -> Ite
         message = (
             f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode says {registration.node_id}"
         )
-        yield Lack("CSI-G21", "waiting", message, "wait for the kubelet; restart the plugin pod if it stays so")
+        yield Lack("CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")
     missing = [key for key in registration.topology_keys if key not in node.labels]
     if missing:
         message = f"topology label {', '.join(missing)} is missing on the Node"
-        yield Lack("CSI-G22", "waiting", message, "wait for the kubelet; restart the plugin pod if it stays so")
+        yield Lack("CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod")

@@ -33,7 +33,7 @@ def refusals(
         trouble = hopeless(verdicts.get(name))
         if trouble:
             found.append(
-                f"{name}: {trouble}, expected a node on which a new plugin can come to work. Repair it first, or leave it out "
+                f"{name}: {trouble}, expected a node where a new plugin can start. Repair it first, or exclude it "
                 "with --limit"
             )
     losing = _losing(picture)
@@ -44,14 +44,15 @@ def refusals(
     for name, why in losing:
         if _MARK in why:
             found.append(
-                f"{name}: its plugin would be taken away at once, since csi-proxy was not proven there ({why}). Run enable_csi.yml "
-                "with that host in the inventory and without --limit; it installs csi-proxy and proves its pipes first"
+                f"{name}: its plugin would be removed immediately, because csi-proxy does not serve there ({why}). "
+                "Run enable_csi.yml with that host in the inventory and without --limit; it first installs "
+                "csi-proxy and checks its pipes"
             )
         elif name in in_use:
             signs = ", ".join(in_use[name][:_SHOWN])
             found.append(
-                f"{name}: its plugin would be taken away at once ({why}) although volumes are in use there: {signs}. Move these "
-                "workloads first, or let the DaemonSet go there"
+                f"{name}: its plugin would be removed immediately ({why}) although volumes are in use there: "
+                f"{signs}. Move these workloads first, or extend the DaemonSet to it"
             )
     return tuple(found)
 

@@ -129,7 +129,9 @@ def run(
             deleted.update(pod.uid for pod in gone_now)
             replaced += [pod.node for pod in gone_now]
             if not gone_now and spent.get(NOBODY, 0.0) > goal.node_timeout:
-                message = f"other runs keep as many nodes without a Ready plugin as may be ({goal.max_unavailable}, max_unavailable)"
+                message = (
+                    f"other runs keep {goal.max_unavailable} nodes without a Ready plugin, the limit (max_unavailable)"
+                )
                 return Report(
                     Step("stop", nodes=step.nodes, message=message), stands, judgement, spent, tuple(replaced)
                 )

@@ -56,16 +56,16 @@ class Request:
 def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
     """The journal of an upgrade that nothing was done for yet. Refused says what is in the way, all of it."""
     problems = [
-        f"Node {name} is no Windows node of this cluster; there are {', '.join(sorted(seen.nodes)) or 'none'}."
+        f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(seen.nodes)) or 'none'}."
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
         if name not in seen.nodes
     ]
     problems += _no_pauses(desired, seen.nodes)
     for size in wrong(desired.batches):
-        problems.append(f"batch size {size!r} is neither a number above 0 nor a percentage.")
+        problems.append(f"batch size is {size!r}, expected a number above 0 or a percentage.")
     chosen = [seen.nodes[name] for name in dict.fromkeys(desired.nodes or sorted(seen.nodes)) if name in seen.nodes]
     if not chosen and not problems:
-        problems.append("there is no Windows node in this cluster.")
+        problems.append("this cluster has no Windows node.")
     if chosen and not problems:
         problems += [
             f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(desired, chosen, seen)
@@ -126,7 +126,7 @@ def _rank(node: NodeNow, desired: Request, unproven: bool) -> tuple[bool, bool, 
 def _no_pauses(desired: Request, nodes: Collection[str]) -> list[str]:
     """A pause that never comes would let the run go by where a person wanted to look."""
     return [
-        f"kubewin_upgrade_pause has {name!r}; canary, batches, or a Node of this upgrade is expected: {', '.join(sorted(nodes))}."
+        f"kubewin_upgrade_pause has {name!r}, expected canary, batches, or a Node of this upgrade: {', '.join(sorted(nodes))}."
         for name in desired.pause
         if name not in ("canary", "batches") and name not in nodes
     ]
@@ -136,8 +136,9 @@ def same(journal: Journal, desired: Request) -> None:
     """Refused when that name is of an upgrade to something else, of other nodes or another cluster: that would be gone on with."""
     if journal.cluster and desired.cluster and journal.cluster != desired.cluster:
         raise Refused(
-            f"the journal of upgrade {journal.name} that was found is of another cluster (its kube-system has uid {journal.cluster}, "
-            f"here it is {desired.cluster}). Give each cluster a folder of its own (kubewin_output_dir)."
+            f"the journal of upgrade {journal.name} is of another cluster: its kube-system has uid "
+            f"{journal.cluster}, expected {desired.cluster}. Use another directory for each cluster "
+            "(kubewin_output_dir)."
         )
     began, asked = (
         f"hook {hook}, target {target.text() or 'none'} and nodes {', '.join(sorted(nodes)) or 'all'}"
@@ -148,8 +149,8 @@ def same(journal: Journal, desired: Request) -> None:
     )
     if began != asked:
         raise Refused(
-            f"upgrade {journal.name} was begun with {began}, and is asked for now with {asked}. "
-            + ("It is finished; give" if journal.state == "finished" else "Go on with it as it was begun, or give")
+            f"upgrade {journal.name} began with {began}, requested is {asked}. "
+            + ("It is finished; give" if journal.state == "finished" else "Continue it with the same options, or give")
             + " the new one a name of its own (kubewin_upgrade_name)."
         )
 
@@ -164,12 +165,12 @@ def take_up(journal: Journal, desired: Request, seen: Seen, confirmed: Sequence[
             again = entry.at("hook", now) if _did_nothing(journal, entry, seen.nodes.get(entry.node)) else entry
             journal = journal.put(replace(again, failed="", why="", began=stamp(now)), now)
     for name in left_closed(journal, seen.nodes):
-        opened = journal.entry(name).at("open", now, "it was closed again after it was done")
+        opened = journal.entry(name).at("open", now, "cordoned again after it was done")
         journal = journal.put(replace(opened, began=stamp(now)), now)
     for name in confirmed:
         if name not in journal.confirmed:
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
-                f"{name} was confirmed", now
+                f"{name} was approved", now
             )
     journal = enrol(journal, desired, seen)
     if problems := _no_pauses(desired, [entry.node for entry in journal.nodes]):
@@ -197,9 +198,9 @@ def enrol(journal: Journal, desired: Request, seen: Seen) -> Journal:
 
 
 _FAILED: Mapping[Handed, tuple[str, str]] = {
-    "hook": ("CSI-U07", "repair what the tasks say; they are run again for this node with the next run"),
-    "gate": ("CSI-U05", "see what the node lacks (enable_csi.yml repairs it), then run again"),
-    "canary": ("CSI-U06", "see what the proof says, then run again; the node stays closed for workloads"),
+    "hook": ("CSI-U07", "fix what the tasks report; the next run runs them again for this node"),
+    "gate": ("CSI-U05", "fix what the node lacks (run enable_csi.yml), then run again"),
+    "canary": ("CSI-U06", "fix what the verification reports, then run again; the node stays cordoned"),
 }
 
 
@@ -208,7 +209,7 @@ def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: da
     for node, why in results.items():
         entry = journal.entry(node)
         if entry.step != kind:
-            raise Refused(f"{kind} of {node} was not asked for: it stands at {entry.step}")
+            raise Refused(f"{kind} of {node} was not requested: it is at step {entry.step}")
         if why:
             finding, remedy = _FAILED[kind]
             journal = fail(journal, node, finding, why, remedy, now)

@@ -44,7 +44,7 @@ Act = Literal["close", "evict", "allow", "open"]
 Handed = Literal["hook", "gate", "canary"]
 
 # What became of a node whose turn had not come.
-_ABSENT = "the Node is gone; nothing is done for it"
+_ABSENT = "the Node does not exist; it is skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def notice(journal: Journal, seen: Seen) -> Journal:
         entry, node = journal.entry(name), seen.nodes.get(name)
         if entry.step == "done" and entry.why == _ABSENT and node is not None:
             # Clouds delete the Node of a machine that is off, and make it again.
-            entry = entry.at("waiting", seen.now, "the Node came back")
+            entry = entry.at("waiting", seen.now, "the Node exists again")
             journal = journal.put(entry, seen.now)
         if entry.step != "waiting" or entry.failed:
             continue
@@ -179,9 +179,9 @@ def notice(journal: Journal, seen: Seen) -> Journal:
             continue
         began = replace(entry.begun(seen.now), by_itself=True, workloads=node.workloads)
         if journal.hook == "wmco":
-            began = replace(began, why="WMCO began by itself; it is observed and proven")
+            began = replace(began, why="WMCO began by itself; it is observed and verified")
         else:
-            began = began.at("gate", seen.now, "it is as wanted already; it is only proven")
+            began = began.at("gate", seen.now, "it already has the target release; it is only verified")
         journal = journal.put(began, seen.now)
     return journal
 
@@ -251,8 +251,8 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
     for name in _pauses(journal, batch, rules):
         if name not in journal.confirmed:
             why = (
-                f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). Run again with "
-                f"kubewin_upgrade_confirmed={name} to go on"
+                f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). "
+                f"To continue, run again with kubewin_upgrade_confirmed={name}"
             )
             return Rest(why, replace(journal, state="resting", why=why, held_since=""))
     if any(seen.nodes[entry.node].pods is None for entry in batch):
@@ -281,13 +281,13 @@ def _held(
         )
     if target.openshift and not at_least(cluster.openshift, target.openshift):
         return (
-            f"OpenShift is {cluster.openshift or 'not known'} and the nodes come after {target.openshift}: start its update now, and "
-            "run this again, or let it wait longer with kubewin_upgrade_patience"
+            f"OpenShift is {cluster.openshift or 'unknown'}, expected {target.openshift} before its nodes. Start its "
+            "update and run again; a higher kubewin_upgrade_patience waits for it"
         )
     if journal.hook == "wmco" and not at_least(cluster.wmco, target.wmco):
         return (
-            f"WMCO {cluster.wmco or 'of an unknown release'} runs and the nodes come with {target.wmco}: "
-            f"{_install(cluster.plans, target)}, and run this again, or let it wait longer with kubewin_upgrade_patience"
+            f"WMCO is {cluster.wmco or 'of an unknown release'}, expected {target.wmco}: "
+            f"{_install(cluster.plans, target)}, and run again; a higher kubewin_upgrade_patience waits for it"
         )
     others = away(journal, seen)
     for entry in batch:
@@ -295,8 +295,8 @@ def _held(
     if others and "nodes" in rules.stop_on:
         told = "; ".join(f"{name} is {why}" for name, why in others.items())
         return Stopping(
-            "CSI-U02", f"Node {next(iter(others))}", f"{told}; no other node is taken away meanwhile",
-            "repair or uncordon it, or take nodes out of kubewin_upgrade_stop_on",
+            "CSI-U02", f"Node {next(iter(others))}", f"{told}; no further node is upgraded meanwhile",
+            "repair or uncordon it, or remove nodes from kubewin_upgrade_stop_on",
         )  # fmt: skip
     open_for = hours.left(rules.windows, seen.now)
     if open_for is None:
@@ -321,7 +321,7 @@ def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
         phase = f", its phase is {plan.phase}" if plan.phase else ""
         return f"InstallPlan {plan.name} is approved{phase}; wait until OLM has installed it"
     named = f" ({', '.join(plan.name for plan in fit)})" if fit else ""
-    return f"what comes before it is proven, approve its InstallPlan now{named}"
+    return f"all earlier nodes are verified: approve its InstallPlan now{named}"
 
 
 def _pauses(journal: Journal, batch: list[Eligibility], rules: Rules) -> list[str]:
@@ -352,9 +352,7 @@ class _Node:
         if entry.step == "back":
             return self._back(node)
         if node is None:
-            return self._failed(
-                "CSI-U10", "the Node is gone in the middle of its upgrade", "bring it back, then run again"
-            )
+            return self._failed("CSI-U10", "the Node was deleted during its upgrade", "restore it, then run again")
         return {
             "close": self._close,
             "drain": self._drain,
@@ -383,16 +381,16 @@ class _Node:
             # Somebody lifted it; pods would come back as fast as they leave.
             return self._moved("close")
         if node.pods is None:
-            return self._wait("its pods are looked at")
+            return self._wait("its pods are being read")
         found = drain(node.pods, self.seen.refused, self.seen.now, delete_unowned=self.rules.delete_unowned)
         if found.never:
-            return self._failed("CSI-U03", "; ".join(found.never), "see there, then run again")
+            return self._failed("CSI-U03", "; ".join(found.never), "check its log, then run again")
         if not found.left:
             return self._moved(self._after("drain"))
-        told = "; ".join(found.blocked) or f"{len(found.left)} pods are leaving"
+        told = "; ".join(found.blocked) or f"{len(found.left)} pods are terminating"
         if self._late:
-            remedy = "let these pods go, or give the node more time with kubewin_upgrade_node_timeout; then run again"
-            return self._failed("CSI-U03", f"it was not empty after {self.rules.budget:.0f} s: {told}", remedy)
+            remedy = "end these pods, or raise kubewin_upgrade_node_timeout; then run again"
+            return self._failed("CSI-U03", f"not drained after {self.rules.budget:.0f} s: {told}", remedy)
         fresh = tuple(pod for pod in found.evict if pod.uid not in self.seen.refused or pod.uid in self.seen.again)
         if fresh:
             return Do("evict", self.entry.node, self.journal, fresh)
@@ -410,9 +408,9 @@ class _Node:
         if not node.cordoned:
             return self._moved("close", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
-            return self._wait("its pods are looked at")
+            return self._wait("its pods are being read")
         if drain(node.pods, {}, self.seen.now, delete_unowned=True).left:
-            return self._moved("drain", "pods are there again")
+            return self._moved("drain", "new pods run there")
         return self._hand("hook")
 
     def _back(self, node: NodeNow | None) -> Do | Hand | Wait:
@@ -421,39 +419,37 @@ class _Node:
             return self._do("close")
         missing = self._not_back(node)
         if missing and self._late:
-            remedy = (
-                "look at the node and at what upgrades it; run again to go on, or raise kubewin_upgrade_node_timeout"
-            )
-            return self._failed("CSI-U04", f"not back after {self.rules.budget:.0f} s: {missing}", remedy)
+            remedy = "check the node and what upgrades it, then run again, or raise kubewin_upgrade_node_timeout"
+            return self._failed("CSI-U04", f"not ready after {self.rules.budget:.0f} s: {missing}", remedy)
         return self._wait(missing) if missing else self._moved("gate")
 
     def _not_back(self, node: NodeNow | None) -> str:
         target = self.journal.target
         if node is None:
-            return "the Node is not there"
+            return "the Node does not exist"
         if self.journal.hook == "wmco":
             if node.upgrading:
                 return "WMCO upgrades it"
             if not at_least(node.version, target.wmco):
-                return f"WMCO has not upgraded it yet (version {node.version or 'none'}, wanted {target.wmco})" + (
-                    ", it says that the upgrade is blocked" if node.blocked else ""
+                return f"WMCO has not upgraded it yet (version {node.version or 'none'}, expected {target.wmco})" + (
+                    "; it reports that the upgrade is blocked" if node.blocked else ""
                 )
             if node.desired and node.desired != node.version:
                 return f"WMCO is changing it to {node.desired}"
             if node.cordoned and not node.cordoned_for and not self.entry.kept_cordoned:
                 return "WMCO has not uncordoned it yet"
         if not node.ready:
-            return f"not Ready ({node.not_ready_because or 'nothing says why'})"
+            return f"not Ready ({node.not_ready_because or 'no reason reported'})"
         if not at_least(node.kubelet, target.kubelet):
-            return f"its kubelet is {node.kubelet}, wanted {target.kubelet}"
+            return f"its kubelet is {node.kubelet}, expected {target.kubelet}"
         return ""
 
     def _gate(self, node: NodeNow) -> Do | Hand | Wait:
         if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
             listed = ", ".join(node.in_tree[:3])
             return self._failed(
-                "CSI-U09", f"volumes are attached there by the in-tree code, which the upgraded node does not have: {listed}",
-                "delete the pods that use them there, wait until the attachments are gone, then run again",
+                "CSI-U09", f"volumes are attached there in-tree, which the upgraded node does not support: {listed}",
+                "delete the pods that use them there, wait until they are detached, then run again",
             )  # fmt: skip
         return self._hand("gate")
 
@@ -473,20 +469,20 @@ class _Node:
     def _workloads(self, node: NodeNow) -> Do | Hand | Wait:
         missing = [told for one in self.entry.workloads if (told := self._not_there(one))]
         if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
-            missing.append(f"attached by the in-tree code: {', '.join(node.in_tree[:3])}")
+            missing.append(f"attached in-tree: {', '.join(node.in_tree[:3])}")
         if missing and not self._late:
             return self._wait("; ".join(missing))
         if missing and "workloads" in self.rules.stop_on:
             return self._failed(
-                "CSI-U08", f"not back after {self.rules.budget:.0f} s: {'; '.join(missing)}",
-                "look at these pods; when it is not the node's fault, run again, or take workloads out of kubewin_upgrade_stop_on",
+                "CSI-U08", f"not ready after {self.rules.budget:.0f} s: {'; '.join(missing)}",
+                "check these pods; if the node is not the cause, run again, or remove workloads from kubewin_upgrade_stop_on",
             )  # fmt: skip
         return self._put(self.entry.at("done", self.seen.now, "; ".join(missing)))._settled()
 
     def _not_there(self, workload: Workload) -> str:
         now = self.seen.workloads.get(workload)
         if now is None:
-            return f"{workload.title} was not looked at yet"
+            return f"{workload.title} was not read yet"
         wanted = min(workload.ready, now.wanted)
         if now.ready >= wanted:
             return ""
@@ -527,7 +523,7 @@ class _Node:
         """Nothing was done to the node yet: as it was before, it serves best."""
         if node is not None and self.closed(node):
             return self._do("open")
-        why = self.entry.why if self.entry.failed else "given back untouched, since another node failed"
+        why = self.entry.why if self.entry.failed else "released unchanged, because another node failed"
         return self._put(self.entry.at("waiting", self.seen.now, why))._settled()
 
     def _failed(self, finding: str, message: str, remedy: str) -> Do | Hand | Wait:

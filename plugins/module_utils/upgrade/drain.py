@@ -39,13 +39,13 @@ def drain(pods: Iterable[PodFacts], refused: Mapping[str, str], now: datetime, *
         if pod.deleting_since is not None:
             if now - pod.deleting_since > _SLACK:
                 blocked.append(
-                    f"{pod.title} does not end though its time was over at {pod.deleting_since:%H:%M:%SZ}; look at the kubelet "
-                    "of its node and at its finalizers"
+                    f"{pod.title} should have ended at {pod.deleting_since:%H:%M:%SZ}; check its node's kubelet and "
+                    "its finalizers"
                 )
             continue
         if not pod.owner[0] and not delete_unowned:
             never.append(
-                f"{pod.title} has no controller, so nothing would create it again; delete it, or allow that with "
+                f"{pod.title} has no controller that would recreate it; delete it, or set "
                 "kubewin_upgrade_delete_unowned"
             )
             continue

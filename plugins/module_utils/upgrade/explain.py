@@ -8,26 +8,26 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Eligibility, Journal, Step
 
 _DOES = {
-    "close": "closed for workloads",
-    "drain": "emptied (drain)",
-    "allow": "allowed to WMCO",
-    "hook": "changed by the tasks",
-    "back": "awaited back",
-    "gate": "gated",
-    "canary": "a volume proven",
-    "open": "opened",
+    "close": "cordoned",
+    "drain": "drained",
+    "allow": "released to WMCO",
+    "hook": "upgraded by your tasks",
+    "back": "awaited",
+    "gate": "checked by the gate",
+    "canary": "a volume verified",
+    "open": "uncordoned",
     "workloads": "its workloads awaited",
 }
 
 # How a node is left that failed while this was done.
 _LEFT: dict[Step, str] = {
-    "waiting": "it was opened again, as it was",
-    "allow": "it stays closed for workloads",
-    "hook": "it stays closed for workloads, and empty",
-    "back": "it stays closed for workloads",
-    "gate": "it stays closed for workloads",
-    "canary": "it stays closed for workloads",
-    "workloads": "it is open for workloads",
+    "waiting": "it was uncordoned",
+    "allow": "it stays cordoned",
+    "hook": "it stays cordoned and drained",
+    "back": "it stays cordoned",
+    "gate": "it stays cordoned",
+    "canary": "it stays cordoned",
+    "workloads": "it is schedulable",
 }
 # The finding of a node that is not there any more.
 _GONE = "CSI-U10"
@@ -40,7 +40,7 @@ def told(journal: Journal) -> str:
         f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.term}",
     ]
     if journal.ended:
-        lines.append(f"Proven and compared after the last node: {journal.ended}")
+        lines.append(f"Verified and compared after the last node: {journal.ended}")
     if journal.stopping is not None:
         found = journal.stopping
         lines += ["", f"{found.id} {found.object}: {found.message}", f"  -> {found.remedy}"]
@@ -58,9 +58,10 @@ def unfinished(journal: Journal) -> str:
     """That another upgrade was left, for who begins one beside it."""
     left = "; ".join(f"{entry.node} {entry.said}" for entry in journal.nodes if entry.step != "waiting" or entry.failed)
     return (
-        f"upgrade {journal.name} was begun {journal.began} and is not finished ({journal.state}{f'; {left}' if left else ''}). "
-        f"Go on with it under its name (kubewin_upgrade_name={journal.name}), or delete its journal when you gave it up. "
-        "What it has closed is not opened by another upgrade"
+        f"upgrade {journal.name} began {journal.began} and is not finished "
+        f"({journal.state}{f'; {left}' if left else ''}). Continue it under its name "
+        f"(kubewin_upgrade_name={journal.name}), or delete its journal to abandon it. No other upgrade uncordons its "
+        "nodes"
     )
 
 
@@ -83,8 +84,10 @@ def _line(entry: Eligibility, journal: Journal) -> str:
     notes += [_LEFT[entry.step]] if entry.failed not in ("", _GONE) and entry.step in _LEFT else []
     if entry.by_itself:
         notes.append(
-            "it began by itself" if journal.hook == "wmco" else "it was as wanted already, and was only proven"
+            "it began by itself"
+            if journal.hook == "wmco"
+            else "it already had the target release and was only verified"
         )
     notes += ["it stays cordoned, because another user cordoned it"] if entry.kept_cordoned else []
-    notes += [f"its tasks were run {entry.tries} times"] if entry.tries > 1 else []
+    notes += [f"its tasks ran {entry.tries} times"] if entry.tries > 1 else []
     return f"{entry.node} (batch {entry.batch}): {entry.said}{since}" + (f"; {'; '.join(notes)}" if notes else "")

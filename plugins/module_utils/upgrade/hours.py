@@ -42,14 +42,14 @@ class Hours:
 def read(text: str, zone: str) -> Hours:
     """Read "22:00-04:00", "Sat,Sun 08:00-20:00" or "Mon-Fri 22:00-04:00". ValueError says what was expected."""
     match = _FORM.match(text.strip())
-    expected = f"'{text}' is no maintenance window, expected as in 'Sat,Sun 22:00-04:00', 'Mon-Fri 20:00-23:00' or '22:00-04:00'"
+    expected = f"'{text}' is not a maintenance window, expected one such as 'Sat,Sun 22:00-04:00', 'Mon-Fri 20:00-23:00' or '22:00-04:00'"
     if match is None:
         raise ValueError(expected)
     try:
         found_zone = ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(
-            f"'{zone}' is no time zone that this machine knows, expected as in UTC or Europe/Berlin"
+            f"'{zone}' is not a time zone of this machine, expected one such as UTC or Europe/Berlin"
         ) from error
     try:
         opens, closes = time.fromisoformat(match["from"]), time.fromisoformat(match["to"])

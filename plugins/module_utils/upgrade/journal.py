@@ -29,16 +29,16 @@ EMPTYING: frozenset[Step] = frozenset({"close", "drain"})
 
 # For people.
 _WORDS: Mapping[Step, str] = {
-    "waiting": "its turn has not come",
-    "close": "is being closed for workloads",
-    "drain": "is being emptied (drain)",
-    "allow": "WMCO is being allowed to upgrade it",
-    "hook": "your tasks change it",
-    "back": "is awaited back",
-    "gate": "is gated",
-    "canary": "a volume is proven on it",
-    "open": "is being opened for workloads",
-    "workloads": "its workloads are awaited",
+    "waiting": "is waiting",
+    "close": "is being cordoned",
+    "drain": "is being drained",
+    "allow": "WMCO may now upgrade it",
+    "hook": "is being upgraded by your tasks",
+    "back": "is awaited",
+    "gate": "is checked by the gate",
+    "canary": "is verified with a volume",
+    "open": "is being uncordoned",
+    "workloads": "waits for its workloads",
     "done": "is done",
 }
 
@@ -220,10 +220,10 @@ def from_json(text: str) -> Journal:
         raise BadJournal(str(error)) from error
     names = [entry.node for entry in journal.nodes]
     if not names or len(set(names)) < len(names):
-        raise BadJournal(f"nodes are {', '.join(names) or 'none'}; each is expected once, and one at least")
+        raise BadJournal(f"nodes are {', '.join(names) or 'none'}, expected at least one, each once")
     for entry in journal.nodes:
         if entry.step not in TABLES[journal.hook]:
-            raise BadJournal(f"{entry.node} is at step {entry.step}, which hook {journal.hook} has not")
+            raise BadJournal(f"{entry.node} is at step {entry.step}, which hook {journal.hook} does not have")
     return journal
 
 

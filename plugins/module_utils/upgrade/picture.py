@@ -88,7 +88,7 @@ def unpack(text: str) -> Picture:
         volumes = restore(tuple[Claimed, ...], found["volumes"], "volumes")
         nodes = restore(Mapping[str, NodeWas], found["nodes"], "nodes")
     except (zlib.error, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"the volumes as they were cannot be read: {error}") from error
+        raise ValueError(f"the earlier list of volumes cannot be read: {error}") from error
     return Picture({one.claim: one for one in volumes}, nodes)
 
 
@@ -99,8 +99,8 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
         name = f"PersistentVolumeClaim {claim}"
         if now is None:
             yield Finding(
-                "CSI-U17", "warning", name, f"it is gone; its volume was {was.volume} ({was.source}, {was.backend}, {was.policy})",
-                "unless it was deleted on purpose, find that volume before you change anything",
+                "CSI-U17", "warning", name, f"it no longer exists; its volume was {was.volume} ({was.source}, {was.backend}, {was.policy})",
+                "if it was not deleted on purpose, find that volume before you change anything",
             )  # fmt: skip
         elif (now.claim_uid, now.volume_uid, now.source, now.backend) != (
             was.claim_uid,
@@ -110,9 +110,9 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
         ):
             yield Finding(
                 "CSI-U17", "blocker", name,
-                f"it is not the same volume: was {was.volume} ({was.source}, {was.backend}, {was.policy}), is {now.volume or 'none'} "
-                f"({now.source}, {now.backend})",
-                "stop the workload and find the former volume; a conversion (convert_volumes.yml) in between is the only good reason",
+                f"its volume changed: was {was.volume} ({was.source}, {was.backend}, {was.policy}), is "
+                f"{now.volume or 'none'} ({now.source}, {now.backend})",
+                "stop the workload and find the former volume, unless you converted it meanwhile (convert_volumes.yml)",
             )  # fmt: skip
 
 
@@ -129,4 +129,4 @@ def lines(before: Picture, after: Picture) -> list[str]:
         told.append(f"{name}: {', '.join(parts)}")
     changed = {finding.object for finding in compare(before, after)}
     same = len(before.volumes) - len(changed)
-    return [*told, f"{same} of {len(before.volumes)} volumes of Windows workloads are the same as before"]
+    return [*told, f"{same} of {len(before.volumes)} volumes of Windows workloads are unchanged"]

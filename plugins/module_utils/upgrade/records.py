@@ -74,8 +74,8 @@ class Pages:
                 bad.append(f"{place}: {error}")
         if bad and not found:
             raise ClusterError(
-                f"the journal of upgrade {self._name} cannot be read: {'; '.join(bad)}. Restore it; or, when you know that no node is "
-                "under way (no cordon and no taint of ours), delete it and begin anew",
+                f"the journal of upgrade {self._name} cannot be read: {'; '.join(bad)}. Restore it; or, if no node "
+                "is being upgraded (no cordon or taint of this collection), delete it and start again",
                 "journal_unreadable",
             )
         self.warnings += bad
@@ -108,8 +108,8 @@ class Pages:
             other.term == journal.term and other.sequence == journal.sequence and other != journal
         ):
             raise ClusterError(
-                f"{self._maps.where(self._object)} was taken over by a later run (term {other.term}, ours is {journal.term}); "
-                "let that one end",
+                f"{self._maps.where(self._object)} was taken over by a later run (generation {other.term}, this run "
+                f"has {journal.term}). Wait for that run to end",
                 "taken_over",
             )
 

@@ -66,7 +66,7 @@ class Upgrade:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise ClusterError("the run was terminated; run again, the journal records where to resume", "interrupted")
+            raise ClusterError("the run was terminated. Run again to resume from the journal", "interrupted")
         if self._leased:
             self.lease.check()
 
@@ -94,7 +94,7 @@ class Upgrade:
         """The journal that this run goes on with; in the same run as it is."""
         if self._params["term"]:
             if found is None or found.term != self._params["term"]:
-                raise Refused(f"another run changed the journal of upgrade {self.desired.name}; run again")
+                raise Refused(f"another run changed the journal of upgrade {self.desired.name}. Run again")
             return found
         if found is not None:
             return take_up(found, self.desired, seen, self._params["confirmed"])
@@ -110,8 +110,8 @@ class Upgrade:
             return False
         if found.ended and not self._params["term"]:
             self.pages.warnings.append(
-                f"upgrade {found.name} finished at {found.ended}, so nothing was done. "
-                "To upgrade nodes again, set another name (kubewin_upgrade_name)"
+                f"upgrade {found.name} finished at {found.ended}; nothing was done. To upgrade nodes again, set "
+                "another name (kubewin_upgrade_name)"
             )
         return True
 
@@ -226,13 +226,13 @@ def _version(journal: Journal | None) -> str:
 def desired(params: dict[str, Any]) -> Request:
     """The options, checked as far as they can be without a cluster."""
     if NAMES.match(params["name"]) is None:
-        raise Refused(f"name is {params['name']!r}; lower-case letters, digits, - and . are expected, at most 62.")
+        raise Refused(f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.")
     for name in params["drivers"]:
         if name not in DRIVERS:
             raise Refused(unknown(name))
     for name, least in (("node_timeout", 1), ("patience", 0)):
         if params[name] < least:
-            raise Refused(f"{name} is {params[name]}; at least {least} is expected.")
+            raise Refused(f"{name} is {params[name]}, expected at least {least}.")
     given = params["target"] or {}
     target = {key: str(given[key]) for key in ("kubelet", "openshift", "wmco") if given.get(key)}
     for what, release in target.items():

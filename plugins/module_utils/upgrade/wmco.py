@@ -64,15 +64,15 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
     """Why these nodes cannot go there."""
     if not target.wmco:
         yield Finding(
-            "CSI-U16", "blocker", "WMCO", "kubewin_upgrade_target names no release of WMCO",
-            "give the one that comes, such as kubewin_upgrade_target=wmco=9.0.0",
+            "CSI-U16", "blocker", "WMCO", "kubewin_upgrade_target has no release of WMCO",
+            "set the new release, such as kubewin_upgrade_target=wmco=9.0.0",
         )  # fmt: skip
         return
     strangers = [node.name for node in nodes if not node.version and not node.desired]
     if strangers:
         yield Finding(
             "CSI-U16", "blocker", f"Node {', '.join(strangers)}", "WMCO does not manage it (it has no annotation of its release)",
-            "leave it out with kubewin_upgrade_nodes, or use another hook for it",
+            "exclude it with kubewin_upgrade_nodes, or use another hook for it",
         )  # fmt: skip
         return
     try:
@@ -82,35 +82,37 @@ def blockers(nodes: Sequence[NodeNow], target: Target, unproven_canary: bool) ->
         return
     now, then = parse(found.now).release, parse(target.wmco).release
     if then < now:
-        message = f"it is {found.now} on a node and {target.wmco} is wanted; WMCO has no way back"
+        message = f"a node has {found.now}, requested is {target.wmco}; WMCO cannot be downgraded"
         yield Finding("CSI-U16", "blocker", "WMCO", message, "correct kubewin_upgrade_target")
     elif then[0] > now[0] + 1 and now[0] < 10:
-        message = f"from {found.now} to {target.wmco} is more than one line; each line is for one release of OpenShift"
-        yield Finding("CSI-U16", "blocker", "WMCO", message, f"upgrade to a release of line {now[0] + 1} first")
+        message = (
+            f"from {found.now} to {target.wmco} is more than one minor release; each is for one release of OpenShift"
+        )
+        yield Finding("CSI-U16", "blocker", "WMCO", message, f"first upgrade to release {now[0] + 1} of WMCO")
     elif found.scenario == "C":
         yield Finding(
             "CSI-U12", "blocker", "WMCO",
-            f"{found.now} brings csi-proxy and {target.wmco} does not: every volume of Windows pods would be lost to them",
+            f"{found.now} includes csi-proxy and {target.wmco} does not: Windows pods would lose access to their volumes",
             "upgrade to 8.1.0 or a later release of WMCO 8 instead",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and then[0] == now[0]:
         yield Finding(
             "CSI-U13", "blocker", "WMCO",
-            f"from {found.now} to {target.wmco} only csi-proxy comes: volumes stay as they are, and there is no driver to prove yet",
-            "let it upgrade the nodes (approve its InstallPlan unless that is done); then come with the upgrade to the next line",
+            f"from {found.now} to {target.wmco} only adds csi-proxy: volumes stay in-tree, and there is no driver to verify yet",
+            "let it upgrade the nodes (approve its InstallPlan if needed), then run this for the next release",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and not unproven_canary:
         yield Finding(
             "CSI-U13", "blocker", "WMCO",
-            f"{found.now} brings no csi-proxy, so nothing can be proven before {target.wmco} (scenario {found.scenario})",
-            _before(found) + "; where that cannot be, kubewin_upgrade_unproven_canary=true sends one node without volumes ahead",
+            f"{found.now} has no csi-proxy, so nothing can be verified before {target.wmco} (scenario {found.scenario})",
+            _before(found) + "; if that is impossible, kubewin_upgrade_unproven_canary=true upgrades one node without volumes first",
         )  # fmt: skip
     elif found.scenario in ("B", "E") and all(
         node.carries_volumes and not at_least(node.version, target.wmco) for node in nodes
     ):
         yield Finding(
             "CSI-U14", "blocker", "all Windows nodes",
-            "each carries a workload with a volume, and the first one is upgraded before anything can be proven",
+            "each has a workload with a volume, and the first one is upgraded before anything can be verified",
             "add a node, or move the workloads off one (kubectl drain)",
         )  # fmt: skip
 
@@ -119,8 +121,9 @@ def _before(found: Way) -> str:
     if found.scenario == "B":
         return "upgrade to WMCO 7.2.0 or a later release of WMCO 7 first"
     return (
-        "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane to OpenShift 4.14, deploy the driver "
-        "(4.13's feature states keep vSphere's Windows plugin from starting), prove it, and then come to WMCO 9"
+        "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first, then the control plane to OpenShift 4.14, deploy "
+        "the driver (4.13's feature states keep vSphere's Windows plugin from starting), verify it, and then "
+        "upgrade to WMCO 9"
     )
 
 
@@ -129,17 +132,17 @@ def notes(nodes: Sequence[NodeNow], running: str, target: Target) -> Iterator[Fi
     sticky = [node.name for node in nodes if node.allowed]
     if sticky:
         yield Finding(
-            "CSI-U18", "warning", f"Node {', '.join(sticky)}", f"it has the label {ALLOW}=true already, so WMCO does not wait for anybody",
-            f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade takes it off when the node is done)",
+            "CSI-U18", "warning", f"Node {', '.join(sticky)}", f"it already has the label {ALLOW}=true, so WMCO upgrades it without waiting",
+            f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade removes it when the node is done)",
         )  # fmt: skip
     if running and target.wmco and parse(running).release >= parse(target.wmco).release:
         left = [node.name for node in nodes if not at_least(node.version, target.wmco)]
         if left:
             yield Finding(
                 "CSI-U20", "warning", "WMCO",
-                f"{running} runs already; nodes without attached volumes ({', '.join(left)} as far as they have none) are upgraded at "
-                "once and without waiting",
-                "nothing: they are observed and proven; next time run this before the InstallPlan is approved",
+                f"{running} already runs; it upgrades nodes without attached volumes ({', '.join(left)} if they have "
+                "none) without waiting",
+                "none; they are observed and verified. Next time run this before you approve the InstallPlan",
             )  # fmt: skip
 
 
@@ -147,6 +150,6 @@ def plugin_kept_off(daemon_set: str) -> Finding:
     """A node plugin that our taint would keep away."""
     return Finding(
         "CSI-U15", "blocker", f"DaemonSet {daemon_set}",
-        f"it does not tolerate {TAINT}:NoSchedule, with which a node is kept closed until its volumes are proven",
+        f"it does not tolerate {TAINT}:NoSchedule, which keeps workloads off a node until its volumes are verified",
         "add the toleration {key: " + TAINT + ", operator: Exists} to it",
     )  # fmt: skip

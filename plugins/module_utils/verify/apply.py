@@ -97,7 +97,7 @@ class Prover:
     ) -> None:  # fmt: skip
         self._client, self._room, self._desired, self._limits = client, room, desired, limits
         self._token, self._say = token, say
-        about = About(room.namespace, room.lease_name, room.labels(), f"the proof in namespace {room.namespace}")
+        about = About(room.namespace, room.lease_name, room.labels(), f"the verification in namespace {room.namespace}")
         self._lease = Lease(client, about, holder, say)
         self._stop = threading.Event()
         self._began = time.monotonic()
@@ -194,7 +194,9 @@ class Prover:
             name for name in target.elsewhere if reachable(nodes[name], volume) and not self._closed(nodes[name])
         ]
         if not possible:
-            journal.note = f"volume {journal.volume} cannot go to {', '.join(target.elsewhere)} (its topology)"
+            journal.note = (
+                f"volume {journal.volume} is not accessible from {', '.join(target.elsewhere)} (its topology)"
+            )
             return
         # Where this driver has mounted something in this run first; a node in trouble is left to its own proof.
         node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
@@ -227,7 +229,7 @@ class Prover:
     def _look(self, name: str) -> ProofNode:
         node = self._client.get(kinds.NODE, name)
         if node is None:
-            raise Trouble(f"Node {name} is gone")
+            raise Trouble(f"Node {name} does not exist")
         return ProofNode.from_objects(node, self._client.get(kinds.CSI_NODE, name))
 
     def _closed(self, node: ProofNode) -> str:
@@ -263,7 +265,7 @@ class Prover:
     def _runs(self, live: Mapping[str, Any] | None, made: Mapping[str, Any], node: str) -> bool:
         if live is None or live["metadata"]["uid"] != made["metadata"]["uid"]:
             raise Trouble(
-                f"pod {made['metadata']['name']} on {node} was deleted by another client; was the node drained?"
+                f"pod {made['metadata']['name']} on {node} was deleted by another client. Check whether the node was drained"
             )
         pod, status = PodFacts.from_object(live), live.get("status") or {}
         if pod.ended:
@@ -300,7 +302,7 @@ class Prover:
                 kinds.POD, pod, lambda now: now is None or now["metadata"]["uid"] != uid,
                 lambda now: Trouble(
                     f"pod {pod} on {node} does not end",
-                    f"its volume may not be unmounted there: kubectl describe node {node}, and the node plugin's log",
+                    f"check that its volume is unmounted there: kubectl describe node {node}, and the node plugin's log",
                 ),
                 f"{target.driver} on {target.node}: end of pod {pod} on {node}",
             )  # fmt: skip
@@ -328,8 +330,8 @@ class Prover:
             if done.code != 0:
                 said = (done.stderr or done.stdout).strip()
                 raise Trouble(
-                    f"writing {objects.FILE} ended with exit code {done.code}: {said or 'without a word'}",
-                    "the volume is mounted but cannot be written: look at its space, and at rights on a share",
+                    f"writing {objects.FILE} ended with exit code {done.code}: {said or 'no output'}",
+                    "the volume is mounted but cannot be written: check its free space, and permissions on a share",
                 )
             self._same(pod, text, told)
             told.append(text)
@@ -345,12 +347,12 @@ class Prover:
         if done.code != 0:
             said = (done.stderr or done.stdout).strip()
             raise Trouble(
-                f"reading {objects.FILE} ended with exit code {done.code}: {said or 'without a word'}; "
-                f'"{text}" had been written',
-                "the volume came back without its data: use it for nothing before that is understood",
+                f'reading {objects.FILE} ended with exit code {done.code}: {said or "no output"}; "{text}" had been '
+                "written",
+                "the volume lost its data: do not use the driver until you know the cause",
             )
         if wrong := compared(text, done.stdout):
-            raise Trouble(wrong, "the volume came back with other data: use it for nothing before that is understood")
+            raise Trouble(wrong, "the volume has other data: do not use the driver until you know the cause")
 
     def _execute(self, pod: str, command: Sequence[str], told: list[str]) -> Executed:
         """Run a command that may be run twice; a connection that is cut is no answer, and it is run again."""
@@ -368,8 +370,8 @@ class Prover:
                 if time.monotonic() >= ends:
                     raise Trouble(
                         f"no command could be run in pod {pod}: {error}",
-                        "the API server cannot reach that node's kubelet (port 10250), or something between cuts the "
-                        "connection; that says nothing of the volume",
+                        "the API server cannot reach that node's kubelet (port 10250), or something between cuts "
+                        "the connection; the volume itself may be fine",
                     ) from error
                 cuts += 1
                 self._stop.wait(min(0.2 * cuts, 2.0))
@@ -385,9 +387,9 @@ class Prover:
 
     def _check(self) -> None:
         if self._stop.is_set():
-            raise StoppedError("the run was ended")
+            raise StoppedError("the run was terminated")
         if self._over():
-            raise StoppedError(f"the time for the whole run ({self._limits.whole:.0f} s) is over")
+            raise StoppedError(f"the timeout of the whole run ({self._limits.whole:.0f} s) was exceeded")
 
     def _deadline(self) -> float:
         return min(time.monotonic() + self._limits.step, self._began + self._limits.whole)

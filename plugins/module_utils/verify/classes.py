@@ -35,8 +35,8 @@ def unfit(driver: Driver, found: Mapping[str, Any]) -> str:
     fstype = next((parameters[key] for key in _FSTYPE if key in parameters), "").lower()
     if fstype in driver.fstypes:
         return ""
-    given = f"its file system is {fstype}" if fstype else "it names no file system, and the driver's default is ext4"
-    return f"{given}; Windows needs ntfs (parameter csi.storage.k8s.io/fstype)"
+    given = f"its file system is {fstype}" if fstype else "it has no file system, and the driver's default is ext4"
+    return f"{given}, expected ntfs (parameter csi.storage.k8s.io/fstype)"
 
 
 def choose(driver: Driver, wanted: str, classes: Sequence[Mapping[str, Any]]) -> Chosen:
@@ -60,7 +60,7 @@ def choose(driver: Driver, wanted: str, classes: Sequence[Mapping[str, Any]]) ->
     help_text = f" with parameters {{{', '.join(parameters)}}}" if parameters else ""
     return Chosen(
         refusal=(
-            f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none at all'}). "
+            f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none'}). "
             f"Create one{help_text}, such as in roles/{driver.key}_csi/files/example.yaml, and name it in "
             f"storage_classes (kubewin_verify_storage_classes in the playbook): {{{driver.key}: <name>}}."
         )
@@ -72,13 +72,11 @@ def _asked_for(driver: Driver, wanted: str, by_name: Mapping[str, Mapping[str, A
     fits = sorted(
         name for name, item in by_name.items() if item.get("provisioner") == driver.name and not unfit(driver, item)
     )
-    instead = f" Those that fit: {', '.join(fits)}." if fits else ""
+    instead = f" Suitable: {', '.join(fits)}." if fits else ""
     if found is None:
         return Chosen(refusal=f"{driver.title}: StorageClass {wanted} does not exist.{instead}")
     if found.get("provisioner") != driver.name:
-        text = (
-            f"{driver.title}: StorageClass {wanted} is of {found.get('provisioner')}, expected {driver.name}.{instead}"
-        )
+        text = f"{driver.title}: StorageClass {wanted} has provisioner {found.get('provisioner')}, expected {driver.name}.{instead}"
         return Chosen(refusal=text)
     why = unfit(driver, found)
     if why:

@@ -63,7 +63,7 @@ class Cleaner:
         name = self._room.name(target)
         selector = objects.of_run(self._room.run)
         try:
-            with self._telling(f"{target.driver} on {target.node}: taking its pods, claim and volume away"):
+            with self._telling(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
                 self._remove(
                     selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
                 )
@@ -93,7 +93,7 @@ class Cleaner:
         with self._told():
             while self._room.own and self._client.get(kinds.NAMESPACE, self._room.namespace) is not None:
                 if time.monotonic() > ends:
-                    why = "it is being deleted; kubectl describe namespace says why it stays"
+                    why = "it is being deleted; check what blocks that: kubectl describe namespace"
                     self._keep(kinds.NAMESPACE.kind, self._room.namespace, why)
                     return
                 time.sleep(_LOOK)
@@ -102,13 +102,13 @@ class Cleaner:
     def _told(self) -> Iterator[None]:
         """An error while cleaning up hides nothing that was proven; it is told with what it leaves."""
         try:
-            with self._telling(f"taking away what was made in namespace {self._room.namespace}"):
+            with self._telling(f"deleting the objects of this run in namespace {self._room.namespace}"):
                 yield
         except ClusterError as error:
             self._keep(
                 kinds.NAMESPACE.kind if self._room.own else "objects with label",
                 self._room.namespace if self._room.own else f"{objects.RUN}={self._room.run}",
-                f"cleaning up ended with: {error}. The next run takes it away",
+                f"cleanup failed: {error}. The next run deletes it",
             )
 
     @contextmanager
@@ -137,7 +137,7 @@ class Cleaner:
                     break
                 if time.monotonic() > ends:
                     for item in found:
-                        why = "it was told to go and has not gone; look at its node and its finalizers"
+                        why = "it was deleted but still exists; check its node and its finalizers"
                         self._keep(kind.kind, item["metadata"]["name"], why)
                     return
                 time.sleep(_LOOK)
@@ -152,7 +152,7 @@ class Cleaner:
                 return
             if time.monotonic() > ends:
                 for name in waiting:
-                    why = "its claim is gone and the driver's controller has not deleted it; read the log of its provisioner"
+                    why = "its claim was deleted, but the driver's controller has not deleted it; check the log of its provisioner"
                     self._keep(kinds.PERSISTENT_VOLUME.kind, name, why)
                 return
             time.sleep(_LOOK)
@@ -167,10 +167,10 @@ class Cleaner:
             self._volumes.pop(name, None)
             self._left.pop((kinds.PERSISTENT_VOLUME.kind, name), None)
         if live is not None:
-            handle = (spec.get("csi") or {}).get("volumeHandle") or "what is behind it"
+            handle = (spec.get("csi") or {}).get("volumeHandle") or "its backend"
             why = (
-                f"StorageClass {spec.get('storageClassName')} keeps its volumes (Retain). When you need it no more: kubectl "
-                f"delete pv {name}, and delete {handle} in the storage"
+                f"StorageClass {spec.get('storageClassName')} retains its volumes. To delete it: kubectl delete pv "
+                f"{name}, and delete {handle} in the storage"
             )
             self._keep(kinds.PERSISTENT_VOLUME.kind, name, why, kept=True)
         return False
@@ -226,9 +226,9 @@ def take_away(client: Client, found: Sequence[Found], say: Callable[[str], None]
     at_work: list[Cleaner] = []
     for one in found:
         if one.lives:
-            say(f"run {one.room.run} in namespace {one.room.namespace} is left alone: {one.lives}")
+            say(f"run {one.room.run} in namespace {one.room.namespace} is kept: {one.lives}")
             continue
-        say(f"taking away what run {one.room.run} left in namespace {one.room.namespace}")
+        say(f"deleting what run {one.room.run} left in namespace {one.room.namespace}")
         cleaner = Cleaner(client, one.room, say)
         cleaner.most(ends)
         at_work.append(cleaner)

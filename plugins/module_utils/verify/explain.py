@@ -17,9 +17,7 @@ _TELLING = (
     "FailedScheduling",
 )  # fmt: skip
 
-_UNKNOWN_DRIVER = (
-    "the kubelet of {node} does not know the driver: run enable_csi.yml, whose gate says what its plugin pod lacks"
-)
+_UNKNOWN_DRIVER = "the driver is not registered with the kubelet of {node}: run enable_csi.yml; its gate reports what the plugin pod lacks"
 _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("csi-proxy", "cannot find the file"),
@@ -28,27 +26,27 @@ _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("list of registered csi drivers",), _UNKNOWN_DRIVER),
     (("does not contain driver",), _UNKNOWN_DRIVER),
-    (("actively refused",), "the driver's plugin pod on {node} does not run: look at it and its log"),
+    (("actively refused",), "the driver's plugin pod on {node} does not run: check the pod and its log"),
     (
         ("multi-attach",),
         "the volume is still attached elsewhere: kubectl get volumeattachments; the driver's controller detaches",
     ),
     (
         ("host operating system",),
-        "the image's build of Windows is not that of {node}: give one that fits with image",
+        "the image is for another Windows build than {node}: set image to one for its build",
     ),
-    (("pull",), "{node} cannot pull the image: give one with image that it can reach"),
+    (("pull",), "{node} cannot pull the image: set image to one that it can reach"),
     (
         ("failedscheduling",),
-        "the scheduler does not put the pod on {node}: compare the volume's zone, limits of volumes and resources there",
+        "the scheduler does not place the pod on {node}: check the volume's zone, its attach limit and its resources",
     ),
     (
         ("provisioningfailed",),
-        "the driver's controller does not make the volume: correct the StorageClass, or read the log of its provisioner",
+        "the driver's controller does not provision the volume: correct the StorageClass, or check the log of its provisioner",
     ),
     (
         ("failedattachvolume",),
-        "the driver's controller does not attach the volume to {node}: read the log of its attacher",
+        "the driver's controller does not attach the volume to {node}: check the log of its attacher",
     ),
 )
 
@@ -84,7 +82,7 @@ def waiting_for(pod: Mapping[str, Any] | None, told: Sequence[tuple[str, str]]) 
     for condition in status.get("conditions") or []:
         if condition.get("status") == "False" and condition.get("message"):
             return f"{condition.get('reason')}: {condition['message']}"
-    return f"it is {status.get('phase', 'Pending')}, and nothing says why"
+    return f"it is {status.get('phase', 'Pending')}, without a reason"
 
 
 def remedy(why: str, node: str, pod: str) -> str:
@@ -93,4 +91,4 @@ def remedy(why: str, node: str, pod: str) -> str:
     for words, found in _REMEDIES:
         if all(word in text for word in words):
             return found.format(node=node)
-    return f"kubectl describe pod {pod} while it runs (a higher step_timeout leaves time), and the node plugin's log on {node}"
+    return f"kubectl describe pod {pod} while it runs (raise step_timeout for more time), and the node plugin's log on {node}"

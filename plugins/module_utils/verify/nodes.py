@@ -61,7 +61,7 @@ def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]
     """Why no pod of a proof may go to a node, with what helps; empty when it may."""
     facts = node.facts
     if facts.cordoned and not any(covers(one, _CORDON) for one in tolerations):
-        return f"it is cordoned; kubectl uncordon {node.name} when that is over"
+        return f"it is cordoned; when it may run pods again: kubectl uncordon {node.name}"
     if not facts.ready:
         because = f": {facts.not_ready_because}" if facts.not_ready_because else ""
         return f"it is not Ready{because}; kubectl describe node {node.name}"
@@ -73,7 +73,7 @@ def closed(node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]]
             return f"taint {shown}:{taint.effect} keeps the pod away; allow it with tolerations"
     if not image and not node.image():
         found = f"Windows build {facts.build}" if facts.build else "no Windows build in its labels"
-        return f"{found}, and no image is known for that; give one with image"
+        return f"{found}, for which no image is known; set image"
     return ""
 
 
@@ -81,7 +81,7 @@ def unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mappin
     """Why a driver (its CSI name) cannot be proven on a node, with what helps; empty when it can."""
     why = closed(node, image, tolerations)
     if not why and driver not in node.drivers:
-        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate says why"
+        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate reports the cause"
     return why
 
 
@@ -105,7 +105,7 @@ def place(
     for node in nodes:
         why = unfit(node, driver, image, tolerations) if driver else closed(node, image, tolerations)
         if only not in ("", node.name):
-            why = "another one was asked for"
+            why = "another Node was requested"
         elif not why and not reachable(node, volume):
             why = "the volume's node affinity"
         if not why:

@@ -58,10 +58,10 @@ class Plan:
     def steps(self) -> list[str]:
         """For people: what will be done."""
         return [
-            f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, {target.access_mode}), "
-            "written by a pod, read back by its successor"
+            f"{target.driver} on {target.node}: a claim of {target.size} ({target.storage_class}, "
+            f"{target.access_mode}), written by one pod, read back by another"
             + (f", and read on another node ({' or '.join(target.elsewhere)})" if target.elsewhere else "")
-            + (f"; the volume stays, since {target.storage_class} keeps its volumes" if target.keeps else "")
+            + (f"; the volume is kept, because {target.storage_class} retains volumes" if target.keeps else "")
             for target in self.targets
         ]
 
@@ -72,7 +72,7 @@ def plan(
     """Decide what is proven where. attach: by CSI name, whether its volumes are attached to nodes first."""
     by_name = {node.name: node for node in nodes}
     refusals = [
-        f"Node {name} is no Windows node of this cluster; there are {', '.join(sorted(by_name)) or 'none'}."
+        f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(by_name)) or 'none'}."
         for name in desired.nodes
         if name not in by_name
     ]
@@ -92,7 +92,7 @@ def plan(
                 left_out.append((driver.key, name, why))
         if not usable and not desired.nodes:
             listed = "; ".join(f"{name}: {why}" for name, why in whys.items() if why)
-            refusals.append(f"{driver.title}: no Windows node to prove it on ({listed or 'there is none at all'}).")
+            refusals.append(f"{driver.title}: no Windows node to verify it on ({listed or 'there is none'}).")
         for index, name in enumerate(usable):
             others = usable[index + 1 :] + usable[:index]
             targets.append(

@@ -82,10 +82,10 @@ def settle(proofs: Sequence[Proof]) -> list[Proof]:
         if proof.verdict == "proven" and proof.not_on is not None:
             node, why, remedy = proof.not_on
             if (proof.driver, node) in able:
-                error = f"volume {proof.volume} did not come up on {node}, where another one does: {why}"
+                error = f"volume {proof.volume} could not be used on {node}, where another one works: {why}"
                 settled.append(replace(proof, verdict="failed", error=error, remedy=remedy))
             else:
-                settled.append(replace(proof, note=f"not read on {node}, which has trouble of its own"))
+                settled.append(replace(proof, note=f"not read on {node}, which has a problem of its own"))
             continue
         settled.append(proof)
     return settled
@@ -109,5 +109,5 @@ def failed(proofs: Sequence[Proof]) -> str:
     ]
     unrun = [f"{proof.driver} on {proof.node}" for proof in proofs if proof.verdict == "not_run"]
     if unrun:
-        lines.append(f"not tried for lack of time: {', '.join(unrun)} -> raise timeout, or parallel")
+        lines.append(f"not tried before the timeout: {', '.join(unrun)} -> raise timeout or parallel")
     return "\n".join(lines)

@@ -88,9 +88,9 @@ class Snapshot:
         version = data.get("snapshot_version")
         if version != SNAPSHOT_VERSION:
             raise ValueError(
-                f"snapshot_version is {version}, expected {SNAPSHOT_VERSION}: take the snapshot again with this release"
+                f"snapshot_version is {version}, expected {SNAPSHOT_VERSION}. Take the snapshot again with this release"
             )
         try:
             return msgspec.convert({key: value for key, value in data.items() if key != "snapshot_version"}, cls)
         except msgspec.ValidationError as error:
-            raise ValueError(f"this is no snapshot: {error}") from error
+            raise ValueError(f"this is not a snapshot: {error}") from error

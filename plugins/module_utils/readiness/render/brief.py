@@ -18,10 +18,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import READY, UNCHANGED, Report
 
-MORE = "all of it, line by line: ansible-playbook kubewin.csi.preflight"
+MORE = "the full report: ansible-playbook kubewin.csi.preflight"
 # Findings that a refusal names.
 _REASONS = 10
-_ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml holds all that is needed"
+_ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml has all required rules"
 
 
 def render_brief(report: Report) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def render_refusal(own: Report) -> str:
     lines += [f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in worst[:_REASONS]]
     if len(worst) > _REASONS:
         lines.append(f"and {len(worst) - _REASONS:,} more")
-    lines.append("What is meant to be so is accepted by an entry in suppressions (kubewin_suppressions).")
+    lines.append("To accept a finding, add an entry to suppressions (kubewin_suppressions).")
     return "\n".join((*lines, MORE[0].upper() + MORE[1:]))
 
 
@@ -78,9 +78,9 @@ def _not_back(report: Report) -> Iterator[str]:
 def _besides(report: Report) -> Iterator[str]:
     if report.unread:
         rules = [one["rule"] for one in report.unread if one.get("rule")]
-        yield f"not judged, because it could not be read: {listed([one['resource'] for one in report.unread], 20)}"
+        yield f"not checked, because it could not be read: {listed([one['resource'] for one in report.unread], 20)}"
         if rules:
             yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
     yield from (f"{one.id} {one.object}: {one.message}" for one in report.findings if one.id == "CSI-R01")
     if report.suppressed:
-        yield f"{number(len(report.suppressed), 'finding')} left out, as kubewin_suppressions says"
+        yield f"{number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"

@@ -49,7 +49,7 @@ _ICONS = {
     "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
 }
 _ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
-_NOTHING = '<p class="empty">Nothing has to be done.</p>'
+_NOTHING = '<p class="empty">Nothing to do.</p>'
 _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 <pattern id="no" width="6" height="6" patternUnits="userSpaceOnUse"><path class="stripe" d="M0 6L6 0"/></pattern>
 <pattern id="unknown" width="5" height="5" patternUnits="userSpaceOnUse"><path class="stripe" d="M2.5 0V5"/></pattern>
@@ -114,7 +114,7 @@ def _name(value: object) -> str:
 
 
 def _header(view: View) -> str:
-    facts = [("Cluster", view.versions), ("Looked at", view.taken_at), ("Asked about", view.asked)]
+    facts = [("Cluster", view.versions), ("Read at", view.taken_at), ("Target", view.asked)]
     shown = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts if value)
     return (
         '<header>\n<p class="what">Readiness of Windows volumes</p>\n'
@@ -175,7 +175,7 @@ def _step(group: Group) -> str:
     )
     more = len(group.helps) - NAMED
     others = f"<p>And {number(more, 'other remedy', 'other remedies')}.</p>" if more > 0 else ""
-    concerns = f"In the way of {group.concerns}. " if group.concerns else ""
+    concerns = f"Blocks {group.concerns}. " if group.concerns else ""
     return f'<li>{helps}{others}<p class="soft">{_badges(group)} {_to_finding(group.id)} {concerns}{_text(group.why)}</p></li>'
 
 
@@ -363,10 +363,10 @@ def _suppressed(view: View) -> str:
         for one in view.suppressed
     )
     return (
-        '<section id="suppressed" aria-labelledby="suppressed-title"><h2 id="suppressed-title">Accepted, and left out of '
-        'the verdict</h2><div class="scroll" role="region" aria-labelledby="suppressed-title" tabindex="0"><table><thead><tr>'
-        '<th scope="col">About</th><th scope="col">Finding</th><th scope="col">Reason</th><th scope="col">Until</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table></div></section>"
+        '<section id="suppressed" aria-labelledby="suppressed-title"><h2 id="suppressed-title">Accepted '
+        'findings</h2><div class="scroll" role="region" aria-labelledby="suppressed-title" '
+        'tabindex="0"><table><thead><tr><th scope="col">About</th><th scope="col">Finding</th><th '
+        f'scope="col">Reason</th><th scope="col">Until</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
 
 
@@ -385,5 +385,5 @@ def _legend(view: View) -> str:
 
 def _footer(view: View) -> str:
     items = "".join(f"<li>{_text(one)}</li>" for one in view.aggregated)
-    told = f"<p>Put together on this page; the JSON has every one:</p><ul>{items}</ul>" if items else ""
-    return f"<footer>{told}<p>Made by kubewin.csi. It was read, and nothing was changed.</p></footer>"
+    told = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
+    return f"<footer>{told}<p>Created by kubewin.csi, which changed nothing.</p></footer>"

@@ -27,7 +27,7 @@ def render_markdown(report: Report) -> str:
     """The text."""
     view = look(report, SHOWN)
     counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
-    told = " · ".join(_text(one) for one in (view.versions, f"looked at {view.taken_at}", counts) if one)
+    told = " · ".join(_text(one) for one in (view.versions, f"read at {view.taken_at}", counts) if one)
     parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", told]
     if view.first:
         parts += ["## What to do first", "\n".join(map(_step, view.first))]
@@ -42,7 +42,7 @@ def render_markdown(report: Report) -> str:
         parts += ["## What could not be read", _rows(("Resource", "Why", "Rule to add"), rows)]
     if view.suppressed:
         accepted = [(one.finding.object, one.finding.id, one.reason, one.expires) for one in view.suppressed]
-        parts += ["## Accepted, and left out of the verdict", _rows(("About", "Finding", "Reason", "Until"), accepted)]
+        parts += ["## Accepted findings", _rows(("About", "Finding", "Reason", "Until"), accepted)]
     parts += [f"*{_text(one)}*" for one in view.aggregated]
     return "\n\n".join(parts) + "\n"
 
@@ -53,7 +53,7 @@ def _text(value: object) -> str:
 
 def _step(group: Group) -> str:
     lines = [f"1. {group.severity} {_text(group.id)}: {_text(group.why)}"]
-    lines[0] += f" In the way of {group.concerns}." if group.concerns else ""
+    lines[0] += f" Blocks {group.concerns}." if group.concerns else ""
     lines += [f"   - **{_text(one.remedy)}** {one.about(_text, _text)}" for one in group.helps[:NAMED]]
     more = len(group.helps) - NAMED
     lines += [f"   - and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []

@@ -38,7 +38,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
     view = look(report, SHOWN)
     counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
-    read = f"{plain(view.cluster)}: {plain(view.versions)}, looked at {plain(view.taken_at)}"
+    read = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}"
     verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
     parts = [f"{verdict}\n{textwrap.fill(read, width)}\n{counts}"]
     if view.first:
@@ -80,7 +80,7 @@ def _steps(view: View, width: int) -> str:
         helps = [f"{plain(one.remedy)} ({one.about(plain, plain)})" for one in group.helps[:NAMED]]
         more = len(group.helps) - NAMED
         helps += [f"and {number(more, 'other remedy', 'other remedies')}"] if more > 0 else []
-        helps += [f"in the way of {group.concerns}"] if group.concerns else []
+        helps += [f"blocks {group.concerns}"] if group.concerns else []
         kind = f"{group.severity}, unknown" if group.doubt else group.severity
         rows += [[f"{place}.", kind, group.id, helps[0]], *(["", "", "", one] for one in helps[1:])]
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
@@ -111,6 +111,6 @@ def _table(name: str, state: str, kind: str, table: Table, width: int) -> str:
     ]
     well = table.counts["yes"]
     if not rows:
-        return f"{name}S: all {well:,} are well" if well else ""
+        return f"{name}S: all {well:,} are OK" if well else ""
     shown = render_table((name, state, "BECAUSE"), rows, width, _NAMES)
-    return f"{shown}\n({number(well, f'further {kind}')} {'is' if well == 1 else 'are'} well)" if well else shown
+    return f"{shown}\n({number(well, f'further {kind}')} {'is' if well == 1 else 'are'} OK)" if well else shown

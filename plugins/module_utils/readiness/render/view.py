@@ -54,20 +54,20 @@ ANYWHERE = "*"
 _CAUSES = "RCTDNGVW"
 
 CLASSES: Mapping[str, str] = {
-    "NATIVE_CSI": "A CSI volume, and its driver works on every node that it may be on.",
-    "NATIVE_NO_DRIVER": "A CSI volume, and its driver does not work on a node that it may be on.",
-    "NATIVE_REFUSED": "A CSI volume, and the driver on Windows refuses something about it.",
-    "MIGRATED_OK": "It still says in-tree, as it always will, and CSI serves it on every node that it may be on.",
-    "MIGRATED_NO_DRIVER": "CSI is to serve it, and the driver does not work on a node that it may be on.",
-    "MIGRATED_REFUSED": "CSI is to serve it, and the driver on Windows refuses something about it.",
-    "SPLIT": "The control plane has gone over to CSI and a Windows node has not.",
-    "IN_TREE": "Kubernetes itself serves it still; with the upgrade that takes that away it needs the driver.",
-    "NOT_CSI": "No CSI driver has anything to do with it, before or after.",
-    "DEAD": "Nothing serves its kind in this release of Kubernetes, and nothing translates it.",
-    "UNKNOWN": "What was seen does not say. It is never counted as well.",
+    "NATIVE_CSI": "A CSI volume. Its driver works on every node that it may be on.",
+    "NATIVE_NO_DRIVER": "A CSI volume. Its driver does not work on a node that it may be on.",
+    "NATIVE_REFUSED": "A CSI volume that the driver does not support on Windows.",
+    "MIGRATED_OK": "An in-tree PersistentVolume, served by CSI migration on every node that it may be on.",
+    "MIGRATED_NO_DRIVER": "CSI migration applies, but the driver does not work on a node that it may be on.",
+    "MIGRATED_REFUSED": "CSI migration applies, but the driver does not support it on Windows.",
+    "SPLIT": "The control plane uses CSI migration, but a Windows node does not.",
+    "IN_TREE": "In-tree code still serves it; it needs the driver once an upgrade removes that code.",
+    "NOT_CSI": "No CSI driver is involved, before or after an upgrade.",
+    "DEAD": "This release of Kubernetes neither serves nor translates its kind.",
+    "UNKNOWN": "The facts do not decide it. Never counted as ready.",
 }
 
-HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Not known"}
+HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +276,9 @@ def _answer(report: Report, workloads: Table) -> str:
     else:
         said = nothing_there(report.unread)
     if blockers and not lost:
-        said += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker is', 'blockers are')} in the way"
+        said += f", {'and' if doubtful else 'but'} {number(blockers, 'blocker exists', 'blockers exist')}"
     elif report.verdict == "unknown" and not doubtful:
-        said += ", but not everything could be judged"
+        said += ", but not everything could be checked"
     asked = _asked(report)
     return f"With {asked}, {said}." if asked else f"{said[0].upper()}{said[1:]}."
 
@@ -406,7 +406,7 @@ def _table(lines: list[Line], kind: str, limits: Limits, aggregated: list[str]) 
         well = [line for line in lines if line.mark == "yes" and not line.severity]
         others = [line for line in lines if line.mark != "yes" or line.severity]
         if well:
-            aggregated.append(f"{number(len(well), kind)} without a finding: one line for all that are alike")
+            aggregated.append(f"{number(len(well), kind)} without a finding: one line for all alike")
         if len(others) > limits.most:
             aggregated.append(f"{number(len(others) - limits.most, kind)} more with findings: one line for all alike")
         lines = others[: limits.most] + _alike(others[limits.most :], kind) + _alike(well, kind)

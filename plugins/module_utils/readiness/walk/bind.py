@@ -56,9 +56,9 @@ class Bind:
                 continue
             self._shared(wanted, wanted.claim, pod, split)
             if wanted.claim.deleting and not pod.node:
-                what = "it is being deleted, and the scheduler places no pod that uses it"
+                what = "it is being deleted, so the scheduler places no pod that uses it"
                 split.blocked(
-                    nodes, _finding("CSI-V40", wanted, what, "wait until the claim is gone, then create it again")
+                    nodes, _finding("CSI-V40", wanted, what, "wait until the claim is deleted, then recreate it")
                 )
             if wanted.bound:
                 because = self._bound(wanted, wanted.claim, split)
@@ -83,7 +83,7 @@ class Bind:
                 split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumeclaims")
             )
             return
-        what = f"{pod.workload} uses the claim, and the claim does not exist"
+        what = f"{pod.workload} uses the claim, but the claim does not exist"
         split.blocked(split.nodes, _finding("CSI-V27", wanted, what, "create the claim, or correct the workload"))
 
     # ReadWriteOncePod
@@ -133,7 +133,7 @@ class Bind:
         named = self._named.get(claim.key, [])
         others = [one for one in named if one != pod.workload]
         if others and len(others) < len(named) and not self._users.get(claim.key):
-            what = f"its access mode is {ALONE}, and {others[0]} names it too"
+            what = f"its access mode is {ALONE}, and {others[0]} also uses it"
             split.blocked(split.nodes, _finding("CSI-V42", wanted, what, remedy))
         elif pod.surges:
             what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
@@ -156,9 +156,9 @@ class Bind:
 
     def _bound(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
         volume = wanted.volume
-        remedy = "bring the volume back from a record with claimRef.uid of this claim; do not delete the claim first"
+        remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
-            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} is gone or belongs to another claim"
+            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
             split.blocked(split.nodes, _finding("CSI-V23", wanted, what, remedy))
         elif volume is None:
             self._no_volume(wanted, claim, split, "CSI-V23", remedy)
@@ -177,8 +177,8 @@ class Bind:
         what = f"volume {volume.name} is {volume.phase or 'taken'}"
         what += f" and belongs to claim {volume.claim or '(none)'}"
         if volume.claim == claim.key:
-            what += f" with uid {volume.claim_uid}, and this one has uid {claim.uid}"
-        remedy = f'when nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
+            what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
+        remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
         if volume.claim != claim.key:
             remedy = "name another volume, or delete the claim that has this one"
         split.blocked(split.nodes, _finding("CSI-V40", wanted, what, remedy))
@@ -187,7 +187,7 @@ class Bind:
 
     def _asked_for(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
         """A claim that names its volume itself and is not bound yet."""
-        volume, because = wanted.volume, f"it asks for volume {claim.volume}, which is free for it"
+        volume, because = wanted.volume, f"it requests volume {claim.volume}, which is available"
         if volume is None:
             self._no_volume(wanted, claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
         elif belongs(volume, claim):
@@ -195,7 +195,7 @@ class Bind:
         elif volume.claim:
             self._foreign(wanted, claim, volume, split)
         elif misfit := _format_error(wanted, claim, volume):
-            what = f"it asks for volume {volume.name}, which is {misfit}"
+            what = f"it requests volume {volume.name}, which is {misfit}"
             split.blocked(split.nodes, _finding("CSI-V40", wanted, what, "create a claim that fits the volume"))
         elif claim.narrowed:
             self._narrowed(wanted, claim, split)
@@ -223,7 +223,7 @@ class Bind:
                 split.blocked(split.nodes, self._nobody(wanted, claim))
             else:
                 self._waited(wanted, claim, split)
-            return "a volume is made for it"
+            return "a volume is provisioned for it"
         self._promised(wanted, claim, split)
         if pod.node and not claim.selected_node:
             what = f"StorageClass {wanted.storage_class} waits for the scheduler, which spec.nodeName bypasses"
@@ -234,7 +234,9 @@ class Bind:
             rest = split.nodes & ~taken & ~static.maybe[wanted.volume_key]
             split.blocked(rest, self._nobody(wanted, claim))
             return f"one of {len(some)} volumes of StorageClass {wanted.storage_class} fits"
-        return "a volume is made for it" if not some else f"one of {len(some)} volumes fits, or one is made"
+        return (
+            "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
+        )
 
     def _promised(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
@@ -250,8 +252,8 @@ class Bind:
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
             return
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
-        what = f"it has waited {minutes} minutes for StorageClass {wanted.storage_class} to make its volume"
-        remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; look at the log of its provisioner"
+        what = f"it has waited {minutes} minutes for StorageClass {wanted.storage_class} to provision its volume"
+        remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
         split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
     def _made_for(self, wanted: Request) -> bool:
@@ -266,9 +268,9 @@ class Bind:
                 what = (
                     "the claim names no StorageClass and the cluster has no default one"
                     if none
-                    else "the claim asks for no StorageClass"
+                    else "the claim requests no StorageClass"
                 )
-            remedy = "create the StorageClass, or a claim that names another one"
+            remedy = "create the StorageClass, or a claim with another one"
         else:
             what = f"its StorageClass {wanted.storage_class} has no provisioner"
             remedy = "create a PersistentVolume of that class"

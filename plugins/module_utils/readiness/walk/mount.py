@@ -93,7 +93,7 @@ class Mounts:
         subject = self._subjects.subjects.get(key)
         if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
             return None
-        what = "a container has it in volumeDevices, and its volumeMode is Filesystem"
+        what = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
         about = subject.title if subject is not None else pod.workload
         return found("CSI-V15", about, what, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead")
 
@@ -151,9 +151,9 @@ class Mounts:
                     yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
                     return
         if subject.driver not in self._declared and not subject.inline:
-            what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever done"
+            what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever made"
             told_ = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
-            remedy = "create the CSIDriver that the driver's own manifests have"
+            remedy = "create the CSIDriver of the driver's own manifests"
             if well := by_csi & self._well(key):
                 yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, told_)
         yield from self._migrated(subject, volume, nodes)
@@ -175,7 +175,7 @@ class Mounts:
                 yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
             else:
                 what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
-                remedy = f"look for CSIMigration{plugin.gate} in the flags of kube-controller-manager"
+                remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
                 yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, evidence)
         kubernetes = self._index.kubernetes
         gone = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
@@ -204,11 +204,9 @@ class Mounts:
             return
         if (stuck := self._stuck(subject)) is not None:
             if rest := nodes & ~self._index.bit.get(stuck.node, 0):
-                what = (
-                    f"pod {stuck.key} on node {stuck.node} has it still, and should have been gone by {stuck.gone_by}"
-                )
+                what = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
                 seen = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
-                remedy = f"look at the kubelet's log on {stuck.node}: the volume is detached once the pod is gone"
+                remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
                 yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, seen)
             return
         holder = self._holder(pod, subject)
@@ -295,7 +293,7 @@ class Mounts:
 
 def _left_out(pod: PodToStart, volume: str, told: Message) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
-    remedy = "use a kind of volume that this collection knows, or suppress this finding"
+    remedy = "use a kind of volume that this collection supports, or suppress this finding"
     return found("CSI-W09", pod.workload, f"{volume}: {told.verdict.because}", told.verdict.evidence, remedy)
 
 

@@ -49,10 +49,10 @@ class Provision:
             storage_class = self._claims.storage_class(one)
             waits = self._claims.waits(one)
             if not one.open or (not waits and self._claims.candidates(one)):
-                answers += split.answers("no volume has to be made for it")
+                answers += split.answers("no volume has to be provisioned for it")
                 continue
             if storage_class is None or provisioner(storage_class) in NO_PROVISIONER:
-                answers += split.answers("nothing makes volumes of its class")
+                answers += split.answers("nothing provisions volumes of its class")
                 continue
             static = static or self._claims.static(pod)
             here = nodes & ~static.sure[one.volume_key]
@@ -61,7 +61,7 @@ class Provision:
             for finding in self._of_controller(one, storage_class):
                 note = split.unknown if finding.doubt else split.blocked
                 note(here, partial(replace, finding))
-            answers += split.answers(f"{provisioner(storage_class)} makes it")
+            answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
 
     def _allowed(self, one: Request, storage_class: ClassSeen, split: Split, nodes: int) -> None:
@@ -98,7 +98,7 @@ class Provision:
                 term = seen.nodes
                 room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
         what = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
-        remedy = "free or add storage; what is reported: kubectl get csistoragecapacities -A"
+        remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
         split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, told, remedy))
 
     def _of_controller(self, one: Request, storage_class: ClassSeen) -> tuple[Finding, ...]:
@@ -115,7 +115,7 @@ class Provision:
         driver = BY_NAME.get(name)
         if driver is None:
             if name not in index.provisioned_by:
-                what = f"this collection does not know driver {name}, and no bound volume shows that it provisions"
+                what = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
                 noted.append(
                     found(
                         "CSI-V41", about, what, (f"provisioner: {plugin}",), "check that the driver's controller runs"

@@ -95,7 +95,7 @@ class Schedule:
             self._limits.narrow(pod, split, lambda id_, what, remedy: _finding(id_, pod, what, remedy))
             self._system(pod, split)
             what = "the node is not Ready"
-            split.blocked(self._not_ready, _finding("CSI-W20", pod, what, "look at the conditions of the node"))
+            split.blocked(self._not_ready, _finding("CSI-W20", pod, what, "check the conditions of the node"))
         answers = split.answers("the scheduler may put it there")
         for one in self._claims.of(pod):
             split = Split("schedule", nodes, one.volume_key)
@@ -111,7 +111,7 @@ class Schedule:
         if short is None:
             return None
         driver, number, room = short
-        what = f"its pods need {number} volumes of {driver}, and the nodes that accept them take {room}"
+        what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
         told = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
         return found("CSI-N33", workload.key, what, told, "add nodes, or let fewer pods run", "blocker")
 
@@ -119,7 +119,7 @@ class Schedule:
         """Workloads of which each fits on its nodes by itself, and not all of them together."""
         for one in self._limits.crowded(some):
             what = f"{listed(one.workloads, 3)} need {one.needed} volumes of {one.driver} together"
-            what += f", and the nodes that accept them take {one.room}"
+            what += f", and the nodes that accept them can attach {one.room}"
             told = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
             yield (
                 one.workloads,
@@ -150,7 +150,7 @@ class Schedule:
     def _by_itself(self, pod: PodToStart, split: Split) -> None:
         index, placement = self._index, pod.placement
         if placement.scheduler:
-            what = f"spec.schedulerName is {placement.scheduler}, whose rules this report does not know"
+            what = f"spec.schedulerName is {placement.scheduler}, whose rules are unknown"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, "check the events of its pods"))
         if placement.gated:
             what = "the pod has schedulingGates, and waits until a controller removes them"
@@ -161,8 +161,8 @@ class Schedule:
             what = "the node is cordoned"
             split.blocked(self._cordoned, _finding("CSI-W20", pod, what, "kubectl uncordon the node"))
         if pod.namespace in self._going:
-            what = f"namespace {pod.namespace} is being deleted, and takes no new pod"
-            remedy = "let the deletion end, and create the namespace and its workloads again"
+            what = f"namespace {pod.namespace} is being deleted and accepts no new pod"
+            remedy = "wait for the deletion, then recreate the namespace and its workloads"
             split.blocked(split.nodes, _finding("CSI-W20", pod, what, remedy))
         if "nodes" in index.unread:
             what = "nodes could not be read"
@@ -223,7 +223,7 @@ class Schedule:
     def _reach(self, one: Request, pod: PodToStart, split: Split) -> str:
         index, claim, volume = self._index, one.claim, one.volume
         if claim is None:
-            return "the claim is not there"
+            return "the claim does not exist"
         if volume is None and not claim.volume and one.open and not self._claims.waits(one):
             some = self._claims.candidates(one)
             volume = some[0] if some else None
@@ -246,9 +246,9 @@ class Schedule:
             return "the scheduler has chosen the node"
         if not one.open or self._claims.waits(one):
             self._chosen(one, pod, split)
-            return "its volume is chosen or made where the pod goes"
+            return "its volume is selected or provisioned where the pod goes"
         self._made_anywhere(one, pod, split)
-        return "its volume is reachable wherever it is made"
+        return "its volume is reachable wherever it is provisioned"
 
     def _chosen(self, one: Request, pod: PodToStart, split: Split) -> None:
         """Free volumes that the scheduler chooses on a node and does not bind there.
@@ -263,7 +263,7 @@ class Schedule:
             reached = [reachable(self._index, volume) & left for volume in some]
             bound = [nodes & self._bindable(volume) for nodes, volume in zip(reached, some, strict=True)]
             for volume, nodes, good in zip(some, reached, bound, strict=True):
-                what = f"{one.volume_key}: volume {volume.name} fits, and its node affinity or labels, translated for CSI, do not match the node"
+                what = f"{one.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
                 remedy = "name another volume in the claim's spec.volumeName, or correct the zone of the volume"
                 lost = 0 if others else nodes & ~good & ~_union(bound)
                 split.blocked(lost, _finding("CSI-W20", pod, what, remedy))
@@ -282,7 +282,9 @@ class Schedule:
         if not _translatable(volume) and self._moved(_TRANSLATED[volume.source.field][0]):
             what = f"{one.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, expected vol-... or aws://zone/vol-..."
             # The scheduler gives a pod up at such a node, unless something else keeps the pod off it before.
-            remedy = "create the PersistentVolume again with the volume ID that AWS shows; until then the scheduler rejects its pods"
+            remedy = (
+                "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
+            )
             moved = self._moved(_TRANSLATED[volume.source.field][0])
             split.blocked(moved, _finding("CSI-W20", pod, what, remedy))
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
@@ -290,8 +292,8 @@ class Schedule:
             what = f"{one.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if local and not self._affine(volume):
-                what = f"{one.volume_key}: volume {volume.name} is a disk of a node that is gone"
-                remedy = "add the node again under its name, or restore the data to another volume"
+                what = f"{one.volume_key}: volume {volume.name} is a disk of a deleted node"
+                remedy = "add the node again with the same name, or restore the data to another volume"
             split.blocked(outside, _finding("CSI-W20", pod, what, remedy))
         if volume.places and not _is_ephemeral(one, pod):
             outside = self._zoned() & ~self._in_zone(volume.places)

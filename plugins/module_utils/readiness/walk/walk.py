@@ -92,7 +92,7 @@ def _unanswered(
     for volume in pod.volumes or ("",):
         rest = nodes & ~whole & ~covered[volume]
         if rest:
-            what = f"no rule says whether {volume or 'the pod'} passes the step {step} on {index.names(rest)[0]}"
+            what = f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.names(rest)[0]}"
             evidence = (f"{pod.workload}: {volume or 'no volume'}",)
             remedy = "report this as a bug of the collection, or suppress this finding"
             finding = found("CSI-W09", pod.workload, what, evidence, remedy)
@@ -198,7 +198,9 @@ class Walks:
             if answer == "no" and (apart := self._places(one)):
                 what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(apart)}"
                 evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
-                remedy = "add a node that can mount all of them, or copy the data of one volume to where the others are"
+                remedy = (
+                    "add a node that can mount all of them, or copy the data of one volume to the zone of the others"
+                )
                 yield found("CSI-W10", one.pod.workload, what, evidence, remedy)
 
     def _places(self, one: Walked) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.action.readiness_info import shown
 
 RESULT: dict[str, Any] = {
-    "table": ["READY: all", "NODES: all 2 are well", "READY: all"],
+    "table": ["READY: all", "NODES: all 2 are OK", "READY: all"],
     "paths": {"html": "/out/readiness.html"},
 }
 

@@ -38,10 +38,10 @@ def test_a_command_stands_on_one_line_and_prose_is_wrapped(command: str, width: 
 
 def test_a_command_that_does_not_fit_has_a_line_of_its_own() -> None:
     (command, *_others) = COMMANDS
-    lines = wrap(f"prove its drivers, then: {command}", 60)
-    assert lines == ["prove its drivers, then:", command]
-    lines = wrap(f"prove its drivers, then: {command} (this upgrade takes the label off)", 60)
-    assert lines == ["prove its drivers, then:", command, "(this upgrade takes the label off)"]
+    lines = wrap(f"verify its drivers, then: {command}", 60)
+    assert lines == ["verify its drivers, then:", command]
+    lines = wrap(f"verify its drivers, then: {command} (this upgrade removes the label)", 60)
+    assert lines == ["verify its drivers, then:", command, "(this upgrade removes the label)"]
 
 
 def test_what_fits_stays_on_its_line() -> None:

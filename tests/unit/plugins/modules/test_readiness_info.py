@@ -103,7 +103,7 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
     assert {one["id"] for one in refused["blockers"]} == {"CSI-G03"}
     assert "CSI-G03 Node win-1, driver csi.vsphere.vmware.com" in refused["msg"]
     assert suppressed["failed"] is False
-    assert "2 findings left out, as kubewin_suppressions says" in suppressed["table"]
+    assert "2 findings suppressed by kubewin_suppressions" in suppressed["table"]
     # Nobody reads the report of something that has not happened as one of the cluster.
     assert not (tmp_path / "out").exists()
 

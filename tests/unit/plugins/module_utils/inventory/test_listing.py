@@ -127,7 +127,7 @@ def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
     assert host.place == "kubewin_without_node"
     assert "kubewin_node_name" not in host.variables
     assert host.variables["ansible_host"] == "10.0.0.99"
-    assert "addresses 10.0.0.99, and no Windows Node has either" in host.variables["kubewin_without_node_because"]
+    assert "addresses 10.0.0.99, expected those of a Windows Node" in host.variables["kubewin_without_node_because"]
     assert "check its log" in host.variables["kubewin_without_node_because"]
 
 

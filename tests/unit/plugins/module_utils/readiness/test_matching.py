@@ -36,12 +36,18 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        pytest.param(host("stranger", "10.9.9.9"), "no Windows Node has either", id="no Node"),
-        pytest.param(host("WIN-1", "10.0.0.12"), "both must be one Node", id="name of one, address of another"),
+        pytest.param(host("stranger", "10.9.9.9"), "expected those of a Windows Node", id="no Node"),
+        pytest.param(host("WIN-1", "10.0.0.12"), "expected one Node", id="name of one, address of another"),
         pytest.param(host("WIN-1", "192.168.1.5"), "the address does not", id="a namesake elsewhere"),
-        pytest.param(host("WIN-1", "10.0.0.11", "win-9"), "no Windows Node has that name", id="claimed Node unknown"),
-        pytest.param(host("stranger", "10.9.9.9", "win-1"), "name or address must agree", id="claim not confirmed"),
-        pytest.param(host("WIN-1", "10.0.0.12", "win-1"), "not of win-1", id="claim contradicted by address"),
+        pytest.param(host("WIN-1", "10.0.0.11", "win-9"), "expected a Windows Node", id="claimed Node unknown"),
+        pytest.param(
+            host("stranger", "10.9.9.9", "win-1"), "expected the same name or address", id="claim not confirmed"
+        ),
+        pytest.param(
+            host("WIN-1", "10.0.0.12", "win-1"),
+            "expected win-1 (kubewin_node_name)",
+            id="claim contradicted by address",
+        ),
     ],
 )
 def test_a_host_that_is_no_node_for_sure_is_refused_with_the_reason(given: Host, says: str) -> None:
@@ -52,7 +58,7 @@ def test_a_host_that_is_no_node_for_sure_is_refused_with_the_reason(given: Host,
 
 def test_an_address_shared_by_two_nodes_is_refused() -> None:
     result = match_hosts([host("x", "10.0.0.11")], (WIN1, Node("twin", (), ("10.0.0.11",))))
-    assert "fits Nodes win-1, twin" in result.errors["inventory-name"]
+    assert "match Nodes win-1, twin" in result.errors["inventory-name"]
 
 
 def test_two_hosts_that_are_one_node_are_both_refused() -> None:

@@ -52,9 +52,9 @@ def test_a_node_that_is_full_is_told_from_one_that_cannot_be_drained() -> None:
         return {one.object: one.message for one in judge(planted(name).snapshot()).findings}
 
     full = told("a_node_that_is_full_while_others_have_room")
-    assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, and it takes no more"
+    assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, which is its limit"
     narrow = told("a_node_whose_volumes_fit_nowhere_else")
-    assert "its 3 volumes do not fit into the 1 places" in narrow[f"Node win-1, driver {VSPHERE}"]
+    assert "its 3 volumes exceed the 1 that" in narrow[f"Node win-1, driver {VSPHERE}"]
 
 
 def test_only_drivers_that_volumes_need_are_asked_for() -> None:
@@ -149,5 +149,5 @@ def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks()
     (other,) = [
         one for one in judge(planted("pods_of_a_kind_that_nobody_reads").snapshot()).findings if one.id == "CSI-W08"
     ]
-    assert "GameServer is not a kind that is read" in other.message
-    assert other.remedy == "judge the pods that its next rollout makes"
+    assert "GameServer is a kind that is not read" in other.message
+    assert other.remedy == "check the pods of its next rollout"

@@ -170,7 +170,7 @@ def test_a_server_that_forgets_again_and_again_is_refused() -> None:
             peer.compact()
 
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=compact) as peer:
-        with pytest.raises(Gone, match="forgot the moment that was being read, 3 times") as raised:
+        with pytest.raises(Gone, match="expired the list 3 times") as raised:
             on(peer)
         assert sum(asked.path == NODES and "continue" not in asked.query for asked in peer.asked) == 3
     assert raised.value.reason == "gone"

@@ -125,8 +125,8 @@ def test_a_run_that_brings_a_driver_a_second_time_is_stopped() -> None:
     assert {one.id for one in twice} == {"CSI-G30"}
     # The same on every node, so that a report tells it once.
     assert {one.remedy for one in twice} == {
-        f"delete one of the two DaemonSets, {VSPHERE.namespace}/theirs or {VSPHERE.namespace}/{VSPHERE.daemonset}, where it "
-        "comes from"
+        f"delete one of the two DaemonSets, {VSPHERE.namespace}/theirs or {VSPHERE.namespace}/{VSPHERE.daemonset}, "
+        "at its source"
     }
 
 
@@ -196,7 +196,7 @@ def test_the_few_lines_say_how_many_come_back_which_do_not_and_what_was_not_judg
     unread = SITUATIONS["pods_could_not_be_read"].world()
     then, own = judged(unread, run_of(plugins(unread), "win-1", "win-2"))
     assert own.verdict == "ready"
-    assert any(line.startswith("not judged, because it could not be read: pods") for line in render_brief(then))
+    assert any(line.startswith("not checked, because it could not be read: pods") for line in render_brief(then))
 
 
 def test_a_run_that_was_accepted_until_yesterday_is_stopped_and_says_that_it_ended() -> None:

@@ -35,14 +35,14 @@ def test_what_the_daemon_takes(data: dict[str, str]) -> None:
     ("data", "why"),
     [
         ({"services": "[]"}, "key files is missing"),
-        (a_list(PROXY, certificates="[]"), "key certificates is none that it knows"),
-        ({"services": "[", "files": "[]"}, "key services is no JSON"),
+        (a_list(PROXY, certificates="[]"), "key certificates is unknown"),
+        ({"services": "[", "files": "[]"}, "key services is not JSON"),
         ({"services": "{}", "files": "[]"}, "key services is a dict, expected a list"),
         (a_list({**KUBELET, "nodeVariablesInCommand": [{"name": "N"}]}), "uses node variables"),
-        (a_list({**KUBELET, "dependencies": ["csi-proxy"]}, PROXY), "depends on csi-proxy, which is none"),
+        (a_list({**KUBELET, "dependencies": ["csi-proxy"]}, PROXY), "depends on csi-proxy, which is not one"),
         (a_list({**PROXY, "name": "a", "dependencies": ["b"]}, {**PROXY, "name": "b", "dependencies": ["a"]}), "a -> b -> a"),
-        (a_list(KUBELET, {**PROXY, "priority": 1}), "all of them come first"),
-        (a_list({**KUBELET, "priority": 3}, PROXY), "all of them come first"),
+        (a_list(KUBELET, {**PROXY, "priority": 1}), "expected bootstrap services first"),
+        (a_list({**KUBELET, "priority": 3}, PROXY), "expected bootstrap services first"),
     ],
 )  # fmt: skip
 def test_what_the_daemon_refuses(data: dict[str, str], why: str) -> None:
@@ -55,7 +55,7 @@ def test_what_the_daemon_overlooks() -> None:
         return overlooked(a_list(*services), immutable=immutable, brings_csi_proxy=brings)
 
     assert not seen(KUBELET, PROXY)
-    assert "no service csi-proxy" in seen(KUBELET)[0]
+    assert "lacks the service csi-proxy" in seen(KUBELET)[0]
     assert not seen(KUBELET, brings=False)
     assert "lacks -windows-service" in seen({**PROXY, "path": "csi-proxy.exe"})[0]
     assert "bootstrap" in seen({**PROXY, "bootstrap": True})[0]

@@ -34,7 +34,7 @@ def test_the_order_is_the_runs() -> None:
 
 
 def test_a_daemon_set_that_is_gone_stops_it() -> None:
-    assert step(changing(daemon_set=None)) == Step("stop", message="the DaemonSet is gone")
+    assert step(changing(daemon_set=None)) == Step("stop", message="the DaemonSet does not exist")
 
 
 def test_a_template_that_its_controller_has_not_seen_is_waited_for_and_not_for_ever() -> None:
@@ -60,7 +60,7 @@ def test_a_host_whose_csi_proxy_is_away_keeps_its_plugin() -> None:
 
 def test_a_node_whose_volumes_would_be_lost_keeps_its_plugin() -> None:
     found = step(changing(), Goal(kept={"win-1": "volumes are in use"}))
-    assert (found.kind, found.message) == ("stop", "volumes are in use; its plugin is left as it is")
+    assert (found.kind, found.message) == ("stop", "volumes are in use; its plugin is not changed")
 
 
 def test_a_node_that_is_without_its_plugin_anyway_may_be_replaced_although_nobody_else_may_be_away() -> None:

@@ -147,7 +147,7 @@ def test_everything_as_it_should_be_is_green() -> None:
             ),
             "waiting",
             ["CSI-G12"],
-            "from before the node booted",
+            "since before the node booted",
             id="Ready from before a reboot",
         ),
     ],
@@ -225,7 +225,7 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
     assert found.verdict == "red"
     assert [lack.id for lack in found.lacks] == ["CSI-G42", "CSI-G11"]
     assert "container vsphere-csi-node waits (CrashLoopBackOff), ended with 1 (Error), 4 restarts" in text(found)
-    assert "pipe csi-proxy-disk-v1, csi-proxy-volume-v1 is not there on win-2" in text(found)
+    assert "pipe csi-proxy-disk-v1, csi-proxy-volume-v1 is missing on win-2" in text(found)
     assert "enable_csi.yml" in found.lacks[1].remedy
 
 
@@ -234,7 +234,7 @@ def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
         crashing(hosts=None),
         logs={"plugin-win-2": "start\nopen \\\\.\\pipe\\csi-proxy-disk-v1: file not found\ngiving up\n"},
     )
-    assert "log: open \\\\.\\pipe\\csi-proxy-disk-v1: file not found; pipe csi-proxy-disk-v1 is not there" in text(
+    assert "log: open \\\\.\\pipe\\csi-proxy-disk-v1: file not found; pipe csi-proxy-disk-v1 is missing" in text(
         of(seen)
     )
 
@@ -301,16 +301,16 @@ def test_only_this_runs_nodes_are_judged_and_the_others_reported() -> None:
     judgement = judge(seen, Rules(only=frozenset({"win-1", "win-9"})))
     assert judgement.verdict == "green"
     assert [one.node for one in judgement.nodes] == ["win-1"]
-    assert judgement.others[0] == ("win-9", "the Node is gone")
+    assert judgement.others[0] == ("win-9", "the Node does not exist")
     assert judgement.others[1][0] == "win-2"
-    assert judgement.others[1][1].startswith("not of this run; red: host win-2 does not serve pipe")
+    assert judgement.others[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
 
 
 def test_a_node_of_this_run_without_a_pod_to_come_is_red() -> None:
     outside = node("win-2", labels={"kubernetes.io/os": "windows"})
     judgement = judge(win2(nodes=outside), Rules(only=frozenset({"win-1", "win-2"})))
     assert judgement.verdict == "red"
-    assert "sets the label once the pipes are proven" in text(judgement.nodes[1])
+    assert "sets the label once csi-proxy serves its pipes" in text(judgement.nodes[1])
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(False, "red"), (True, "green")])

@@ -55,7 +55,7 @@ def test_a_node_that_was_not_proven_would_lose_its_plugin_at_once() -> None:
     )
     (found,) = refusals(seen, judge(seen, Rules()), Goal(), nobody_asks)
     assert "win-2" in found
-    assert "csi-proxy was not proven there" in found
+    assert "csi-proxy does not serve there" in found
 
 
 @pytest.mark.parametrize("uses", [(), (("win-2", "pod shop/db-0 (claim data)"),)])

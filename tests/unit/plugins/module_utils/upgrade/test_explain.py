@@ -30,13 +30,13 @@ def failed(step: Step, finding: str) -> Journal:
 @pytest.mark.parametrize(
     ("step", "finding", "line"),
     [
-        ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; it says why; it was opened again, as it was"),
-        ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while: your tasks change it since 2026-11-21T20:00:00Z; it says why; "
-         "it stays closed for workloads, and empty"),
-        ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while: its workloads are awaited since 2026-11-21T20:00:00Z; "
-         "it says why; it is open for workloads"),
+        ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; it says why; it was uncordoned"),
+        ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while: is being upgraded by your tasks since "
+                            "2026-11-21T20:00:00Z; it says why; it stays cordoned and drained"),
+        ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while: waits for its workloads since "
+                                 "2026-11-21T20:00:00Z; it says why; it is schedulable"),
         # Nobody knows how a node is that is not there.
-        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited back since 2026-11-21T20:00:00Z; it says why"),
+        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited since 2026-11-21T20:00:00Z; it says why"),
     ],
 )  # fmt: skip
 def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, finding: str, line: str) -> None:
@@ -45,8 +45,8 @@ def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, find
 
 def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
     journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
-    assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being closed for workloads",)
-    assert "canary: win-1 (is being closed for workloads)" in plan_of(journal)
+    assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
+    assert "canary: win-1 (is being cordoned)" in plan_of(journal)
     said = {Eligibility("win-1", 0, step).said for step in get_args(Step)}
     assert len(said) == len(get_args(Step))
     assert not said & set(get_args(Step))
@@ -54,8 +54,9 @@ def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
 
 def test_a_node_that_was_not_taken_by_us_says_why() -> None:
     journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
-    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it was as wanted already, and was only proven" in told(
-        journal
+    assert (
+        "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it already had the target release and was only verified"
+        in told(journal)
     )
     assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in told(
         replace(journal, hook="wmco")

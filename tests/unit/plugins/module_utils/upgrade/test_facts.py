@@ -50,7 +50,7 @@ def test_a_pod_without_a_controller_keeps_everything_until_it_is_allowed() -> No
     found = drain(pods, {}, NOW, delete_unowned=False)
     assert found.evict == ()
     (why,) = found.never
-    assert why.startswith("pod shop/alone has no controller, so nothing would create it again")
+    assert why.startswith("pod shop/alone has no controller that would recreate it")
     assert [one.name for one in drain(pods, {}, NOW, delete_unowned=True).evict] == ["alone", "web"]
 
 
@@ -69,7 +69,7 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
     assert found.evict == ()
     assert [one.name for one in found.left] == ["going", "stuck"]
     (why,) = found.blocked
-    assert why.startswith("pod shop/stuck does not end though its time was over at 19:58:00Z")
+    assert why.startswith("pod shop/stuck should have ended at 19:58:00Z")
 
 
 def test_a_pod_tells_its_workload() -> None:

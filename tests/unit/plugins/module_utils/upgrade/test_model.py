@@ -186,7 +186,7 @@ def test_a_node_that_was_gone_when_its_turn_came_has_it_when_it_is_back() -> Non
     assert isinstance(rests, Rest)
     assert (rests.journal.entry("win-4").step, rests.journal.entry("win-4").why.split(";")[0]) == (
         "done",
-        "the Node is gone",
+        "the Node does not exist",
     )
     world.boxes["win-4"] = switched_off
     assert isinstance(world.run(confirmed=("win-1",)), Done)
@@ -290,7 +290,7 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world.plans = (PlanNow("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
     decision = world.run()
     assert isinstance(decision, Rest)
-    assert "approve its InstallPlan now (install-a), and run this again" in decision.why
+    assert "approve its InstallPlan now (install-a), and run again" in decision.why
     world.plans = (*world.plans, PlanNow("install-b", ("9.0.0",), approved=True, phase="Installing"))
     decision = world.run()
     assert isinstance(decision, Rest)
@@ -316,7 +316,7 @@ def test_a_node_that_is_done_and_was_closed_by_a_late_write_is_opened_by_the_nex
     decision = world.run(pause)
     assert isinstance(decision, Done)
     assert any(
-        f"{name}: is being opened" in line and "closed again after" in line for line in decision.journal.happened
+        f"{name}: is being uncordoned" in line and "cordoned again after" in line for line in decision.journal.happened
     )
     world.converged()
 
@@ -444,7 +444,7 @@ def test_named_nodes_stay_the_only_ones() -> None:
     world.desired = replace(world.desired, nodes=("win-2", "win-1"))
     world.run()
     world.desired = replace(world.desired, nodes=())
-    with pytest.raises(Refused, match=r"nodes win-1, win-2, and is asked .* nodes all"):
+    with pytest.raises(Refused, match=r"nodes win-1, win-2, requested .* nodes all"):
         world.run()
     world.desired = replace(world.desired, nodes=("win-1", "win-2"))
     assert isinstance(world.run(("win-1",)), Done)
@@ -455,7 +455,7 @@ def test_a_pause_that_would_never_come_is_refused_at_the_beginning_and_later() -
     world = kubelets(rules=Rules(pause=("canary",)))
     world.desired = replace(world.desired, pause=("canary", "win-9"))
     words = (
-        "kubewin_upgrade_pause has 'win-9'; canary, batches, or a Node of this upgrade is expected: win-1, win-2, win-3"
+        "kubewin_upgrade_pause has 'win-9', expected canary, batches, or a Node of this upgrade: win-1, win-2, win-3"
     )
     with pytest.raises(Refused, match=words):
         world.run()

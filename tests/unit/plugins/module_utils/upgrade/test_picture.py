@@ -37,7 +37,7 @@ def test_what_stayed_is_counted_and_nodes_tell_what_they_became() -> None:
     assert list(compare(before, after)) == []
     assert lines(before, after) == [
         "win-1: kubelet v1.26.1 -> v1.27.3, WMCO 8.1.2",
-        "1 of 1 volumes of Windows workloads are the same as before",
+        "1 of 1 volumes of Windows workloads are unchanged",
     ]
 
 
@@ -64,5 +64,5 @@ def test_a_file_system_that_is_named_later_is_no_other_volume() -> None:
 
 
 def test_what_cannot_be_unpacked_is_said() -> None:
-    with pytest.raises(ValueError, match="the volumes as they were cannot be read"):
+    with pytest.raises(ValueError, match="the earlier list of volumes cannot be read"):
         unpack("eJw=")

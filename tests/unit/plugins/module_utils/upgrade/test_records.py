@@ -55,7 +55,7 @@ def test_a_journal_is_kept_in_the_cluster_and_in_files_and_read_from_either(tmp_
     kept = pages.keep(journal())
     assert pages.written
     assert from_json(store.things[PAGE]["data"]["journal.json"]) == kept
-    assert "win-1 (batch 0): its turn has not come" in store.things[PAGE]["data"]["journal.txt"]
+    assert "win-1 (batch 0): is waiting" in store.things[PAGE]["data"]["journal.txt"]
     assert (tmp_path / "upgrade-first.txt").read_text(encoding="utf-8") == store.things[PAGE]["data"]["journal.txt"]
     later = pages.keep(replace(kept, why="later"))
     assert later.sequence == kept.sequence + 1
@@ -91,7 +91,7 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) ->
     (tmp_path / "upgrade-first.json").write_text("{", encoding="utf-8")
     spoilt = Pages(client_of(store), "kubewin", "first", tmp_path)
     assert spoilt.read() == newest
-    assert "it is no JSON" in spoilt.warnings[0]
+    assert "it is not JSON" in spoilt.warnings[0]
     store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
     with pytest.raises(
         ClusterError, match="cannot be read: ConfigMap kubewin/kubewin-upgrade-first: its schema version"
@@ -133,7 +133,7 @@ def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -
     desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
     take_up(journal(cluster="here"), desired, seen, ())
     for state in ("open", "finished"):
-        with pytest.raises(Refused, match=r"of another cluster .*kubewin_output_dir"):
+        with pytest.raises(Refused, match=r"of another cluster: .*kubewin_output_dir"):
             take_up(journal(cluster="there", state=state), desired, seen, ())
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     first = old.keep(journal())
     new.read()
     new.keep(replace(first, term=2))
-    with pytest.raises(ClusterError, match=r"taken over by a later run \(term 2, ours is 1\)") as over:
+    with pytest.raises(ClusterError, match=r"taken over by a later run \(generation 2, this run has 1\)") as over:
         old.keep(replace(first, why="still here"))
     assert over.value.reason == "taken_over"
 

@@ -68,10 +68,10 @@ def test_the_ways_are_told_apart(now: str, then: str, found: str) -> None:
             [node("win-1", "8.0.1")],
             Target(wmco="8.1.0"),
             "CSI-U13",
-            "let it upgrade the nodes (approve its InstallPlan unless that is done)",
+            "let it upgrade the nodes (approve its InstallPlan if needed)",
         ),
-        ([node("win-1", "7.2.0")], NINE, "CSI-U16", "line 8 first"),
-        ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO has no way back"),
+        ([node("win-1", "7.2.0")], NINE, "CSI-U16", "release 8 of WMCO"),
+        ([node("win-1", "9.0.0")], Target(wmco="8.1.0"), "CSI-U16", "WMCO cannot be downgraded"),
         ([node("win-1", "")], NINE, "CSI-U16", "WMCO does not manage it"),
         ([node("win-1", "8.1.0")], Target(), "CSI-U16", "wmco=9.0.0"),
         ([node("win-1", "8.1.0")], Target(wmco="nine"), "CSI-U16", "nine"),
@@ -111,8 +111,8 @@ def test_every_refusal_is_told_at_once() -> None:
     seen = Seen(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
     with pytest.raises(Refused) as refused:
         begin(Request("x", "wmco", Target(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), seen)
-    assert "Node win-9 is no Windows node of this cluster; there are win-1." in str(refused.value)
-    assert "batch size '0'" in str(refused.value)
+    assert "Node win-9 is not a Windows node of this cluster, expected one of win-1." in str(refused.value)
+    assert "batch size is '0'" in str(refused.value)
     assert "CSI-U12" in str(refused.value)
 
 

@@ -20,10 +20,10 @@ VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))
         ("vsphere", {}, ""),
         ("vsphere", {"fstype": "NTFS"}, ""),
         ("vsphere", {"fstype": "ext4"}, ""),
-        ("vsphere", {"fstype": "xfs"}, "its file system is xfs; Windows needs ntfs"),
+        ("vsphere", {"fstype": "xfs"}, "its file system is xfs, expected ntfs"),
         ("aws_ebs", {"fstype": "ntfs"}, ""),
-        ("aws_ebs", {}, "it names no file system, and the driver's default is ext4; Windows needs ntfs"),
-        ("gce_pd", {"fstype": "ext4"}, "its file system is ext4; Windows needs ntfs"),
+        ("aws_ebs", {}, "it has no file system, and the driver's default is ext4, expected ntfs"),
+        ("gce_pd", {"fstype": "ext4"}, "its file system is ext4, expected ntfs"),
         ("azure_disk", {"fsType": "ntfs"}, ""),
         ("azure_disk", {"fsType": "ext4"}, "its file system is ext4"),
         ("azure_file", {}, ""),
@@ -55,19 +55,19 @@ def test_a_class_that_does_not_fit_is_passed_over() -> None:
 
 def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make() -> None:
     refusal = choose(EBS, "", [storage_class("gp3", EBS.name), storage_class("x", VSPHERE.name)]).refusal
-    assert "gp3: it names no file system" in refusal
+    assert "gp3: it has no file system" in refusal
     assert "x:" not in refusal
     assert "csi.storage.k8s.io/fstype: ntfs" in refusal
     assert "{aws_ebs: <name>}" in refusal
-    assert "there is none at all" in choose(SMB, "", []).refusal
+    assert "there is none" in choose(SMB, "", []).refusal
     assert "source: <yours>" in choose(SMB, "", []).refusal
 
 
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ("none", "StorageClass none does not exist. Those that fit: fits."),
-        ("other", f"StorageClass other is of {VSPHERE.name}, expected {EBS.name}."),
+        ("none", "StorageClass none does not exist. Suitable: fits."),
+        ("other", f"StorageClass other has provisioner {VSPHERE.name}, expected {EBS.name}."),
         ("linux", "StorageClass linux does not fit Windows: its file system is ext4"),
     ],
 )

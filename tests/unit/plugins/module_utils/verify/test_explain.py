@@ -39,7 +39,7 @@ def test_without_events_the_pod_itself_is_asked() -> None:
         waiting_for({"metadata": {"name": "p"}, "status": {"conditions": [unscheduled]}}, ())
         == "Unschedulable: 0/4 nodes are available"
     )
-    assert waiting_for({"metadata": {"name": "p"}, "status": {}}, ()) == "it is Pending, and nothing says why"
+    assert waiting_for({"metadata": {"name": "p"}, "status": {}}, ()) == "it is Pending, without a reason"
     assert waiting_for(None, ()) == "there is no pod"
 
 
@@ -53,9 +53,12 @@ def test_without_events_the_pod_itself_is_asked() -> None:
         ),
         (
             "FailedMount: driver name x not found in the list of registered CSI drivers",
-            "the kubelet of win-1 does not know",
+            "the driver is not registered with the kubelet of win-1",
         ),
-        ("FailedAttachVolume: CSINode win-1 does not contain driver x", "the kubelet of win-1 does not know"),
+        (
+            "FailedAttachVolume: CSINode win-1 does not contain driver x",
+            "the driver is not registered with the kubelet of win-1",
+        ),
         (
             "FailedMount: connect: the target machine actively refused it",
             "the driver's plugin pod on win-1 does not run",
@@ -63,11 +66,11 @@ def test_without_events_the_pod_itself_is_asked() -> None:
         ("FailedAttachVolume: Multi-Attach error for volume", "the volume is still attached elsewhere"),
         ("FailedAttachVolume: rpc error: quota", "the driver's controller does not attach the volume to win-1"),
         ("ProvisioningFailed: source is a required parameter", "correct the StorageClass"),
-        ("FailedScheduling: 0/4 nodes are available", "the scheduler does not put the pod on win-1"),
+        ("FailedScheduling: 0/4 nodes are available", "the scheduler does not place the pod on win-1"),
         ("Failed: Failed to pull image", "win-1 cannot pull the image"),
         (
             "Failed: container operating system does not match the host operating system",
-            "give one that fits with image",
+            "set image to one for its build",
         ),
         ("something else", "kubectl describe pod -n a b"),
     ],

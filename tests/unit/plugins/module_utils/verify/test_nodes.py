@@ -36,13 +36,13 @@ def test_the_label_tells_the_build_before_the_node_info_does() -> None:
     ("found", "why"),
     [
         (node("win-1"), ""),
-        (node("win-1", cordoned=True), "it is cordoned; kubectl uncordon win-1"),
+        (node("win-1", cordoned=True), "it is cordoned; when it may run pods again: kubectl uncordon win-1"),
         (node("win-1", ready=False), "it is not Ready: KubeletDown"),
         (node("win-1", taints=[WINDOWS, DEDICATED]), "taint team=shop:NoSchedule keeps the pod away"),
         (node("win-1", taints=[{"key": "x", "effect": "PreferNoSchedule"}]), ""),
         (node("win-1", taints=[{"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"}]), ""),
         (node("win-1", taints=[{"key": "os", "value": "Linux", "effect": "NoSchedule"}]), "taint os=Linux:NoSchedule"),
-        (node("win-1", build="10.0.19042"), "Windows build 19042, and no image is known for that"),
+        (node("win-1", build="10.0.19042"), "Windows build 19042, for which no image is known"),
         (node("win-1", build="unknown"), "no Windows build in its labels"),
     ],
 )

@@ -53,22 +53,26 @@ def test_a_node_that_cannot_be_used_is_left_out_of_all_but_refused_by_name() -> 
     made = planned(nodes, ("vsphere",))
     assert [one.node for one in made.targets] == ["win-1"]
     assert made.targets[0].elsewhere == ()
-    assert made.left_out == (("vsphere", "win-2", "it is cordoned; kubectl uncordon win-2 when that is over"),)
+    assert made.left_out == (
+        ("vsphere", "win-2", "it is cordoned; when it may run pods again: kubectl uncordon win-2"),
+    )
     assert made.refusals == ()
     named = planned(nodes, ("vsphere",), nodes=("win-1", "win-2"))
-    assert named.refusals == ("vSphere on Node win-2: it is cordoned; kubectl uncordon win-2 when that is over.",)
+    assert named.refusals == (
+        "vSphere on Node win-2: it is cordoned; when it may run pods again: kubectl uncordon win-2.",
+    )
 
 
 def test_what_is_no_windows_node_is_refused() -> None:
     (refusal,) = planned(nodes=("win-1", "linux-1")).refusals
-    assert refusal == "Node linux-1 is no Windows node of this cluster; there are win-1, win-2, win-3."
+    assert refusal == "Node linux-1 is not a Windows node of this cluster, expected one of win-1, win-2, win-3."
 
 
 def test_no_node_at_all_is_a_refusal_and_not_a_success() -> None:
-    assert "no Windows node to prove it on (there is none at all)" in planned([], ("vsphere",)).refusals[0]
+    assert "no Windows node to verify it on (there is none)" in planned([], ("vsphere",)).refusals[0]
     unregistered = [node("win-1", drivers=(SMB.name,))]
     (refusal,) = planned(unregistered).refusals
-    assert "vSphere: no Windows node to prove it on (win-1: csi.vsphere.vmware.com is not in its CSINode" in refusal
+    assert "vSphere: no Windows node to verify it on (win-1: csi.vsphere.vmware.com is not in its CSINode" in refusal
 
 
 def test_every_refusal_is_told_at_once() -> None:
@@ -79,12 +83,12 @@ def test_every_refusal_is_told_at_once() -> None:
 def test_the_plan_reads_like_what_will_be_done() -> None:
     first = planned(size="2Gi").steps()[0]
     assert first == (
-        "vsphere on win-1: a claim of 2Gi (disks, ReadWriteOnce), written by a pod, read back by its successor, and read on "
-        "another node (win-2 or win-3)"
+        "vsphere on win-1: a claim of 2Gi (disks, ReadWriteOnce), written by one pod, read back by another, and "
+        "read on another node (win-2 or win-3)"
     )
 
 
 def test_the_plan_says_which_volumes_will_stay() -> None:
     kept = {**CLASSES[0], "reclaimPolicy": "Retain"}
     (step,) = plan(Request((VSPHERE,)), [node("win-1")], [kept], {}).steps()
-    assert step.endswith("; the volume stays, since disks keeps its volumes")
+    assert step.endswith("; the volume is kept, because disks retains volumes")

@@ -37,14 +37,14 @@ def test_a_file_is_the_same_or_it_is_not(read: str, wrong: str) -> None:
 
 def test_a_volume_that_does_not_come_up_on_a_broken_node_is_that_nodes_fault() -> None:
     one, two = settle([proof("win-1", not_on=BROKEN), proof("win-2", "failed", error="no pipe")])
-    assert (one.verdict, one.note) == ("proven", "not read on win-2, which has trouble of its own")
+    assert (one.verdict, one.note) == ("proven", "not read on win-2, which has a problem of its own")
     assert two.verdict == "failed"
 
 
 def test_a_volume_that_does_not_come_up_where_another_one_does_has_failed() -> None:
     one, two = settle([proof("win-1", not_on=BROKEN, volume="pvc-1"), proof("win-2")])
     assert (one.verdict, one.remedy) == ("failed", "start csi-proxy")
-    assert one.error == "volume pvc-1 did not come up on win-2, where another one does: FailedMount: no pipe"
+    assert one.error == "volume pvc-1 could not be used on win-2, where another one works: FailedMount: no pipe"
     assert two.verdict == "proven"
 
 
@@ -59,7 +59,7 @@ def test_the_headline_names_each_failure_with_its_remedy_and_what_was_not_tried(
     text = failed([proof("win-1", "failed", error="no", remedy="do"), proof("win-2", "not_run"), proof("win-3")])
     assert text.splitlines() == [
         "vsphere on win-1: no -> do",
-        "not tried for lack of time: vsphere on win-2 -> raise timeout, or parallel",
+        "not tried before the timeout: vsphere on win-2 -> raise timeout or parallel",
     ]
 
 

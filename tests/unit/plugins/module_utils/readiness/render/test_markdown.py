@@ -21,10 +21,10 @@ def test_it_has_the_verdict_what_to_do_and_every_table() -> None:
         "## Volumes",
         "## Findings",
         "## What could not be read",
-        "## Accepted, and left out of the verdict",
+        "## Accepted findings",
     ]
     assert (
-        "1. blocker CSI-N44: It matters. In the way of 1 node.\n   - **Run enable\\_csi for the host of win-2.** Node win-2"
+        "1. blocker CSI-N44: It matters. Blocks 1 node.\n   - **Run enable\\_csi for the host of win-2.** Node win-2"
         in text
     )
     assert (

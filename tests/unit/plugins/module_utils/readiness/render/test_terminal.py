@@ -20,7 +20,7 @@ def test_a_large_report_fits_too_and_stays_short() -> None:
     lines = render_terminal(huge(), 100).splitlines()
     assert max(map(len, lines)) <= 100
     assert len(lines) < 150
-    assert "(950 further nodes are well)" in lines
+    assert "(950 further nodes are OK)" in lines
 
 
 def test_the_verdict_is_said_first_and_again_above_the_prompt_with_what_to_begin_with() -> None:
@@ -51,14 +51,14 @@ def test_what_to_do_comes_before_the_tables_in_order() -> None:
         text.index(word) for word in ("Run enable_csi for the host of win-2.", "Look at it.", "Mend it.", "WORKLOAD ")
     ]
     assert places == sorted(places)
-    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) in the way of 1 node" in " ".join(text.split())
+    assert "(Node win-2: ebs.csi.aws.com is not in its CSINode) blocks 1 node" in " ".join(text.split())
 
 
 def test_what_is_well_is_counted_and_not_listed() -> None:
     text = render_terminal(troubled(), 100)
     assert "StatefulSet shop/db" not in text
-    assert "(1 further workload is well)" in text
-    assert "NODES: all 1 are well" in render_terminal(report(nodes=(node(),)), 100)
+    assert "(1 further workload is OK)" in text
+    assert "NODES: all 1 are OK" in render_terminal(report(nodes=(node(),)), 100)
 
 
 def test_what_could_not_be_read_and_what_was_accepted_is_told() -> None:

@@ -37,7 +37,7 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
         (
             {"workloads": (workload(), workload()), "findings": (BLOCKER,)},
             "Not ready",
-            "All 2 workloads will start again, but 1 blocker is in the way.",
+            "All 2 workloads will start again, but 1 blocker exists.",
         ),
         (
             {"workloads": (workload(), workload(comes_back="no")), "findings": (BLOCKER,)},
@@ -54,18 +54,18 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
         ),
         (
             {"workloads": (workload(comes_back="unknown"), workload()), "findings": (DOUBT,)},
-            "Not known",
+            "Unknown",
             "For 1 of 2 workloads it is unknown whether it will start again.",
         ),
         (
             {"workloads": (workload(comes_back="unknown"),) * 2, "findings": (BLOCKER,)},
             "Not ready",
-            "For all 2 workloads it is unknown whether they will start again, and 1 blocker is in the way.",
+            "For all 2 workloads it is unknown whether they will start again, and 1 blocker exists.",
         ),
         (
             {"workloads": (workload(),), "findings": (DOUBT,)},
-            "Not known",
-            "The only workload will start again, but not everything could be judged.",
+            "Unknown",
+            "The only workload will start again, but not everything could be checked.",
         ),
         (
             {"workloads": (workload(),), "target": Target(openshift="4.14", mode="host_process")},
@@ -172,7 +172,7 @@ class TestLongReports:
         assert view.volumes.lines[1].because == "such as pv-00, pv-01, pv-02 and 8 more"
         assert view.volumes.lines[1].cells[0] == "on 2 nodes in 3 namespaces"
         assert view.volumes.total == 12
-        assert view.aggregated == ("12 volumes without a finding: one line for all that are alike",)
+        assert view.aggregated == ("12 volumes without a finding: one line for all alike",)
 
     def test_what_is_not_well_keeps_its_line_up_to_the_limit_and_the_rest_is_counted(self) -> None:
         bad = [volume(f"pv-{at}", "DEAD", findings=("CSI-V12",)) for at in range(9)]

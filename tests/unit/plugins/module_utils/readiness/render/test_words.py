@@ -43,7 +43,7 @@ def test_counts_and_lists_read_as_a_person_would_say_them() -> None:
     assert listed(["a", "b"], 3) == "a, b"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert [sentence("run it"), sentence("Run it.")] == ["Run it.", "Run it."]
-    assert sentence("nothing; judge it as if it ran") == "Nothing; judge it as if it ran."
+    assert sentence("none; check its volumes as if it ran") == "None; check its volumes as if it ran."
 
 
 def test_a_command_is_not_made_a_sentence() -> None:
