@@ -138,7 +138,7 @@ _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 _ANY = Input("", lambda value: True)
 _RAW = replace(_ANY, type="raw")
-_HOSTS = "enable_csi preflight remove status verify"
+_HOSTS = "enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
 
@@ -187,10 +187,11 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "build_csi_proxy enable_csi preflight convert_volumes status upgrade",
+        "build_csi_proxy enable_csi gather preflight convert_volumes status upgrade",
         output_dir=_ANY.of(
             "Directory on the controller for the summary (C(enable-csi.json)). For C(preflight), the directory of "
-            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(upgrade), the directory"
+            "C(readiness.html), C(readiness.md), C(readiness.json) and C(snapshot.json). For C(gather), the directory of the archive,"
+            " by default where you start the run. For C(upgrade), the directory"
             " of the readiness report and of copies of the journal and the baselines. Always, every playbook sets its "
             "closing summary as the statistic C(kubewin_summary), and C(preflight) its verdict as "
             "C(kubewin_preflight)."
@@ -236,8 +237,11 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "enable_csi preflight upgrade",
+        "enable_csi gather preflight upgrade",
         cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
+    ),
+    **_of(
+        "enable_csi preflight upgrade",
         fail_on=_one_of("blocked", "unknown", "warning", "never").of(
             "Fail if the cluster is C(blocked), also if something is C(unknown), also on a C(warning), or C(never). "
             "With C(enable_csi) only the effects of the run itself count. Use C(warning) for a nightly check.",
@@ -312,6 +316,14 @@ INPUTS: dict[str, Input] = {
             "share a report.",
             False,
         ),
+    ),
+    **_of(
+        "gather",
+        gather_limit=_COUNT.of(
+            "Most MiB of all files of the archive together, before they are compressed. Files that explain least are left out first.",
+            100,
+        ),
+        gather_log_limit=_COUNT.of("Most KiB that are read of the end of each log on a host.", 1024),
     ),
     **_of(
         "remove",

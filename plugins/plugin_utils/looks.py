@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
 
 _TRUE = frozenset({"true", "yes", "on", "1", "y", "t"})
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched."""
+    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched.
+
+    evidence: result of host_evidence."""
 
     name: str
     returned: Mapping[str, Any]
@@ -22,6 +26,7 @@ class Look:
     skip_unreachable: bool
     nodes: Mapping[str, Any]
     done: Mapping[str, Any]
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -71,6 +76,7 @@ def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> L
         skip_unreachable=str(variables.get("kubewin_skip_unreachable", "")).lower() in _TRUE,
         nodes=nodes,
         done=done,
+        evidence=variables.get("kubewin_evidence") or {},
     )
 
 
@@ -131,6 +137,19 @@ def row(one: Look) -> dict[str, Any]:
     }
 
 
+def gathered(one: Look) -> dict[str, Any]:
+    """For O(hosts) of support_archive: what was read of a host, and why not more."""
+    problem = one.problem or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
+    return {
+        "name": one.name,
+        "node": one.node,
+        "problem": problem,
+        "csi_proxy": brief(one.state)[0] if one.state else "",
+        "findings": [dict(found) for found in one.state.get("findings") or ()],
+        "parts": [dict(part) for part in one.evidence.get("parts") or ()],
+    }
+
+
 def unsettled(one: Look) -> dict[str, Any] | None:
     """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
     facts = (one.nodes.get("nodes") or {}).get(one.node) or {}
@@ -144,6 +163,7 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "proofs": proof,
     "seen": seen,
     "rows": row,
+    "gathered": gathered,
     "unsettled": unsettled,
     "returned": lambda one: dict(one.returned),
 }

@@ -18,7 +18,17 @@ NOBODY = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
 WRONG = {"kubewin_drivers": "floppy", "kubewin_batches": "abc", "kubewin_skip_unreachable": "{{ 'may' ~ 'be' }}"}
 ALONE: dict[str, Any] = {"kubewin_cluster_only": True}
-EVERY = ["build_csi_proxy", "enable_csi", "handover", "preflight", "convert_volumes", "remove", "upgrade", "verify"]
+EVERY = [
+    "build_csi_proxy",
+    "enable_csi",
+    "gather",
+    "handover",
+    "preflight",
+    "convert_volumes",
+    "remove",
+    "upgrade",
+    "verify",
+]
 
 
 def refused(

@@ -363,16 +363,37 @@ class Client:
 
         Empty when there is none to be had: a log only explains, it decides nothing.
         """
-        query = [("container", container), ("tailLines", str(tail)), ("previous", "true" if previous else "false")]
+        try:
+            return harmless(
+                self.read_log(namespace, pod, container, tail=tail, previous=previous).decode("utf-8", "replace")
+            )
+        except ClusterError:
+            return ""
+
+    def read_log(
+        self, namespace: str, pod: str, container: str, *, tail: int, most: int = 1 << 20, previous: bool = False
+    ) -> bytes:
+        """The last lines of a container's log, at most so many bytes, as they are. Asked once: a kubelet may be gone."""
+        query = [
+            ("container", container),
+            ("tailLines", str(tail)),
+            ("limitBytes", str(most)),
+            ("previous", "true" if previous else "false"),
+        ]
         try:
             response = self._once(
                 "GET", kinds.POD.path(namespace, pod) + "/log", query_params=query, _request_timeout=5
             )
-            return harmless(bytes(response.data).decode("utf-8", "replace"))
+            return bytes(response.data)
         except Exception as error:
-            if status_of(error) is None and not is_connection(error):
+            status = status_of(error)
+            if status is not None:
+                raise failure("get the log of", kinds.POD, namespace, pod, status, body_of(error)) from error
+            if not is_connection(error):
                 raise
-            return ""
+            raise Unreachable(
+                f"no answer for the log of pod {namespace}/{pod}: {brief(error)}", "unreachable"
+            ) from error
 
     def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
         """Run a command in a container and wait for its end, at most timeout seconds.

@@ -20,6 +20,10 @@ PATH_FLAG = "--kubelet-registration-path="
 _VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 
+# The annotation of a pod with what its containers log besides.
+SAYS = "lab/log"
+
+
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """A pod that the stand-in answers for.
@@ -41,6 +45,7 @@ class Plugin:
     csi_address: str
     host_network: bool
     once: bool = False
+    says: str = ""
 
 
 def read(pod: Object) -> Plugin | None:
@@ -76,6 +81,7 @@ def read(pod: Object) -> Plugin | None:
         csi_address=environment.get("ADDRESS", "/csi/csi.sock"),
         host_network=bool(spec.get("hostNetwork")),
         once=spec.get("restartPolicy") == "Never",
+        says=(pod["metadata"].get("annotations") or {}).get(SAYS, ""),
     )
 
 
@@ -243,7 +249,7 @@ def driver_log(plugin: Plugin, missing: frozenset[str]) -> list[str]:
         lines.append(entry("fatal", "failed to create safe mounter: could not initialise the csi-proxy clients"))
     else:
         lines.append(entry("info", f"Serving requests at {plugin.csi_address}"))
-    return lines
+    return [*lines, *([plugin.says] if plugin.says else [])]
 
 
 def registrar_log(plugin: Plugin, registered: bool) -> list[str]:
@@ -262,4 +268,4 @@ def registrar_log(plugin: Plugin, registered: bool) -> list[str]:
         ]
     else:
         lines.append(f"W{now}    5168 connection.go:234] Still connecting to {plugin.csi_address}")
-    return lines
+    return [*lines, *([plugin.says] if plugin.says else [])]

@@ -9,6 +9,7 @@ plugins, pods with claims, and pods whose image cannot be pulled) are left to it
 - `lab/ready-delay`: a duration ("1.5s") before a pod becomes Ready
 - `lab/state`: `crash` or `notready` keeps a pod there
 - `lab/hold-delete`: a deleted pod stays terminating
+- `lab/log`: a line that the containers of a node plugin log besides
 - `lab/notready` on a Node makes it NotReady
 """
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import needs as convert
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.support import needs as support
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import needs as upgrade
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 
@@ -114,3 +115,8 @@ def test_the_roles_of_a_conversion_hold_what_it_asks_for_where_it_asks() -> None
         ):  # fmt: skip
             held = pairs(rule for name in names for rule in ROLES[f"kubewin-csi-{name}"]["rules"])
             assert asked(need for need in wanted if need.namespace == where) <= held
+
+
+def test_the_role_of_support_holds_what_gather_asks_for_and_nothing_else() -> None:
+    assert pairs(ROLES[support.ROLE]["rules"]) == asked(support.needs())
+    assert asked(support.of_role(ROLES[support.ROLE])) == asked(support.needs())

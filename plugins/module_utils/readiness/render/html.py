@@ -9,13 +9,11 @@ policy lets no script run but ours, by its hash.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable
 from html import escape
 
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.page import SCRIPT, STYLE
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.page import SCRIPT, head
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.paths import Path, Walk, walks
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.view import (
     ANYWHERE,
@@ -60,15 +58,9 @@ _SHAPES = """<svg class="shapes" aria-hidden="true"><defs>
 def render_html(report: Report, limits: Limits = PAGE) -> str:
     """The page."""
     view = look(report, limits)
-    title = f"{view.headline}: {plain(view.cluster)}"
+    title = plain(f"{view.headline}: {view.cluster}")
     parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
-        # Without one a browser asks for a file of its own.
-        '<link rel="icon" href="data:,">',
-        f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        head(title, SCRIPT),
         f'<a class="skip" href="#first">Skip to what to do first</a>\n{_SHAPES}',
         _header(view),
         "<main>",
@@ -91,17 +83,6 @@ def render_html(report: Report, limits: Limits = PAGE) -> str:
         f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _policy() -> str:
-    """What the browser may do for this page: run our script and take our style, by hash, and nothing else."""
-    script, style = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (SCRIPT, STYLE)
-    )
-    return (
-        f"default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _text(value: object) -> str:

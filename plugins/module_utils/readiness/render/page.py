@@ -1,12 +1,16 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the HTML report looks and what its filters do.
+"""How HTML pages look, what a browser may do for them, and what the filters of the report do.
 
 This is text in Python and not a file beside it, because Ansible packs a module with the Python files of module_utils alone.
 """
 
 from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
 
 # Every colour is one of these, each at least 4.5 to 1 against what it stands on; a test measures that in a browser.
 STYLE = """
@@ -113,6 +117,8 @@ tbody tr:hover { background: var(--hover); }
 tr.many th, tr.many td { color: var(--soft); font-style: italic; }
 details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: fit-content; }
 details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
+.file { border-top: 1px solid var(--line); padding: .35rem 0; }
+.file pre { overflow: auto; max-height: 40rem; font-size: .85rem; }
 .walk { border-top: 1px solid var(--line); padding: .8rem 0; }
 .walk:first-of-type { border-top: 0; }
 .path { display: inline-flex; flex-wrap: wrap; gap: .1rem .9rem; margin-left: .6rem; vertical-align: bottom; }
@@ -214,3 +220,28 @@ SCRIPT = """
   apply();
 })();
 """
+
+
+def head(title: str, script: str = "") -> str:
+    """The beginning of a page that needs nothing else: no network, no other file. title: for a text, not yet escaped."""
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">',
+            # Without one a browser asks for a file of its own.
+            '<link rel="icon" href="data:,">',
+            f"<title>{escape(title, quote=True)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        )
+    )
+
+
+def _policy(script: str) -> str:
+    """What the browser may do for a page: run its script and take our style, by hash, and nothing else."""
+    allowed = f"script-src {_hash(script)}; " if script else ""
+    return f"default-src 'none'; {allowed}style-src {_hash(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "data": {"kube", "verify"},
     "inventory": {"kube", "catalog", "drivers", "readiness"},
     "upgrade": {"kube", "catalog", "rollout", "drivers", "readiness"},
+    "support": {"kube", "catalog", "rollout", "drivers", "readiness"},
     "convert": {"kube", "catalog", "drivers", "readiness", "verify", "data"},
 }
 # What talks to the API server or to files: no file that decides imports it.

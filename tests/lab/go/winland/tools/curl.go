@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -38,7 +39,7 @@ const (
 
 type curlCall struct {
 	s                                       *console.Session
-	url, output, cacert, proxy              string
+	url, output, cacert, proxy, span        string
 	fail, follow, silent, showError         bool
 	insecure, noRevoke, retryRefused, write bool
 	literal                                 bool
@@ -119,7 +120,7 @@ func (c *curlCall) options(args []string) int {
 		"--retry":       func(v string) (err error) { c.retries, err = strconv.Atoi(v); return },
 		"--retry-delay": seconds(&c.retryDelay), "--connect-timeout": seconds(&c.connectTimeout),
 		"-m": seconds(&c.maxTime), "--max-time": seconds(&c.maxTime),
-		"-K": c.config, "--config": c.config,
+		"-K": c.config, "--config": c.config, "-r": word(&c.span), "--range": word(&c.span),
 	}
 	for i := 0; i < len(args); i++ {
 		o := args[i]
@@ -213,9 +214,12 @@ func (c *curlCall) fetch() int {
 			return c.failed(curlFile, "Couldn't open file "+u.Path)
 		}
 		defer f.Close()
-		return c.save(f)
+		return c.save(c.tail(f))
 	default:
 		return c.s.Reject("curl %s", c.url)
+	}
+	if c.span != "" {
+		return c.s.Reject("curl -r %s %s", c.span, c.url)
 	}
 	client, rc := c.client()
 	if rc != 0 {
@@ -242,6 +246,19 @@ func (c *curlCall) fetch() int {
 		return c.failed(curlHTTPError, fmt.Sprintf("The requested URL returned error: %d %s", c.status, http.StatusText(c.status)))
 	}
 	return c.save(resp.Body)
+}
+
+// tail is the end of a file that -r -N asks for, all of it where it is shorter (curl's lib/file.c).
+func (c *curlCall) tail(f io.Reader) io.Reader {
+	n, err := strconv.Atoi(strings.TrimPrefix(c.span, "-"))
+	if err != nil || !strings.HasPrefix(c.span, "-") {
+		return f
+	}
+	raw, err := io.ReadAll(f)
+	if err != nil {
+		return f
+	}
+	return bytes.NewReader(raw[max(0, len(raw)-n):])
 }
 
 // errRevocation stands for Schannel's refusal of a certificate whose revocation it cannot check.

@@ -31,9 +31,16 @@ func fsutil(s *console.Session, args []string) int {
 	return 0
 }
 
-// wevtutil answers one question: the newest start of the system, as XML.
+// wevtutil tells the newest start of the system, as XML, and the events that were planted: those of a channel are the value
+// "Events CHANNEL" below HKLM\SOFTWARE\WinLab, whatever is asked of them.
 func wevtutil(s *console.Session, args []string) int {
 	line := strings.ToLower(strings.Join(args, " "))
+	if len(args) == 6 && args[0] == "qe" && args[4] == "/rd:true" && args[5] == "/f:xml" && !strings.Contains(line, "eventid=12") {
+		if v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "Events "+args[1]); err == nil {
+			s.Printf("%s\r\n", v.Text())
+		}
+		return 0
+	}
 	for _, part := range []string{"qe system ", "microsoft-windows-kernel-general", "eventid=12", "/c:1", "/rd:true", "/f:xml"} {
 		if !strings.Contains(line, part) {
 			return s.Reject("wevtutil %s", strings.Join(args, " "))
@@ -74,8 +81,25 @@ func mountvol(s *console.Session, args []string) int {
 	return 0
 }
 
-// wmic answers one question: the last boot, as WMI writes times.
+// smbMappings is how the mappings of SMB shares are asked for (MSFT_SmbGlobalMapping).
+const smbMappings = `/namespace:\\root\microsoft\windows\smb path msft_smbglobalmapping get localpath,remotepath,status /value`
+
+// wmic tells the last boot, as WMI writes times, and the planted mappings of SMB shares: lines of LOCAL|REMOTE|STATUS in the
+// value SmbGlobalMappings below HKLM\SOFTWARE\WinLab, between semicolons.
 func wmic(s *console.Session, args []string) int {
+	if strings.ToLower(strings.Join(args, " ")) == smbMappings {
+		v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "SmbGlobalMappings")
+		if err != nil {
+			s.Errorf("No Instance(s) Available.\r\n")
+			return 0
+		}
+		for _, one := range strings.Split(v.Text(), ";") {
+			part := append(strings.Split(one, "|"), "", "")
+			s.Printf("\r\r\n\r\r\nLocalPath=%s\r\r\nRemotePath=%s\r\r\nStatus=%s\r\r\n", part[0], part[1], part[2])
+		}
+		s.Printf("\r\r\n\r\r\n")
+		return 0
+	}
 	if strings.ToLower(strings.Join(args, " ")) != "os get lastbootuptime /value" {
 		return s.Reject("wmic %s", strings.Join(args, " "))
 	}

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Action host_evidence: store what support asks for of a Windows host, without secrets. Documented in plugins/modules."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, ClassVar
+
+from ansible_collections.kubewin.csi.plugins.module_utils.files import write_whole
+from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Part, cut
+from ansible_collections.kubewin.csi.plugins.plugin_utils.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
+    desired,
+    evidence,
+    model,
+    observe,
+    options,
+    prove,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+
+
+class ActionModule(WindowsAction):
+    """Reads the host and writes files on the controller."""
+
+    argument_spec: ClassVar[options.ArgumentSpec] = {
+        **options.LOOK,
+        "folder": {"type": "path", "required": True},
+        "log_kib": {"type": "int", "default": 1024},
+    }
+    _doing = "reading logs, events and settings"
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the files and what is missing, never their content."""
+        given = task_vars or {}
+        self._host = str(given.get("inventory_hostname", ""))
+        self._redactor = Redactor(held(given, self._templar, self._connection))
+        result = super().run(tmp, task_vars)
+        if "msg" in result:
+            result["msg"] = self._redactor.text(str(result["msg"]))
+        return result
+
+    def prepare(self, options: dict[str, Any]) -> model.Desired:
+        return desired.for_info({**options, "start_mode": "auto"})
+
+    def work(self, node: Node, wanted: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
+        parts: list[Part] = []
+        lost = ""
+        try:
+            snapshot = observe.observe(node, wanted, look_at_mounts=True)
+            state = self._redactor.data(prove.state(wanted, snapshot))
+            parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
+            for one in evidence.collect(node, wanted, snapshot, options["log_kib"] * 1024):
+                text = self._redactor.raw(one.raw)
+                parts.append(cut(Part(one.name, text, self._redactor.text(one.problem))))
+        except ChannelError as error:
+            # What was read before is worth keeping.
+            if not parts:
+                raise
+            lost = self._redactor.text(str(error))
+        if not self._task.check_mode:
+            place = os.path.join(options["folder"], "hosts", re.sub(r"[^\w.-]", "_", self._host))
+            for part in parts:
+                write_whole(place, part.path, part.text.encode("utf-8", "replace"))
+        return {"changed": False, "parts": [part.as_dict() for part in parts], "problem": lost}

@@ -1,0 +1,34 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an account must be allowed to gather, and which shipped roles a diagnosis compares it with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+
+ROLE = "kubewin-csi-support"
+
+
+def needs() -> Iterator[Need]:
+    """Everything that gather asks for besides what the readiness report reads."""
+    yield Need("list", "", "events")
+    yield Need("get", "", "pods/log")
+    for resource in ("nodes", "pods"):
+        yield Need("list", "", resource)
+    for resource in ("csinodes", "csidrivers", "volumeattachments", "storageclasses"):
+        yield Need("list", "storage.k8s.io", resource)
+    yield Need("list", "apps", "daemonsets")
+
+
+def of_role(role: Mapping[str, Any], namespace: str | None = None) -> Iterator[Need]:
+    """What a ClusterRole allows, as needs. namespace: where it is bound, None for everywhere."""
+    for rule in role.get("rules") or ():
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for name in rule.get("resourceNames") or ("",):
+                    for verb in rule.get("verbs") or ():
+                        yield Need(verb, group, resource, namespace, name)

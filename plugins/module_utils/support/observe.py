@@ -1,0 +1,150 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What support asks for of a cluster. Reads only, and goes on where something may not be read. Talks, and decides nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, rule
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
+from ansible_collections.kubewin.csi.plugins.module_utils.support.parts import Missing, Part
+
+# Lines of a container's log, and most bytes of it.
+LINES = 2000
+BYTES = 2 << 20
+# Events that are kept, the newest.
+_EVENTS = 2000
+
+Object = Mapping[str, Any]
+
+
+class Gathered:
+    """What was read so far. redactor: every text goes through it before it is kept."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.parts: list[Part] = []
+        self.missing: list[Missing] = []
+        self._redactor = redactor
+
+    def objects(self, name: str, found: Sequence[Object]) -> None:
+        """A file with objects of the API."""
+        text = json.dumps(self._redactor.data(list(found)), indent=1, sort_keys=True)
+        self.parts.append(Part(f"cluster/{name}.json", text))
+
+    def log(self, path: str, raw: bytes) -> None:
+        """A container's log."""
+        self.parts.append(Part(path, self._redactor.raw(raw)))
+
+    def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
+        """Something may not, or cannot, be read."""
+        told = rule(verb, kind.group, resource or kind.plural) if error.status == 403 else ""
+        why = f"this account may not {verb} {resource or kind.plural}." if told else str(error)
+        one = Missing(what, self._redactor.text(why), told)
+        if one not in self.missing:
+            self.missing.append(one)
+
+
+def gather(client: Client, into: Gathered, say: Callable[[str], None] = lambda text: None) -> None:
+    """Read the cluster. Raises ClusterError where it cannot be reached at all."""
+    say("reading the objects of the cluster")
+    into.objects("version", [{"gitVersion": client.version()}])
+    nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
+    windows = {one["metadata"]["name"] for one in nodes}
+    for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
+        _listed(client, into, kind, kind.plural, keep=lambda one, kind=kind: _is_about(one, kind, windows))  # type: ignore[misc]
+    sets = _listed(client, into, kinds.DAEMON_SET, "daemonsets", keep=_is_plugin)
+    owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
+    pods = _listed(client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and _node(one) in windows)
+    _events(client, into, windows, {one["metadata"]["name"] for one in pods})
+    for number, (namespace, pod, container) in enumerate(_containers(pods), 1):
+        say(f"reading logs, container {number} of {sum(1 for _one in _containers(pods))}")
+        _logs(client, into, namespace, pod, container)
+
+
+def _listed(
+    client: Client, into: Gathered, kind: Kind, name: str, *, label_selector: str | None = None,
+    keep: Callable[[Object], bool] = lambda one: True,
+) -> list[Object]:  # fmt: skip
+    try:
+        found = [one for one in client.list(kind, label_selector=label_selector).items if keep(one)]
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        into.lacks(f"cluster/{name}.json", error, "list", kind)
+        return []
+    into.objects(name, found)
+    return list(found)
+
+
+def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
+    """Whether an object has to do with Windows nodes, where it says with which it has."""
+    if kind is kinds.CSI_NODE:
+        return one["metadata"]["name"] in windows
+    return kind is not kinds.VOLUME_ATTACHMENT or one["spec"].get("nodeName") in windows
+
+
+def _is_plugin(one: Object) -> bool:
+    return DaemonSetSeen.from_object(one).plugin
+
+
+def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:
+    metadata = pod["metadata"]
+    return any(
+        own.get("kind") == "DaemonSet" and (metadata["namespace"], own.get("name")) in owners
+        for own in metadata.get("ownerReferences") or ()
+    )
+
+
+def _node(pod: Object) -> str:
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def _events(client: Client, into: Gathered, windows: set[str], pods: set[str]) -> None:
+    """Events of Windows nodes and plugin pods, and of volumes anywhere."""
+
+    def concerns(event: Object) -> bool:
+        about = event.get("involvedObject") or {}
+        host = (event.get("source") or {}).get("host") or event.get("reportingInstance")
+        storage = ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSINode", "StorageClass")
+        return about.get("name") in windows | pods or host in windows or about.get("kind") in storage
+
+    try:
+        found = [one for one in client.list(kinds.EVENT).items if concerns(one)]
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        into.lacks("cluster/events.json", error, "list", kinds.EVENT)
+        return
+    into.objects("events", sorted(found, key=_when)[-_EVENTS:])
+
+
+def _when(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+
+
+def _containers(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:
+    for pod in pods:
+        spec, metadata = pod["spec"], pod["metadata"]
+        for part in [*(spec.get("initContainers") or ()), *spec["containers"]]:
+            yield metadata["namespace"], metadata["name"], part["name"]
+
+
+def _logs(client: Client, into: Gathered, namespace: str, pod: str, container: str) -> None:
+    for previous in (False, True):
+        path = f"logs/{namespace}/{pod}/{container}{'.previous' if previous else ''}.log"
+        try:
+            raw = client.read_log(namespace, pod, container, tail=LINES, most=BYTES, previous=previous)
+        except ClusterError as error:
+            # Most containers have not been restarted.
+            if not (previous and error.status in (400, 404)):
+                into.lacks(f"log of {namespace}/{pod} {container}", error, "get", kinds.POD, "pods/log")
+            continue
+        into.log(path, raw)

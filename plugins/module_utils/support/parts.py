@@ -1,0 +1,83 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of an archive for support: how large each may be, which are left out when all are too large. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+# Most bytes of one file. The page shows the end of each, so that it stays one that a browser opens.
+PART = 2 << 20
+MEBIBYTE = 1 << 20
+
+# What is kept first when all of it is too large, by the beginning of a file's path. What explains most comes first.
+_ORDER = ("summary.json", "diagnosis", "hosts/", "cluster/", "logs/", "readiness/")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file. path: in the archive. problem: why it is empty or not whole; empty otherwise."""
+
+    path: str
+    text: str
+    problem: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the archive."""
+        return len(self.text.encode("utf-8", "replace"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the summary says of it."""
+        return {"path": self.path, "bytes": self.size, "problem": self.problem}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What could not be gathered. rule: what to add to a role, where that would help."""
+
+    what: str
+    why: str
+    rule: str = ""
+
+    def line(self) -> str:
+        """For people."""
+        return f"{self.what}: {self.why}" + (
+            f" Add this rule to a role of the account: {self.rule}" if self.rule else ""
+        )
+
+
+def cut(part: Part, limit: int = PART) -> Part:
+    """A part of at most so many bytes: its end, from the beginning of a line, since a log's end is what tells."""
+    if part.size <= limit:
+        return part
+    raw = part.text.encode("utf-8", "replace")
+    begin = raw.find(b"\n", len(raw) - limit)
+    kept = raw[begin + 1 :].decode("utf-8", "replace") if 0 <= begin < len(raw) - 1 else ""
+    told = f"the last {len(kept.encode()) // 1024} of {part.size // 1024} KiB alone"
+    return replace(part, text=kept, problem="; ".join(filter(None, (part.problem, told))))
+
+
+def fit(parts: Iterable[Part], limit: int) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """(those that fit into so many bytes together, those that are left out), each by path. Smaller files of a kind come first."""
+    kept: list[Part] = []
+    left: list[Part] = []
+    room = limit
+    for part in sorted(parts, key=lambda one: (_rank(one.path), one.size, one.path)):
+        if part.size <= room:
+            kept.append(part)
+            room -= part.size
+        else:
+            left.append(part)
+    return _by_path(kept), _by_path(left)
+
+
+def _rank(path: str) -> int:
+    return next((at for at, begin in enumerate(_ORDER) if path.startswith(begin)), len(_ORDER))
+
+
+def _by_path(parts: Sequence[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda one: one.path))

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is read of a host for support: logs from their end, and answers with their codes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, evidence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import observe
+from lab.windows.channel import Cut
+from unit.plugins.plugin_utils.windows.simulated import Artifacts, Host, wanted
+
+LOG = r"C:\var\log\csi-proxy\csi-proxy.log"
+
+
+@pytest.fixture
+def installed(host: Host, artifacts: Artifacts) -> Host:
+    host.run(wanted(artifacts.csi_proxy("1.3.0")))
+    return host
+
+
+def collected(host: Host, size: int = 1024, cut: Cut | None = None) -> dict[str, evidence.Evidence]:
+    node = host.node()
+    asked = desired.for_info({"start_mode": "auto"} | dict.fromkeys(("service_name", "required_pipes")) | {
+        "install_dir": r"C:\csi-proxy", "kubelet_path": r"C:\var\lib\kubelet", "needs_wmic": False,
+    })  # fmt: skip
+    snapshot = observe(node, asked)
+    return {one.name: one for one in evidence.collect(host.node(cut), asked, snapshot, size)}
+
+
+def test_service_registry_pipes_processes_events_and_log_are_read(installed: Host) -> None:
+    installed.agent.run(r'reg add HKLM\SOFTWARE\WinLab /v "Events System" /t REG_SZ /d "<Event>7031</Event>" /f')
+    installed.agent.run(rf"echo last words>>{LOG}")
+    found = collected(installed)
+    text = {name: one.raw.decode() for name, one in found.items()}
+    assert "4  RUNNING" in text["service.txt"]
+    assert "ImagePath" in text["registry.txt"]
+    assert "csi-proxy-disk-v1" in text["pipes.txt"]
+    assert '"csi-proxy.exe"' in text["processes.txt"]
+    assert "7031" in text["events-services.txt"]
+    assert text["log-csi-proxy.log"].rstrip().endswith("last words")
+    assert [one.problem for one in found.values() if one.problem] == []
+    assert "> sc.exe queryex csi-proxy (code 0)" in text["service.txt"]
+
+
+def test_a_long_log_is_read_from_its_end_and_begins_with_a_whole_line(installed: Host) -> None:
+    for number in range(40):
+        installed.agent.run(rf"echo line {number} with some words in it>>{LOG}")
+    log = collected(installed, 300)["log-csi-proxy.log"]
+    lines = log.raw.decode().splitlines()
+    assert len(log.raw) <= 300
+    assert lines[-1] == "line 39 with some words in it"
+    assert all(line.startswith("line ") for line in lines)
+    assert "alone" in log.problem
+
+
+def test_a_log_that_is_not_there_and_no_service_are_said(host: Host) -> None:
+    found = collected(host)
+    assert "(code 1060)" in found["service.txt"].raw.decode()
+    assert "log-csi-proxy.log" not in found
+    host.agent.run(r'sc.exe create csi-proxy binPath= "C:\gone.exe -windows-service -log_file=C:\no\such.log"')
+    assert "does not exist" in collected(host)["log-such.log"].problem
+
+
+def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
+    with pytest.raises(ConnectionLost):
+        collected(installed, cut=Cut("reply_lost", 2))
+
+
+@pytest.mark.parametrize(
+    ("command_line", "paths"),
+    [
+        (r"C:\a.exe -windows-service -log_file=C:\l\a.log -v=5", (r"C:\l\a.log", r"C:\l\a.log.1")),
+        (r'"C:\a b\c.exe" "-log_file=C:\l m\a.log" -v 5', (r"C:\l m\a.log", r"C:\l m\a.log.1")),
+        (r"C:\a.exe --log_dir C:\logs", (r"C:\logs\csi-proxy.exe.INFO", r"C:\logs\csi-proxy.exe.INFO.1")),
+        (r"C:\a.exe -windows-service", ()),
+    ],
+)
+def test_the_log_is_found_in_the_command_line(command_line: str, paths: tuple[str, ...]) -> None:
+    assert evidence.log_paths(SimpleNamespace(command_line=command_line)) == paths  # type: ignore[arg-type]
