@@ -139,7 +139,9 @@ def row(one: Look) -> dict[str, Any]:
 
 def gathered(one: Look) -> dict[str, Any]:
     """For O(hosts) of support_archive: what was read of a host, and why not more."""
-    problem = one.problem or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
+    # Also of a host that other playbooks go on without.
+    unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
+    problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
     return {
         "name": one.name,
         "node": one.node,

@@ -18,7 +18,7 @@ STATE: dict[str, Any] = {
     "serving": True,
     "missing_pipes": [],
     "pipes": ["csi-proxy-disk-v1"],
-    "findings": [{"id": "CSI-N20"}],
+    "findings": [{"id": "CSI-N20", "severity": "note", "message": "x", "remedy": "y"}],
 }
 MARKED = {"labels": {"kubewin.io/csi-proxy": "proven"}, "cordoned_for": ""}
 NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}
@@ -134,3 +134,20 @@ def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched
     # A host that no batch had, as one that could not be reached.
     named = {**of_batches, "win-2": {"csi_proxy_plan": LOST}}
     assert [one["node"] for one in formed("seen", list(named), named)] == ["win-1", "win-2", "win-2"]
+
+
+def test_what_was_gathered_names_each_host_that_was_not_read() -> None:
+    part = {"path": "service.txt", "bytes": 5, "problem": ""}
+    found = rows(
+        "gathered",
+        a={**looked(), "kubewin_evidence": {"parts": [part], "problem": "cut off"}},
+        b={"csi_proxy_plan": LOST, "kubewin_skip_unreachable": True},
+        c=looked(),
+    )
+    assert [(one["node"], one["problem"]) for one in found] == [
+        ("win-1", "cut off"),
+        ("b", "a: the connection was lost"),
+        ("", ""),
+    ]
+    assert found[0]["csi_proxy"] == "csi-proxy 1.3.0 running, serving"
+    assert (found[0]["parts"], found[0]["findings"]) == ([part], STATE["findings"])
