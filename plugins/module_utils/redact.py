@@ -354,9 +354,9 @@ def _folded_forms(secret: str) -> Iterator[str]:
             yield one.lower()
             # In the query of a URL that is itself quoted.
             yield quote(one, safe="").lower()
-    for one in (secret.encode("utf-8", "replace"), secret.encode("utf-16-le", "replace")):
-        if len(one) >= 6:
-            yield one.hex()
+    for raw in (secret.encode("utf-8", "replace"), secret.encode("utf-16-le", "replace")):
+        if len(raw) >= 6:
+            yield raw.hex()
 
 
 def _cores(secret: str, depth: int = 1) -> Iterator[str]:

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     status_message,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.faults import body_of, brief, is_connection, status_of
+from ansible_collections.kubewin.csi.plugins.module_utils.redact import kubeconfig_secrets, texts
 
 try:
     import yaml
@@ -30,10 +30,6 @@ try:
 except ImportError:
     # kubernetes.core's module class says so in its words.
     HAS_YAML = False
-
-# What the names of secrets hold: keys of a user and of its auth-provider, variables and flags of an exec plugin. The texts of all
-# other keys stay readable, since a region or a release that were hidden would be hidden in the names of nodes too.
-_SECRET = re.compile(r"token$|secret|pass|credential|assertion|private|key-data$|(?<!client-)key$", re.IGNORECASE)
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
 
@@ -47,42 +43,9 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     made = AnsibleK8SModule(argument_spec={**CLUSTER_ARG_SPEC, **argument_spec}, supports_check_mode=True)
     given = made.params["kubeconfig"]
     hidden: set[str] = made._module.no_log_values
-    hidden.difference_update(_texts(given))
-    hidden.update(_secrets(given))
+    hidden.difference_update(texts(given))
+    hidden.update(kubeconfig_secrets(given))
     return made
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in it."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _texts(one)
-    elif value is not None and not isinstance(value, bool) and str(value):
-        yield str(value)
-
-
-def _secrets(value: Any) -> Iterator[str]:
-    """The texts in a kubeconfig that are secrets (client-go, tools/clientcmd/api/v1/types.go)."""
-    if isinstance(value, Mapping):
-        # An entry of an exec plugin's environment.
-        if set(value) == {"name", "value"} and _SECRET.search(str(value["name"])):
-            yield from _texts(value["value"])
-        for name, one in value.items():
-            yield from _texts(one) if _SECRET.search(str(name)) else _secrets(one)
-        if isinstance(value.get("args"), (list, tuple)):
-            yield from _of_flags([str(one) for one in value["args"]])
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _secrets(one)
-
-
-def _of_flags(words: Sequence[str]) -> Iterator[str]:
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        flag, equals, text = word.partition("=")
-        if flag.startswith("-") and _SECRET.search(flag) and (text or following):
-            yield text if equals else following
 
 
 def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
