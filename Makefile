@@ -40,3 +40,4 @@ picture: ## draw in CONTRIBUTING.md which folder of module_utils imports which
 	@$(CI_TOOL) picture
 clean: ## remove what was made in this checkout (not the cache)
 	rm -rf .collections .work
+	find . -name __pycache__ -prune -exec rm -rf {} +
