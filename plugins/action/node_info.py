@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module of the same name and shows which volume operations it waits for."""
+"""Runs the module of the same name and names the hosts that are no Node."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ description:
     addresses that the host reported of itself.
   - A host that is no Node, or could be two, is an error of that host with what was found, expected and what to do.
     The module fails on it only with O(require), in one message that names every host.
-  - Tells for the matched Nodes whether a volume operation is in flight, so that csi-proxy is not stopped under it.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -54,19 +53,6 @@ options:
       - A host with a O(hosts[].problem) fails the task before the cluster is contacted.
     type: bool
     default: false
-  activity:
-    description: Look for volume operations in flight on these Nodes. Costs a list of pods a Node, and a read a claim.
-    type: list
-    elements: str
-    default: []
-  activity_timeout:
-    description:
-      - Seconds to wait until none is in flight on these Nodes. What is in flight even then is returned as RV(nodes).
-    type: int
-    default: 0
-  progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file.
-    type: path
 seealso:
   - module: kubewin.csi.csi_proxy_info
   - module: kubewin.csi.node_rollout
@@ -95,7 +81,6 @@ nodes:
       labels: {kubernetes.io/os: windows}
       boot_id: 1c0f
       kubelet_version: v1.36.3
-      busy: []
 matched:
   description: Node name by inventory name.
   returned: success
@@ -114,21 +99,14 @@ nodes_without_host:
   sample: [win-4]
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import CORDONED
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "hosts": {
@@ -144,13 +122,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
         },
     },
     "require": {"type": "bool", "default": False},
-    "activity": {"type": "list", "elements": "str", "default": []},
-    "activity_timeout": {"type": "int", "default": 0},
-    "progress_file": {"type": "path"},
 }
-
-# Between two looks, each of which costs a list of pods a Node.
-_LOOK_AGAIN = 5.0
 
 
 def describe(node: dict[str, Any]) -> dict[str, Any]:
@@ -163,31 +135,7 @@ def describe(node: dict[str, Any]) -> dict[str, Any]:
         "labels": metadata.get("labels") or {},
         "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
         "kubelet_version": seen.kubelet,
-        "busy": [],
     }
-
-
-def activity(client: Client, node: str) -> list[str]:
-    """Volume operations in flight on a Node."""
-    pods = client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
-    used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in claims_of(pod)})
-    claims = [client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace) for namespace, claim in used]
-    return busy_reasons(pods, [claim for claim in claims if claim is not None])
-
-
-def at_rest(client: Client, names: Sequence[str], timeout: float, say: Callable[[str], None]) -> dict[str, list[str]]:
-    """What is in flight on each Node, once nothing is or the time is over."""
-    waits, began = Waits(say), time.monotonic()
-    while True:
-        busy = {name: activity(client, name) for name in names}
-        waited = time.monotonic() - began
-        if waited >= timeout or not any(busy.values()):
-            return busy
-        waits.tell(
-            *(Awaited(f"{name}: waiting, {why}", waited, timeout) for name, whys in busy.items() for why in whys)
-        )
-        # What is in flight is other people's; how long it may last is judged above.
-        time.sleep(min(_LOOK_AGAIN, timeout - waited))
 
 
 def problems(hosts: Sequence[dict[str, Any]]) -> str:
@@ -219,10 +167,6 @@ def main() -> None:
             if host["names"]
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
-        asked = [name for name in ansible.params["activity"] if name in nodes]
-        say = reporter(ansible.params["progress_file"])
-        for name, busy in at_rest(client, asked, ansible.params["activity_timeout"], say).items():
-            nodes[name]["busy"] = busy
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
     if ansible.params["require"] and matching.errors:

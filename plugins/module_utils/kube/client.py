@@ -301,13 +301,21 @@ class Client:
         return bool((answer.body.get("status") or {}).get("allowed"))
 
     def patch(
-        self, kind: Kind, name: str, namespace: str | None, body: Mapping[str, Any], manager: str
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str | None,
+        body: Mapping[str, Any],
+        manager: str,
+        *,
+        dry_run: bool = False,
     ) -> dict[str, Any]:
         """A merge patch. Safe to repeat only with metadata.resourceVersion or uid in it: ClusterError conflict."""
         path = kind.path(namespace, name)
+        query: dict[str, Any] = {"dry_run": "All"} if dry_run else {}
         return self._json(
             "patch", kind, namespace, name, "PATCH", path,
-            body=dict(body), content_type=_MERGE, field_manager=manager,
+            body=dict(body), content_type=_MERGE, field_manager=manager, **query,
         ).body  # fmt: skip
 
     def json_patch(

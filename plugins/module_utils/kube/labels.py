@@ -17,6 +17,8 @@ PART_OF = "app.kubernetes.io/part-of"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
+# On a Node: the reason of a cordon of ours.
+CORDONED = "kubewin.io/cordoned"
 # On our DaemonSet: a hand-over to the platform is under way.
 HANDOVER = "kubewin.io/handover"
 HELM = "meta.helm.sh/release-name"

@@ -8,22 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import at_least, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import Object, change_node, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do, whose_pods, whose_return
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
-    CORDONED,
     OPERATOR,
     TAINT,
     ClusterNow,
@@ -37,8 +35,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import
 
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
-
-Object = dict[str, Any]
 
 
 class Watcher:
@@ -200,29 +196,12 @@ class Worker:
                 else:
                     self._say(f"{action.node}: {pod.title} is evicted")
             return
-        self._on_node(action.node, lambda node: _changes(node, action))
+        change_node(self._client, action.node, lambda node: _changes(node, action))
 
     def rehearse(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """What would keep these pods now; nothing is evicted."""
         told = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
         return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in told if why]
-
-    def _on_node(self, name: str, changes: Callable[[Object], Object]) -> None:
-        for _again in range(20):
-            live = self._client.get(kinds.NODE, name)
-            if live is None or not (wanted := changes(live)):
-                return
-            metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.pop("metadata", {})}
-            try:
-                # Checked after the look: what a run that took over writes from here on makes this patch a conflict.
-                self._client.patch(kinds.NODE, name, None, {"metadata": metadata, **wanted}, FIELD_MANAGER)
-            except ClusterError as error:
-                # Its kubelet writes to it as well.
-                if error.status != 409:
-                    raise
-                continue
-            return
-        raise ClusterError(f"Node {name} changes faster than it can be written", "conflict", 409)
 
 
 def _plain(listed: Mapping[str, Object]) -> dict[str, NodeNow]:
@@ -232,7 +211,7 @@ def _plain(listed: Mapping[str, Object]) -> dict[str, NodeNow]:
 def _changes(node: Object, action: Do) -> Object:
     """The patch for a Node as it is now, empty when nothing is to be done."""
     journal, spec = action.journal, node.get("spec") or {}
-    notes, labels = node["metadata"].get("annotations") or {}, node["metadata"].get("labels") or {}
+    labels = node["metadata"].get("labels") or {}
     taints = spec.get("taints") or []
     tainted = any(one["key"] == TAINT for one in taints)
     if action.kind == "allow":
@@ -244,13 +223,9 @@ def _changes(node: Object, action: Do) -> Object:
                 if tainted
                 else {"spec": {"taints": [*taints, {"key": TAINT, "value": journal.name, "effect": "NoSchedule"}]}}
             )
-        if spec.get("unschedulable"):
-            # Somebody was quicker; whose it is shows with the next look.
-            return {}
-        return {"metadata": {"annotations": {CORDONED: journal.mark}}, "spec": {"unschedulable": True}}
-    wanted: Object = {}
-    if notes.get(CORDONED) == journal.mark:
-        wanted = {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
+        # Where somebody was quicker, whose it is shows with the next look.
+        return cordoned(node, journal.mark)
+    wanted = uncordoned(node, journal.mark)
     if tainted:
         wanted.setdefault("spec", {})["taints"] = [one for one in taints if one["key"] != TAINT]
     if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.entry(action.node).step == "open":

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 
-# Of our own: a cordon's reason, and the taint that keeps workloads off a node that WMCO opens by itself.
-CORDONED = "kubewin.io/cordoned"
+# Keeps workloads off a node that WMCO opens by itself.
 TAINT = "kubewin.io/upgrade"
 
 _CSI = "kubernetes.io/csi/"

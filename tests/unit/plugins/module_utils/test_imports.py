@@ -29,7 +29,16 @@ MAY_IMPORT = {
     "convert": {"kube", "catalog", "drivers", "readiness", "verify", "data"},
 }
 # What talks to the API server or to files: no file that decides imports it.
-TALKS = {"kube.apply", "kube.client", "kube.connect", "kube.lease", "kube.store", "kube.streams", "files"}
+TALKS = {
+    "kube.apply",
+    "kube.client",
+    "kube.connect",
+    "kube.lease",
+    "kube.quiesce",
+    "kube.store",
+    "kube.streams",
+    "files",
+}
 PERFORMS = {
     "apply",
     "baselines",

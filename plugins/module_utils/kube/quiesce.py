@@ -1,0 +1,97 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cordons of Nodes that say whose they are, and the wait for volume operations in flight."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.activity import busy_reasons
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits
+
+Object = dict[str, Any]
+
+# Between two looks, each of which costs a list of pods.
+_LOOK_AGAIN = 5.0
+# Writes of others between reading and writing, before it is given up.
+_TRIES = 20
+
+
+def change_node(
+    client: Client,
+    name: str,
+    changes: Callable[[Object], Object],
+    *,
+    dry_run: bool = False,
+    required: bool = False,
+) -> bool:
+    """Patch a Node with what `changes` returns for it as it is now. Returns whether there was something to change.
+
+    required: ClusterError if the Node does not exist, which otherwise needs no change.
+    """
+    for _try in range(_TRIES):
+        live = client.get(kinds.NODE, name)
+        if live is None and required:
+            raise ClusterError(f"Node {name} does not exist, expected to cordon it. Run again.", "not_found", 404)
+        if live is None or not (wanted := changes(live)):
+            return False
+        metadata = {"resourceVersion": live["metadata"]["resourceVersion"], **wanted.get("metadata", {})}
+        try:
+            # Bound to what was read: what another run writes from here on makes this patch a conflict.
+            client.patch(kinds.NODE, name, None, {**wanted, "metadata": metadata}, FIELD_MANAGER, dry_run=dry_run)
+        except ClusterError as error:
+            # Its kubelet writes to it as well.
+            if error.status != 409:
+                raise
+            continue
+        return True
+    raise ClusterError(f"Node {name} changes faster than it can be written", "conflict", 409)
+
+
+def cordoned(node: Object, reason: str) -> Object:
+    """The patch that cordons a Node, empty where it is cordoned. Cordon and reason are one patch: no cordon is without an owner."""
+    if (node.get("spec") or {}).get("unschedulable"):
+        return {}
+    return {"metadata": {"annotations": {CORDONED: reason}}, "spec": {"unschedulable": True}}
+
+
+def uncordoned(node: Object, reason: str) -> Object:
+    """The patch that lifts the cordon of this reason, empty where it is another one or none."""
+    if (node["metadata"].get("annotations") or {}).get(CORDONED) != reason:
+        return {}
+    return {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
+
+
+def activity(client: Client, node: str) -> list[str]:
+    """Volume operations in flight on a Node."""
+    pods = client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
+    used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in claims_of(pod)})
+    claims = [client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace) for namespace, claim in used]
+    return busy_reasons(pods, [claim for claim in claims if claim is not None])
+
+
+def at_rest(
+    client: Client,
+    node: str,
+    timeout: float,
+    say: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[str]:
+    """What is in flight on a Node, once nothing is or the time is over."""
+    waits, began = Waits(say), clock()
+    while True:
+        busy, waited = activity(client, node), clock() - began
+        if waited >= timeout or not busy:
+            return busy
+        waits.tell(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))
+        # What is in flight is other people's; how long it may last is judged above.
+        sleep(min(_LOOK_AGAIN, timeout - waited))
