@@ -86,7 +86,7 @@ def lane(core: str | None = None) -> tuple[str, dict[str, str]]:
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_FORCE_COLOR": "0",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
-        "ANSIBLE_CALLBACKS_ENABLED": "record",
+        "ANSIBLE_CALLBACKS_ENABLED": "record,bytecode",
     }
     # The interpreter's own packages are those of its lane; ours reach it through the collections path.
     environment.pop("PYTHONPATH", None)
