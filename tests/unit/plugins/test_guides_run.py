@@ -74,7 +74,20 @@ CLIS: Mapping[str, type[CLI]] = {
 }
 # Of the build of an execution environment.
 STAGES = ("base", "galaxy", "builder", "final")
-KUBECTL = {"apply", "config", "create", "describe", "exec", "get", "label", "logs", "patch", "taint", "uncordon"}
+KUBECTL = {
+    "annotate",
+    "apply",
+    "config",
+    "create",
+    "describe",
+    "exec",
+    "get",
+    "label",
+    "logs",
+    "patch",
+    "taint",
+    "uncordon",
+}
 
 
 def pages() -> list[Any]:
