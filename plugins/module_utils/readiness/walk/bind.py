@@ -244,7 +244,11 @@ class Bind:
         if volume is not None:
             what = f"volume {volume.name} is reserved for it, and is {_format_error(wanted, claim, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
-            split.blocked(reachable(self._index, volume), _finding("CSI-V40", wanted, what, remedy))
+            there = reachable(self._index, volume)
+            split.blocked(there, _finding("CSI-V40", wanted, what, remedy))
+            if there & split.nodes:
+                what += f", and the scheduler may choose {self._index.names(there & split.nodes)[0]} all the same"
+                split.unknown(split.nodes & ~there, _finding("CSI-V41", wanted, what, remedy))
 
     def _waited(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
