@@ -21,6 +21,7 @@ class Passage:
 
     port: int = 0
     passed: list[tuple[str, int]] = field(default_factory=list)
+    clients: list[asyncssh.SSHServerConnection] = field(default_factory=list)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,6 +53,9 @@ async def _proxy(passage: Passage) -> asyncio.Server:
 
 async def _jump(passage: Passage, host_key: Path, authorized: Path) -> asyncssh.SSHAcceptor:
     class Jump(asyncssh.SSHServer):
+        def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+            passage.clients.append(conn)
+
         def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
             passage.passed.append((dest_host, dest_port))
             return True
@@ -75,10 +79,17 @@ def passages(host_key: Path, authorized: Path) -> Iterator[tuple[Passage, Passag
         return await _proxy(proxy), await _jump(jump, host_key, authorized)
 
     servers = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+
+    async def stop() -> None:
+        for server in servers:
+            server.close()
+        # ssh keeps its connection for later commands.
+        for client in jump.clients:
+            client.abort()
+
     try:
         yield proxy, jump
     finally:
-        for server in servers:
-            loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(60)

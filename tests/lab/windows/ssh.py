@@ -29,10 +29,23 @@ _CHUNK = 64 * 1024
 
 
 class _Login(asyncssh.SSHServer):
-    """Password login; public keys are checked by asyncssh against the authorized keys of the listener."""
+    """Password login; public keys are checked by asyncssh against the authorized keys of the listener.
 
-    def __init__(self, users: Mapping[str, str]) -> None:
+    ``connections``: of the whole endpoint, each while it is open.
+    """
+
+    def __init__(self, users: Mapping[str, str], connections: set[asyncssh.SSHServerConnection]) -> None:
         self._users = users
+        self._connections = connections
+        self._own: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._own = conn
+        self._connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._own is not None:
+            self._connections.discard(self._own)
 
     def password_auth_supported(self) -> bool:
         return True
@@ -63,12 +76,13 @@ class SshEndpoint:
         self._shell = shell
         self._journal = journal
         self._acceptor: asyncssh.SSHAcceptor | None = None
+        self._connections: set[asyncssh.SSHServerConnection] = set()
 
     async def start(self, address: str, port: int) -> int:
         self._acceptor = await asyncssh.listen(
             address,
             port,
-            server_factory=lambda: _Login(self._users),
+            server_factory=lambda: _Login(self._users, self._connections),
             server_host_keys=[str(self._host_key)],
             authorized_client_keys=None if self._authorized_keys is None else str(self._authorized_keys),
             process_factory=self._session,
@@ -81,6 +95,9 @@ class SshEndpoint:
     async def stop(self) -> None:
         if self._acceptor is not None:
             self._acceptor.close()
+            # A client that keeps its connection for later (ControlPersist) would be waited for.
+            for connection in tuple(self._connections):
+                connection.abort()
             await self._acceptor.wait_closed()
             self._acceptor = None
 
