@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the Windows workflow runs on real Windows, here on simulated hosts: every script of it, over both connections."""
+"""What the Windows workflow runs on real Windows, here on simulated hosts: every script of it, over every connection."""
 
 from __future__ import annotations
 
@@ -29,13 +29,20 @@ def binaries(tmp_path: Path) -> Path:
     return folder
 
 
-# Over WinRM comes the case table, which test_conformance has as well.
-@pytest.mark.parametrize("transport", ["ssh", pytest.param("ntlm-http", marks=pytest.mark.torture)])
+# Over WinRM comes the case table, which test_conformance has as well. What ssh starts is the same with either shell.
+@pytest.mark.parametrize(
+    "transport",
+    [
+        "ssh-powershell",
+        *(pytest.param(name, marks=pytest.mark.torture) for name in ("ssh", "winrm-ntlm-http", "psrp-ntlm-http")),
+    ],
+)
 def test_the_play_is_accepted_without_a_difference(
     transport: str, binaries: Path, tmp_path: Path, make_host: MakeHost, serve: Serve, pki: Pki
 ) -> None:
     agent = make_host()
-    hosts = {transport: variables(transport, serve(agent.address, name=agent.host, ssh=0), pki)}
+    shell = "powershell" if transport == "ssh-powershell" else "cmd"
+    hosts = {transport: variables(transport, serve(agent.address, name=agent.host, ssh=0, ssh_shell=shell), pki)}
     inventory = tmp_path / "inventory.yml"
     inventory.write_text(yaml.safe_dump({"all": {"children": {"windows": {"hosts": hosts}}}}), encoding="utf-8")
     kept = tmp_path / "kept"
@@ -44,4 +51,5 @@ def test_the_play_is_accepted_without_a_difference(
     )
     assert (kept / "differences.txt").read_text(encoding="utf-8") == ""
     assert code == 0
-    assert bool([one for one in transcript.read(kept / f"{transport}.jsonl") if "case" in one]) == (transport != "ssh")
+    cases = [one for one in transcript.read(kept / f"{transport}.jsonl") if "case" in one]
+    assert bool(cases) == transport.startswith("winrm")

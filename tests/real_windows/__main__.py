@@ -22,7 +22,8 @@ from pathlib import Path
 from real_windows import transcript
 
 HERE = Path(__file__).resolve().parent
-HOSTS = ("ntlm-http", "ntlm-https", "ssh")
+HOSTS = ("ntlm-http", "ntlm-https", "psrp-https", "ssh")
+"""Those of the inventory that need no change of the machine."""
 
 
 @contextmanager

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
 import tarfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.loader import connection_loader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import CHANNELS, open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -230,6 +234,55 @@ def test_marks_of_steps_survive_the_way(endpoint: Endpoint) -> None:
     assert (answers.code("missing"), answers.code("listed")) == (1060, 0)
     assert "System32" in answers.text("listed")
     connection.close()
+
+
+def test_every_option_of_a_psrp_connection_reaches_pypsrp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a user may set for psrp is what pypsrp is told; only what is about runspaces is not."""
+    given: dict[str, Any] = {
+        "host": "win-1",
+        "port": 5999,
+        "protocol": "http",
+        "path": "other",
+        "auth": "credssp",
+        "ca_cert": "/ca.pem",
+        "connection_timeout": 41,
+        "read_timeout": 42,
+        "operation_timeout": 43,
+        "reconnection_retries": 44,
+        "reconnection_backoff": 45,
+        "max_envelope_size": 460_000,
+        "message_encryption": "always",
+        "proxy": "http://proxy:1",
+        "ignore_proxy": True,
+        "certificate_pem": "/cert.pem",
+        "certificate_key_pem": "/key.pem",
+        "credssp_auth_mechanism": "ntlm",
+        "credssp_disable_tlsv1_2": True,
+        "credssp_minimum_version": 5,
+        "negotiate_delegate": True,
+        "negotiate_hostname_override": "other-name",
+        "negotiate_send_cbt": False,
+        "negotiate_service": "HOST",
+    }
+    told: dict[str, Any] = {}
+
+    class Told(Exception):
+        pass
+
+    def wsman(**options: Any) -> None:
+        told.update(options)
+        raise Told
+
+    monkeypatch.setattr("pypsrp.wsman.WSMan", wsman)
+    connection = connection_loader.get("psrp", PlayContext(), os.devnull)
+    variables = {f"ansible_psrp_{name}": value for name, value in given.items()}
+    connection.set_options(var_options={**variables, "ansible_user": "u", "ansible_password": "p", "_extras": {}})
+    with pytest.raises(ConnectionLost):
+        open_channel(connection)
+    names = {"host": "server", "message_encryption": "encryption", "ca_cert": "cert_validation"}
+    names["ignore_proxy"] = "no_proxy"
+    expected = {names.get(name, name): value for name, value in given.items() if name != "protocol"}
+    assert told == {**expected, "username": "u", "password": "p", "ssl": False}
 
 
 @pytest.mark.parametrize(
