@@ -150,7 +150,7 @@ class Matrix:
             cluster.inventory,
             *(["--check"] if mode == "check" else []),
             core=self.core,
-            variables=cluster.given(cell),
+            variables=cluster.given(cell, self.core),
         )
         title = f"{cell.playbook}, {mode}, {cell.cluster} cluster, ansible-core {self.core}"
         if cell.refused:
@@ -189,16 +189,27 @@ class Cluster:
         }
         self.tasks.write_text(json.dumps([task]), encoding="utf-8")
 
-    def given(self, cell: Cell) -> dict[str, Any]:
+    def given(self, cell: Cell, core: str) -> dict[str, Any]:
         """The variables of a run."""
         output = str(self.folder / cell.cluster.replace(" ", "-"))
         given = {"kubewin_output_dir": output, **cell.variables}
         if cell.playbook != "build_csi_proxy":
             given["kubewin_drivers"] = "vsphere"
+        elif core != MAIN:
+            # What the machine's Go makes is the same under every line.
+            given["kubewin_go"] = self.compiled(f"csi-proxy-{cell.variables['kubewin_csi_proxy_release']}.exe")
         if cell.playbook == "upgrade":
             node = next((pod["spec"]["nodeName"] for pod in self.shop()), NODES[0])
             given |= {"kubewin_upgrade_tasks": str(self.tasks), "kubewin_upgrade_nodes": node}
         return given
+
+    def compiled(self, exe: str) -> str:
+        """A go command that is the machine's own, but compiles nothing: its executable is one that the lab has."""
+        go = self.folder / "compiled-go"
+        built = self.lab.state.paths.directory / "artifacts" / exe
+        go.write_text(f'#!/bin/sh\n[ "$1" = build ] || exec go "$@"\nexec cp -- {built} "$3"\n', encoding="utf-8")
+        go.chmod(0o755)
+        return str(go)
 
     def prepare(self, cell: Cell) -> None:
         """Plant what a cell needs and does not find."""

@@ -358,7 +358,7 @@ def test_upstreams_own_is_replaced_only_by_its_name_and_goes_on_where_it_was_cut
             made.begin(made.decided())
             for node in NODES:
                 made.node(made.decided(), node)
-        assert "was begun" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
+        assert "is not finished" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
 
         run = hand_over(cleared, "to_kubewin", kubewin_replace=name)
         assert run.code == 0, run.screen
