@@ -447,9 +447,11 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         assert second.code == 0, second.screen
         assert "waiting up to " in second.screen
         assert "kubewin_upgrade_confirmed=canary" in second.screen
+        assert second.summary["outcome"] == "paused"
         assert journal(ready, "apart")["state"] == "resting"
         third = play(PLAYBOOK, "localhost,", **job("third", kubewin_upgrade_confirmed="canary"))
         assert third.code == 0, third.screen
+        assert third.summary["outcome"] == "done"
         for name in DATABASES:
             running(ready, name)
     witness.nothing_is_missing()

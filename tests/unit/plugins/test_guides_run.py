@@ -63,7 +63,7 @@ ON_HOSTS = {"csi_proxy": CSI_PROXY, "csi_proxy_info": INFO}
 # Programs of others: only their names are checked.
 OTHERS = {
     "ansible-builder",
-    *("aws", "cd", "cp", "echo", "export", "find", "go", "icacls", "kinit", "klist", "oc", "pip", "python3", "reg", "rm", "sed", "skopeo", "sudo"),
+    *("aws", "cd", "cp", "echo", "export", "find", "git", "go", "icacls", "kinit", "klist", "oc", "pip", "python3", "reg", "rm", "sed", "skopeo", "sudo"),
     *("tar", "winrm"),
 }  # fmt: skip
 CLIS: Mapping[str, type[CLI]] = {
