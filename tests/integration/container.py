@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -93,16 +94,25 @@ def install(folder: Path) -> Path:
     return folder
 
 
+def _pid_of(name: str) -> Path:
+    return Path(os.environ["KUBEWIN_CONTAINERS"], f"{name}.pid")
+
+
 def main() -> None:
     """Become the job. ansible-runner asks for the version first."""
     if sys.argv[1:] == ["--version"]:
         print("podman version 0")
+        return
+    if sys.argv[1] == "kill":
+        # With it ends its process table.
+        os.kill(int(_pid_of(sys.argv[2]).read_text("utf-8")), signal.SIGKILL)
         return
     call = Call.read(sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="kubewin-image-") as root:
         words = ["--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter", root]
         words += [str(random.randrange(10_000, 60_000)), call.options["--workdir"][0], *call.volumes(), "--"]
         child = os.spawnvpe(os.P_NOWAIT, "unshare", ["unshare", *words, *call.command], call.environment())
+        _pid_of(call.options["--name"][0]).write_text(str(child), "utf-8")
         _pid, status = os.waitpid(child, 0)
     sys.exit(os.waitstatus_to_exitcode(status))
 

@@ -132,12 +132,24 @@ class Running:
             str(status[key]) for key in ("job_explanation", "result_traceback") if key in status
         )
 
+    @property
+    def over(self) -> bool:
+        """Whether all of its results were read."""
+        return not self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """Have it ended as AWX does: SIGTERM for the worker, which kills the container."""
+        control = self.mesh.control
+        control.simple_command(f"work cancel {self.unit}")
+        control.close()
+
     def finish(self) -> Job:
         """Wait for the end, and have Receptor forget the job."""
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), f"job {self.number} did not end within {PATIENCE:.0f} s"
-        self.mesh.control.simple_command(f"work release {self.unit}")
-        self.mesh.control.close()
+        control = self.mesh.control
+        control.simple_command(f"work release {self.unit}")
+        control.close()
         artifacts = self.folder / "artifacts" / str(self.number)
         code = artifacts / "rc"
         return Job(
@@ -201,6 +213,7 @@ class Mesh:
         environment = {
             "PATH": f"{install(self.folder / 'bin')}:{image}",
             "KUBEWIN_IMAGE_PATH": image,
+            "KUBEWIN_CONTAINERS": str(self.folder / "bin"),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
         }
@@ -291,10 +304,6 @@ class Mesh:
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             suppress_env_files=True,
         )
-
-    def run(self, *arguments: Any, **options: Any) -> Job:
-        """Launch a job and wait for its end."""
-        return self.launch(*arguments, **options).finish()
 
 
 def _write(path: Path, content: str, mode: int = 0o600) -> None:

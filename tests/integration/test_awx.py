@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from integration import awx_api
 from integration.kube import also_holds
-from integration.mesh import NODES, PROJECT, Credential, Job, Mesh, Watch, leaks
+from integration.mesh import NODES, PROJECT, Credential, Job, Mesh, Running, Watch, leaks
+from integration.playbooks import play
 from integration.test_every_playbook import CELLS, EMPTY, Cell, Cluster
 from lab import handle
+from lab.handle import eventually
 
 SURVEYS: dict[str, Any] = yaml.safe_load((PROJECT / "controller" / "surveys.yml").read_text(encoding="utf-8"))[
     "surveys"
 ]
+MOMENTS = int(os.environ.get("KUBEWIN_MOMENTS", "20"))
 UPGRADE = "upgrade-one-node.yml"
 # What a person could answer instead, by input. Free texts are left out.
 WRONG = {
@@ -53,6 +58,12 @@ LOOK = """
 """
 
 
+WAIT = """
+- name: Change the machine
+  ansible.builtin.pause: {seconds: 2}
+"""
+
+
 class Bench:
     """A lab, a mesh, and what jobs get."""
 
@@ -70,14 +81,18 @@ class Bench:
             for name, variables in windows["hosts"].items()
         }
         self.inventory = {"windows": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
-        self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "look.yml": LOOK}
+        self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "look.yml": LOOK, "wait.yml": WAIT}
 
     def run(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Job:
         """One job; what its survey asks besides is left blank. more: extra variables from elsewhere."""
+        return self.launch(playbook, answers, node=node, **more).finish()
+
+    def launch(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Running:
+        """The same without waiting for its end."""
         asked = [question["variable"] for question in SURVEYS.get(playbook, {"spec": []})["spec"]]
         assert set(answers) <= set(asked)
         given = {**dict.fromkeys(asked, ""), **answers, **more}
-        return self.mesh.run(f"{playbook}.yml", self.inventory, self.credential, given, node=node, files=self.files)
+        return self.mesh.launch(f"{playbook}.yml", self.inventory, self.credential, given, node=node, files=self.files)
 
 
 def answers(cell: Cell) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -150,6 +165,56 @@ def test_template(bench: Bench, cell: Cell) -> None:
 
 def test_no_secret_is_written_anywhere(bench: Bench) -> None:
     assert leaks(bench.mesh.folder, bench.credential.secrets) == []
+
+
+@pytest.mark.torture
+def test_a_cancelled_upgrade_is_finished_by_the_next_job_in_another_container(bench: Bench) -> None:
+    bench.cluster.prepare(CELLS[0])
+    assert bench.run("enable_csi", {"kubewin_drivers": ["vsphere"], "kubewin_batches": "100%"}).code == 0
+    for moment in range(MOMENTS):
+        asked = {
+            "kubewin_upgrade_name": f"moment-{moment}",
+            "kubewin_upgrade_hook": "tasks",
+            "kubewin_upgrade_tasks": "wait.yml",
+            "kubewin_upgrade_nodes": "win-1",
+        }
+        running = bench.launch("upgrade", asked)
+        # A whole upgrade of one node has more events than the last moment.
+        least = 4 + moment * 110 // MOMENTS
+        eventually(lambda running=running, least=least: len(running.events) >= least or running.over, "it has begun")  # type: ignore[misc]
+        running.cancel()
+        cancelled = running.finish()
+        begun = time.monotonic()
+        job = bench.run("upgrade", asked, node=NODES[1])
+        took = time.monotonic() - begun
+        assert job.code == 0, f"cancelled after {len(cancelled.events)} events:\n{job.screen}"
+        assert job.statistics["kubewin_summary"]["outcome"] == "done"
+        print(f"moment {moment}: {cancelled.status} after {len(cancelled.events)} events, finished in {took:.0f} s")
+    assert [node["spec"].get("unschedulable") for node in bench.lab.api.items("/api/v1/nodes")].count(True) == 0
+
+
+@pytest.mark.torture
+def test_apply_creates_all_of_it_once() -> None:
+    given = {"notification_url": "https://hooks.example.com", "execution_environment_image": "quay.io/example/kubewin"}
+    with awx_api.serve() as (url, api):
+        access = {"CONTROLLER_HOST": url, "CONTROLLER_OAUTH_TOKEN": awx_api.TOKEN}
+        run = play("extensions/awx/apply.yml", "localhost,", env=access, variables=given)
+        assert run.code == 0, run.screen
+        names = {str(one["name"]).removeprefix("production ") for one in api.objects["job_templates"]}
+        assert names == {name for name in SURVEYS if not name.startswith("workflow_")}
+        for one in api.objects["job_templates"]:
+            path = one["url"].removeprefix("/api/v2/")
+            assert api.documents[f"{path}survey_spec"] == SURVEYS[one["name"].split()[1]]
+            assert len(api.associated[f"{path}credentials"]) == 2
+        enable, upgrade = (one["url"].removeprefix("/api/v2/") for one in api.objects["workflow_job_templates"])
+        assert [len(api.associated[f"{path}workflow_nodes"]) for path in (enable, upgrade)] == [4, 6]
+        assert len(api.objects["schedules"]) == len(api.objects["inventory_sources"]) == 1
+        written = len(api.writes)
+        again = play("extensions/awx/apply.yml", "localhost,", env=access, variables=given)
+        assert again.code == 0, again.screen
+        # awx.awx compares approvals with fields that they do not have.
+        assert {line.split("/")[0] for line in api.writes[written:]} <= {"PATCH workflow_approval_templates"}
+    assert awx_api.TOKEN not in run.screen + again.screen
 
 
 @pytest.mark.parametrize("offset", range(4))
