@@ -32,7 +32,7 @@ class ActionModule(WindowsAction):
             raise NodeError(
                 "source_missing",
                 f"source: {plan.shown(source.location)!r} is neither a URL nor a file on the controller.",
-                remedy="Name a file that exists there (relative paths are looked for in files/), or an http or https URL.",
+                remedy="Set it to a file there (relative paths are searched in files/), or an http or https URL.",
             ) from error
         return replace(wanted, source=replace(source, location=str(Path(found))))
 

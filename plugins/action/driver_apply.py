@@ -70,7 +70,7 @@ class ActionModule(WindowedAction):
                 display.display(line)
             known = {one["node"]: one["state"] for one in roll["states"]}
             if roll["step"] == "back":
-                display.display(f"    {roll['nodes'][0]}: {roll['message']}; bringing the former plugin back")
+                display.display(f"    {roll['nodes'][0]}: {roll['message']}; restoring the former plugin")
             elif roll["step"] != "wait":
                 roll["replaced"] = replaced
                 return {

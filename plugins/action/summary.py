@@ -81,6 +81,7 @@ class ActionModule(ActionBase):
             except OSError as error:
                 result["warnings"] = [
                     f"{os.path.join(options['output_dir'], NAME)} cannot be written: {error.strerror}. The statistic "
-                    "kubewin_summary holds the summary. Set kubewin_output_dir to a folder that this account can write to."
+                    "kubewin_summary holds the summary. Set kubewin_output_dir to a directory that this account can "
+                    "write to."
                 ]
         return dict(result)

@@ -217,8 +217,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _look(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Seen:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
-                "the Python package kubernetes is not there for the Python that runs Ansible: pip install -r requirements.txt of "
-                "this collection"
+                "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
+                "collection"
             )
         given = access.get("kubeconfig")
         named = f" by kubeconfig {given}" if isinstance(given, str) else ""
@@ -248,8 +248,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return verdicts(report, [node.name for node in seen.nodes], datetime.now(timezone.utc))
         except (OSError, ValueError) as error:
             raise AnsibleParserError(
-                f"readiness_report {path} cannot be used: {error}. Expected is a report that this collection's preflight saved "
-                "as JSON for this cluster: save it anew, or leave the option out"
+                f"readiness_report {path} cannot be used: {error}, expected a JSON report of preflight for this "
+                "cluster. Create it again, or remove the option"
             ) from error
 
     def _add(self, inventory: Any, host: Listed, verdict: Mapping[str, Any], server: str) -> None:
@@ -257,8 +257,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         already = there.get_vars() if there is not None else {}
         if already.get("kubewin_cluster", server) != server:
             raise AnsibleParserError(
-                f"{host.name} is a Node of {already['kubewin_cluster']} and of {server}, and would be one host: list one "
-                "cluster per inventory, the playbooks work on one at a time"
+                f"{host.name} is a Node of {already['kubewin_cluster']} and of {server}, expected one cluster. List "
+                "one cluster per inventory"
             )
         inventory.add_host(host.name)
         strict = self.get_option("strict")
@@ -285,8 +285,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             except Exception as error:
                 if strict:
                     raise AnsibleParserError(
-                        f"compose cannot make {name} for {host}: {error}. Correct the expression, or set strict to false to "
-                        "leave such variables out"
+                        f"compose cannot set {name} for {host}: {error}. Correct the expression, or set strict to "
+                        "false to skip such variables"
                     ) from error
         return found
 

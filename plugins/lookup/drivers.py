@@ -47,5 +47,5 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[str]:
         """Every name, sorted. AnsibleError when something is asked by name."""
         if terms or kwargs:
-            raise AnsibleError(f"the lookup kubewin.csi.drivers takes nothing, found {[*terms, *kwargs]}")
+            raise AnsibleError(f"the lookup kubewin.csi.drivers takes no arguments, found {[*terms, *kwargs]}")
         return sorted(DRIVERS)

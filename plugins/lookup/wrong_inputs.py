@@ -37,7 +37,7 @@ _raw:
   description: The sentences.
   type: list
   elements: str
-  sample: [kubewin_quiesce is drain; cordon or none is expected.]
+  sample: ["kubewin_quiesce is drain, expected cordon or none."]
 """
 
 import os
@@ -92,7 +92,7 @@ class LookupModule(LookupBase):
         windows = self._windows(pattern, here)
         said = [*wrong(values)]
         said += [
-            f"{name} is set in the inventory, where plays do not read it; give it with -e {name}=..."
+            f"{name} is set in the inventory, where plays do not read it. Set it with -e {name}=..."
             for name in sorted(unread)
             # Batches are of hosts.
             if playbook in OF_PLAYS[name] and (windows or name != "kubewin_batches")
@@ -101,8 +101,8 @@ class LookupModule(LookupBase):
         asked = str(extra.get("kubewin_hosts") or "windows")
         if playbook == "enable_csi" and bool(windows) != bool(self._windows(asked, here)):
             said.append(
-                f"kubewin_hosts is {pattern}, set at import_playbook, where the plays of enable_csi do not read it; "
-                f"give it with -e kubewin_hosts={pattern}, or call the group of hosts windows."
+                f"kubewin_hosts is {pattern}, set at import_playbook, where the plays of enable_csi do not read it. "
+                f"Set it with -e kubewin_hosts={pattern}, or name the group of hosts windows."
             )
         # Ours begin with an underscore there.
         given = {name for name in here if not name.startswith("_")}
@@ -210,4 +210,4 @@ def _no_tasks(loader: DataLoader, path: str) -> list[str]:
     tasks = found if isinstance(found, list) else []
     if tasks and all(isinstance(task, dict) and "hosts" not in task for task in tasks):
         return []
-    return [f"{TASKS} is {path}, in which there is no list of tasks; tasks are expected, without a play around them."]
+    return [f"{TASKS} is {path}, which is not a list of tasks, expected tasks without a play around them."]

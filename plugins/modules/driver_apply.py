@@ -142,8 +142,8 @@ ARGUMENT_SPEC: dict[str, Any] = {
 RULES = Rules()
 
 _ACCESS = (
-    "this account may not delete pods in {namespace}, which replacing plugin pods node by node takes: bind the ClusterRole "
-    "kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace"
+    "this account may not delete pods in {namespace}, which replacing plugin pods node by node needs. Bind the "
+    "ClusterRole kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace"
 )
 
 
@@ -231,7 +231,7 @@ class Job:
         found: dict[str, str] = {}
         for node, what in self.uses():
             found.setdefault(
-                node, f"volumes of {self.driver.name} are in use, which mode {mode} cannot take along: {what}"
+                node, f"volumes of {self.driver.name} are in use, which mode {mode} cannot take over: {what}"
             )
         return found
 

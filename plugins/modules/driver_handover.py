@@ -216,13 +216,13 @@ class Steps:
             if node in made.done:
                 return False
             raise ClusterError(
-                f"Node {node} is none of those to hand over: {', '.join(made.nodes) or 'none'}", "invalid"
+                f"Node {node} is not to be handed over, expected one of {', '.join(made.nodes) or 'none'}", "invalid"
             )
         return self._leave(made, node) if self._params["direction"] == "to_platform" else self._come(node)
 
     def _leave(self, made: Handover, node: str) -> bool:
         if made.other is None:
-            raise ClusterError("nobody is there to hand over to", "handover_refused")
+            raise ClusterError("no DaemonSet to hand over to", "handover_refused")
         theirs = self._stage.daemon_set(made.other.namespace, made.other.name)
         ours = self._stage.ours()
         before = tuple(name for name in kept_off(ours) if name != node)
@@ -238,10 +238,10 @@ class Steps:
             self._stage.keep_off((*before, node), waiting)
             for pod in mine:
                 self._stage.until(
-                    f"our pod {pod['metadata']['name']} has left {node}",
+                    f"this collection's pod {pod['metadata']['name']} on {node} ends",
                     partial(self._stage.is_gone, pod),
                     deadline,
-                    f"our pod {pod['metadata']['name']} is still on {node}; look at it with kubectl describe",
+                    f"this collection's pod {pod['metadata']['name']} is still on {node}. Check it with kubectl describe",
                 )
             if waiting.stale:
                 self._renewed(theirs, node, waiting.stale, deadline)
@@ -269,11 +269,11 @@ class Steps:
                     self._stage.delete_pod(pod)
         metadata = theirs["metadata"]
         self._stage.until(
-            f"the other plugin has started anew on {node}",
+            f"the other plugin restarts on {node}",
             anew,
             deadline,
-            f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside ours and has not started "
-            "anew since ours left, so its sockets are gone. Delete that pod, or have it done with "
+            f"the pod of DaemonSet {metadata['namespace']}/{metadata['name']} on {node} ran beside this collection's "
+            "pod and has not restarted since that ended, so it lost its sockets. Delete that pod, or set "
             "kubewin_handover_restart_pods=true",
         )
 
@@ -291,9 +291,9 @@ class Steps:
             pods = self._stage.pods(self._stage.ours(), node)
             return any(self._run(pod) != _NEVER for pod in pods)
 
-        what = f"our plugin is back on {node}"
+        what = f"this collection's plugin runs on {node}"
         self._stage.until(
-            what, back, ends, f"our plugin does not come back to {node}; run enable_csi with the tag gate"
+            what, back, ends, f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate"
         )
 
     def _come(self, node: str) -> bool:
@@ -301,10 +301,10 @@ class Steps:
         for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
             self._stage.delete_pod(pod)
             self._stage.until(
-                f"pod {pod['metadata']['name']} has left {node}",
+                f"pod {pod['metadata']['name']} on {node} ends",
                 partial(self._stage.is_gone, pod),
                 deadline,
-                f"pod {pod['metadata']['name']} is still on {node} after its deletion; look at it with kubectl describe",
+                f"pod {pod['metadata']['name']} is still on {node} after its deletion. Check it with kubectl describe",
             )
         self._gate(self._stage.ours(), node, deadline)
         return True
@@ -317,8 +317,8 @@ class Steps:
             told = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
             metadata = daemon_set["metadata"]
             raise ClusterError(
-                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {told}. No other node "
-                "was touched after it",
+                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {told}. No "
+                "further node was changed",
                 "gate",
             )
 
@@ -333,7 +333,7 @@ class Steps:
             selector=selector_of(daemon_set),
         )
         rules = Rules(only=frozenset([node]), stable_for=float(self._params["stable_for"]))
-        what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} is up on {node}"
+        what = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
         began = time.monotonic()
         while True:
             self._stage.awaits(what, began, deadline)
@@ -347,7 +347,7 @@ class Steps:
     def finish(self, made: Handover) -> tuple[bool, list[str]]:
         """Take away what is no longer needed; whether anything was changed, and what stays."""
         if made.nodes:
-            raise ClusterError(f"not finished: {', '.join(made.nodes)} is still to be handed over", "handover_refused")
+            raise ClusterError(f"not finished: {', '.join(made.nodes)} must still be handed over", "handover_refused")
         deadline = time.monotonic() + self._params["timeout"]
         if self._params["direction"] == "to_kubewin":
             changed = Applier(self._client).apply(self._definition).changed
@@ -362,7 +362,7 @@ class Steps:
             self._client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
             changed = True
             if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._say):
-                raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} does not go", "timeout")
+                raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
         return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
 
 
@@ -400,9 +400,9 @@ def main() -> None:
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)
     except Interrupted:
-        msg = "the run was ended from outside; run again to go on"
+        msg = "the run was terminated. Run again to continue"
         if params["step"] == "node" and params["direction"] == "to_platform":
-            msg += f". Node {params['node']} has the plugin that it had, unless the new one was proven there already"
+            msg += f". Node {params['node']} has its former plugin, unless the new one already worked there"
         ansible.fail_json(msg=msg, reason="interrupted")
     ansible.exit_json(changed=changed, handover=report(made), kept=kept)
 

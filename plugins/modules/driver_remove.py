@@ -132,9 +132,9 @@ def main() -> None:
             if kind == kinds.DAEMON_SET and not ansible.check_mode and not wait_until_gone(client, item, deadline, say):
                 ansible.fail_json(
                     msg=(
-                        f"pods of DaemonSet {namespace}/{metadata['name']} are still there after "
-                        f"{ansible.params['timeout']} s. It is being deleted; look at these pods and their nodes, then run "
-                        "again for the rest, with a higher timeout if they only are slow."
+                        f"pods of DaemonSet {namespace}/{metadata['name']} still exist after "
+                        f"{ansible.params['timeout']} s, and it is being deleted. Check these pods and their nodes, "
+                        "then run again, with a higher timeout if they are only slow."
                     ),
                     reason="timeout",
                     in_use=signs,

@@ -98,7 +98,7 @@ rollout:
       type: list
       elements: dict
     others:
-      description: Windows nodes that were not judged, each with C(node) and C(reason).
+      description: Windows nodes that were not checked, each with C(node) and C(reason).
       type: list
       elements: dict
     trouble:

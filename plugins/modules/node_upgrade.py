@@ -399,7 +399,7 @@ def main() -> None:
     except ClusterError as error:
         stands = ""
         if pages is not None and (pages.written or params["term"]):
-            stands = f" Where each node stands says {pages.place}; run again, and it goes on from there."
+            stands = f" The state of each node is in {pages.place}. Run again to continue."
         ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=bool(stands))
     for text in warnings:
         ansible.warn(text)

@@ -104,7 +104,7 @@ def main() -> None:
     params = ansible.params
     message: str | None = params["explanation"] if params["state"] == "present" else None
     if message == "":
-        ansible.fail_json(msg="explanation: empty, expected why upgrades are held. Give it, or set state to absent.")
+        ansible.fail_json(msg="explanation: empty, expected the reason of the hold. Set it, or set state to absent.")
     client = connect(ansible)
     try:
         found = _conditions(client)

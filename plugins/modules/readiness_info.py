@@ -396,7 +396,7 @@ def loaded(path: str) -> Snapshot:
     except (OSError, ValueError) as error:
         raise ValueError(f"snapshot_from {path} cannot be read: {error}") from error
     if not isinstance(data, dict):
-        raise ValueError(f"snapshot_from {path}: this is no snapshot")
+        raise ValueError(f"snapshot_from {path}: this is not a snapshot")
     try:
         return Snapshot.from_dict(data)
     except ValueError as error:
@@ -426,7 +426,7 @@ def run_of(params: dict[str, Any], target: Target) -> Run | None:
     if not given:
         return None
     if target or params["pseudonyms"]:
-        raise ValueError("run is a question of its own: ask it without target and pseudonyms")
+        raise ValueError("run is mutually exclusive with target and pseudonyms")
     keys = tuple(one["driver"] for one in given["drivers"])
     if wrong := next((unknown(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")
@@ -499,8 +499,8 @@ def main() -> None:
             result["paths"] = write(report, snapshot, params["output_dir"])
         except OSError as error:
             ansible.fail_json(
-                msg=f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a folder "
-                "that can be written, or leave it unset.",
+                msg=f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a "
+                "writable directory, or leave it unset.",
                 reason="configuration",
                 **result,
             )
@@ -509,7 +509,7 @@ def main() -> None:
         ansible.fail_json(
             msg=render_refusal(counted)
             if run
-            else f"the cluster is {report.verdict}: {counts}. What to do first is in the report.",
+            else f"the cluster is {report.verdict}: {counts}. The report lists what to do first.",
             reason="not_ready",
             **result,
         )

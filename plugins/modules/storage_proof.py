@@ -258,15 +258,12 @@ def desired(params: dict[str, Any]) -> Request:
             raise Refused(unknown(name))
     for name in ("parallel", "step_timeout", "timeout"):
         if params[name] < 1:
-            raise Refused(f"{name} is {params[name]}; at least 1 is expected.")
+            raise Refused(f"{name} is {params[name]}, expected at least 1.")
     for toleration in params["tolerations"]:
         if not tolerates(toleration):
-            raise Refused(f"{toleration} in tolerations is no toleration of a pod; {TOLERATION}.")
+            raise Refused(f"tolerations has {toleration}, {TOLERATION}.")
     if params["timeout"] < params["step_timeout"]:
-        raise Refused(
-            f"timeout is {params['timeout']} and step_timeout {params['step_timeout']}; the whole run needs at least as "
-            "long as one step may take."
-        )
+        raise Refused(f"timeout is {params['timeout']}, expected at least step_timeout, {params['step_timeout']}.")
     return Request(
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(params["drivers"])),
         nodes=tuple(dict.fromkeys(params["nodes"])),
@@ -296,16 +293,16 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
         live = client.get(kinds.NAMESPACE, room.namespace)
         if live is None:
             refusals.append(
-                f"Namespace {room.namespace} does not exist: kubectl create namespace {room.namespace}, or give none and "
-                "let the run make its own."
+                f"Namespace {room.namespace} does not exist: kubectl create namespace {room.namespace}, or leave it "
+                "unset to have the run create its own."
             )
         elif "deletionTimestamp" in live["metadata"]:
-            refusals.append(f"Namespace {room.namespace} is being deleted; wait for that, or give another one.")
+            refusals.append(f"Namespace {room.namespace} is being deleted. Wait for that, or set another one.")
 
     attaches = any(target.attaches for target in decided.targets)
     wants = needs(room.namespace, own=room.own, attaches=attaches)
     names = ", kubewin-csi-proof-pods and kubewin-csi-proof-namespace" if room.own else " and kubewin-csi-proof-pods"
-    require(client, wants, "a proof", f"kubewin-csi-proof{names}")
+    require(client, wants, "a verification", f"kubewin-csi-proof{names}")
     if refusals:
         raise Refused("\n".join(refusals))
 
@@ -331,7 +328,7 @@ def main() -> None:
         told["earlier"] = [{"run": one.room.run, "namespace": one.room.namespace, "lives": one.lives} for one in found]
         dead = [one for one in found if not one.lives]
         if ansible.check_mode:
-            told["plan"] += [f"take away what run {one.room.run} left in {one.room.namespace}" for one in dead]
+            told["plan"] += [f"delete what run {one.room.run} left in {one.room.namespace}" for one in dead]
             ansible.exit_json(changed=bool(dead), **told)
         others = take_away(client, found, say)
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
@@ -354,7 +351,7 @@ def main() -> None:
     except Interrupted:
         told["left"] = [plain(one) for one in prover.left] if prover else []
         ansible.fail_json(
-            msg="the run was ended from outside; what it made was taken away, but for what is left",
+            msg="the run was terminated. Its objects were deleted, except those reported as left",
             reason="interrupted",
             **told,
         )
@@ -372,7 +369,7 @@ def main() -> None:
         ansible.fail_json(msg=headline, reason="proof_failed", **told)
     if stuck:
         names = "; ".join(f"{one.kind} {one.name} ({one.why})" for one in stuck)
-        ansible.fail_json(msg=f"proven, but not everything could be taken away: {names}", reason="left_behind", **told)
+        ansible.fail_json(msg=f"proven, but these objects could not be deleted: {names}", reason="left_behind", **told)
     ansible.exit_json(**told)
 
 

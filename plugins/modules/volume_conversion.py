@@ -262,32 +262,30 @@ def order(params: dict[str, Any]) -> Order:
     """The options, checked as far as they can be without a cluster."""
     names = list(dict.fromkeys(params["claims"]))
     if not names:
-        raise Unusable("claims is empty; nothing is converted that was not named. Name claims as namespace/name.")
+        raise Unusable("claims is empty. Name the claims to convert as namespace/name.")
     for name in names:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
             raise Unusable(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
     for name in ("volume_name", "volume_handle"):
         if params[name] and len(names) > 1:
-            raise Unusable(f"{name} is for one claim, and {len(names)} were named; convert that one by itself.")
+            raise Unusable(f"{name} is for one claim, found {len(names)}. Convert that claim alone.")
     for name in ("storage_class", "volume_name"):
         if params[name] and params["variant"] == "in_place":
-            raise Unusable(
-                f"{name} is {params[name]!r}, and the claim stays as it is; set variant to re_claim for that."
-            )
+            raise Unusable(f"{name} is {params[name]!r}, which in_place does not change. Set variant to re_claim.")
     for name, least in (("compare_limit", 1), ("parallel", 1), ("step_timeout", 1)):
         if params[name] < least:
-            raise Unusable(f"{name} is {params[name]}; at least {least} is expected.")
+            raise Unusable(f"{name} is {params[name]}, expected at least {least}.")
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
     if len(namespaces) + bool(params["record_dir"]) < 2 or len(set(namespaces)) < len(namespaces):
         raise Unusable(
-            "a record has to be kept in two places. Expected second_record_namespace, another namespace than "
+            "one record store is set, expected two. Set second_record_namespace, other than "
             f"{params['record_namespace'] or 'none'}, or record_dir, a directory that outlives this run."
         )
     own = [name for name in names if name.partition("/")[0] in namespaces]
     if own:
         raise Unusable(
-            f"the record of {', '.join(own)} would go with its own namespace; give another record_namespace."
+            f"the record of {', '.join(own)} would be deleted with its own namespace. Set another record_namespace."
         )
     desired = tuple(
         Request(
@@ -311,7 +309,7 @@ def order(params: dict[str, Any]) -> Order:
     undo = params["state"] == "undone"
     if undo and params["final"]:
         raise Unusable(
-            "state is undone and final is true; a conversion that is final cannot be undone. Give one of them."
+            "state is undone and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
     return Order(desired, undo, limits, params["final"], params["parallel"])
 
@@ -374,7 +372,7 @@ def main() -> None:
 
 def _refusal(refused: list[Result]) -> str:
     lines = [finding.line() for result in refused for finding in result.findings if finding.severity == "blocker"]
-    return "\n".join(["Nothing was changed. In the way:", *lines])
+    return "\n".join(["Nothing was changed. Blockers:", *lines])
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ description:
   - Contents go through the API server, so they are limited in bytes, rate and time. When a volume holds more than O(limit), names,
     sizes and times are compared of all files and contents of a sample, which is the same for the same O(seed).
   - Symbolic links and junctions are compared by where they lead, and never followed. Alternate data streams, attributes and access
-    rights are not looked at, nor are C(System Volume Information) and C($RECYCLE.BIN).
+    rights are not compared, nor are C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -153,7 +153,7 @@ volumes:
       description: The claim, as C(namespace/name).
       type: str
     why:
-      description: With O(keep_going=true), why it was not looked at or not compared.
+      description: With O(keep_going=true), why it was not read or not compared.
       type: str
     noted:
       description: V(true) if a baseline of the claim exists that was not compared.
@@ -289,9 +289,7 @@ class Refused(Exception):
 def checked(params: dict[str, Any]) -> list[str]:
     """The claims as namespace/name. Refused names everything that is wrong with the options before a cluster is asked."""
     if not params["record_namespace"] and not params["directory"]:
-        raise Refused(
-            "record_namespace is empty and directory is not given; one of them is expected for the baselines."
-        )
+        raise Refused("record_namespace and directory are empty, expected one of them for the baselines.")
     if not params["claims"] and not params["forget"]:
         raise Refused("claims is empty; name one or more PersistentVolumeClaims.")
     claims = [one if "/" in one else f"{params['namespace']}/{one}" for one in params["claims"]]
@@ -301,9 +299,11 @@ def checked(params: dict[str, Any]) -> list[str]:
             raise Refused(f"claims has {one!r}, expected namespace/name, or name with the option namespace.")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if params[name] < 1:
-            raise Refused(f"{name} is {params[name]}; at least 1 is expected.")
+            raise Refused(f"{name} is {params[name]}, expected at least 1.")
     if params["compare"] and params["renew"]:
-        raise Refused("compare and renew are both true: the baseline would be gone before it is compared with.")
+        raise Refused(
+            "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
+        )
     return list(dict.fromkeys(claims))
 
 
@@ -339,7 +339,7 @@ class Looks:
         require(
             self._client,
             wanted,
-            "looking at volumes",
+            "reading volumes",
             "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
         )
         if params["record_namespace"] and (why := unusable(self._client, params["record_namespace"], "baselines are")):
@@ -348,8 +348,8 @@ class Looks:
             absent = [claim for claim in self._claims if not isinstance(self._before(claim), Manifest)]
             if absent:
                 raise Refused(
-                    f"there is no baseline of {', '.join(absent)} in {self._where}, and what was not noted before cannot be compared; "
-                    "take it with compare=false while the data are known to be right."
+                    f"there is no baseline of {', '.join(absent)} in {self._where}. Record one with compare=false "
+                    "while the data is known to be correct."
                 )
 
     @property
@@ -369,7 +369,7 @@ class Looks:
             except ClusterError as error:
                 if not self._params["keep_going"] or error.reason in _OF_ALL:
                     raise
-                yield f"{claim}: cannot be looked at: {error}"
+                yield f"{claim}: cannot be read: {error}"
 
     def writes(self) -> bool:
         """Whether a baseline would be written."""
@@ -385,7 +385,7 @@ class Looks:
             return f"{claim}: {through}, and compare it with the baseline of {before.taken if before else 'never'}"
         if isinstance(before, Manifest):
             return f"{claim}: keep the baseline of {before.taken}"
-        return f"{claim}: {through}, and note it in {self.baselines.where(claim)}"
+        return f"{claim}: {through}, and record it in {self.baselines.where(claim)}"
 
     def _find(self, claim: str) -> Found:
         namespace, _slash, name = claim.partition("/")
@@ -407,7 +407,7 @@ class Looks:
             now: datetime = self._client.now()
             self.baselines.write(claim, NotNoted(why, now.strftime("%Y-%m-%dT%H:%M:%SZ")), ())
             self.changed = True
-        what = "not compared" if self._params["compare"] else "not noted"
+        what = "not compared" if self._params["compare"] else "not recorded"
         left = {"noted": True} if self._params["compare"] and noted else {}
         self._tell({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
 
@@ -420,12 +420,12 @@ class Looks:
         if isinstance(before, Manifest) and not compares:
             told: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             told |= {"place": self.baselines.where(claim), "kept": True, **summary(before)}
-            text = f"{explain.taken(before)}; this is the baseline of {before.taken}, which stays"
+            text = f"{explain.taken(before)}; this is the baseline of {before.taken}, which is kept"
             self._tell(told, text)
             return
         if compares and not isinstance(before, Manifest):
             why = (
-                f"it could not be noted at {before.taken}: {before.why}"
+                f"it could not be recorded at {before.taken}: {before.why}"
                 if before
                 else f"there is no baseline of it in {self._where}"
             )
@@ -486,11 +486,11 @@ def main() -> None:
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason, **told)
     except Interrupted:
-        msg = "the run was ended from outside; the pod that reads was taken away, and baselines that were written stay"
+        msg = "the run was terminated. Its pod was deleted; written baselines are kept"
         ansible.fail_json(msg=msg, reason="interrupted", **told)
     different = [volume["claim"] for volume in told["volumes"] if volume.get("verdict") == "different"]
     if different and not params["keep_going"]:
-        msg = f"data differ on {', '.join(different)}:\n{told['report']}"
+        msg = f"data differs on {', '.join(different)}:\n{told['report']}"
         ansible.fail_json(msg=msg, reason="data_differs", **told)
     ansible.exit_json(changed=changed, **told)
 

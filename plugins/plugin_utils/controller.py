@@ -277,10 +277,10 @@ def _result(name: str, status: int, stdout: str, stderr: str) -> dict[str, Any]:
             }
     if status < 0:
         said = f"was ended by {signal.Signals(-status).name}"
-        remedy = "Look for what ended it, as a lack of memory on the controller (journalctl -k), and run again."
+        remedy = "Find the cause, such as a lack of memory on the controller (journalctl -k), and run again."
     else:
-        said = f"ended with code {status}: {(stderr.strip() or 'nothing was printed').splitlines()[-1]}"
-        remedy = "This is an error in the module or in a library that it uses; -vvv shows where."
+        said = f"ended with code {status}: {(stderr.strip() or 'no output').splitlines()[-1]}"
+        remedy = "This is a bug in the module or a library; -vvv shows the traceback."
     return {
         "failed": True,
         "reason": "module_lost",

@@ -15,7 +15,7 @@ def lines(results: Sequence[Mapping[str, Any]], *, check: bool) -> Iterator[str]
         volume = f" (volume {one['volume']}, {one['handle']})" if one.get("volume") and not check else ""
         yield f"{one['claim']}: {one['status']}" + (f", {one['msg']}" if one.get("msg") else "") + volume
         if check:
-            yield from (f"  know: {found['message']}" for found in one.get("findings") or ())
+            yield from (f"  note: {found['message']}" for found in one.get("findings") or ())
             yield from (f"  {step['description']}" for step in one.get("plan") or ())
         else:
             yield from (f"  {action}" for action in one.get("actions") or ())

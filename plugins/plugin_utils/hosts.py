@@ -12,8 +12,8 @@ from dataclasses import dataclass
 ON_HOSTS = frozenset({"enable_csi", "gather", "preflight", "remove", "status", "verify"})
 _WHOLE = {
     "build_csi_proxy": "builds on this machine",
-    "handover": "hands over all nodes of a driver, one after the other",
-    "convert_volumes": "converts the claims of kubewin_convert_claims and looks at no host",
+    "handover": "hands over all nodes of a driver, one by one",
+    "convert_volumes": "converts the claims of kubewin_convert_claims and uses no host",
     "upgrade": "takes its nodes from the cluster (kubewin_upgrade_nodes names some of them)",
 }
 
@@ -44,17 +44,17 @@ def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
     if chosen.windows:
         if chosen.cluster_only:
             yield (
-                f"kubewin_cluster_only is true, but the inventory has {len(chosen.windows)} Windows hosts ({chosen.pattern}). Leave "
-                "kubewin_cluster_only out to work on them, or name an inventory without them."
+                f"kubewin_cluster_only is true, but the inventory has {len(chosen.windows)} Windows hosts "
+                f"({chosen.pattern}). Remove kubewin_cluster_only to work on them, or use an inventory without them."
             )
         if limit is not None and not set(chosen.windows) & set(chosen.hosts):
             yield f"--limit is {limit}, which leaves no Windows host ({chosen.pattern}). Name Windows hosts, or run without --limit."
         return
     if not chosen.cluster_only and not chosen.on_file:
         yield (
-            f"The inventory has no Windows host (no host matches {chosen.pattern}); one is expected. If there should be some, see the warnings "
-            "of Ansible above: an inventory that cannot be read counts as empty. Name another inventory or set kubewin_hosts. If csi-proxy on "
-            "the hosts is none of this run's business, set kubewin_cluster_only=true: it then works on the cluster alone."
+            f"The inventory has no Windows host ({chosen.pattern} matches none), expected at least one. Check "
+            "Ansible's warnings above: an unreadable inventory counts as empty. Use another inventory, or set "
+            "kubewin_hosts. To work on the cluster alone, without csi-proxy on hosts, set kubewin_cluster_only=true."
         )
     elif limit is not None and not here:
-        yield f"--limit is {limit}, but without Windows hosts {playbook} works from localhost. Run without --limit."
+        yield f"--limit is {limit}, but without Windows hosts {playbook} runs on localhost. Run without --limit."

@@ -48,7 +48,7 @@ def switched(value: object, *, default: bool) -> bool:
 def wrong(given: Mapping[str, object]) -> list[str]:
     """A sentence for each input that cannot work. given: the variables that are set. A blank one counts as not given."""
     return [
-        f"{name} is {_shown(given[name])}; {rule.expected}."
+        f"{name} is {_shown(given[name])}, {rule.expected}."
         for name, rule in INPUTS.items()
         if not blank(given.get(name)) and not rule.fits(given[name])
     ]
@@ -108,31 +108,29 @@ def _judged(value: object) -> bool:
 
 
 def _one_of(*words: str) -> Input:
-    return Input(f"{', '.join(words[:-1])} or {words[-1]} is expected", lambda value: value in words, choices=words)
+    return Input(f"expected {', '.join(words[:-1])} or {words[-1]}", lambda value: value in words, choices=words)
 
 
 def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
 
 
-_SPACE = Input("the name of a namespace is expected", _text(_LABEL))
-_NODES = Input("names of Nodes in lower case are expected", _all(_NAME, 0), type="raw")
-_IMAGE = Input(
-    "an image without spaces is expected", lambda value: isinstance(value, str) and not re.search(r"\s", value)
-)
+_SPACE = Input("expected the name of a namespace", _text(_LABEL))
+_NODES = Input("expected names of Nodes in lower case", _all(_NAME, 0), type="raw")
+_IMAGE = Input("expected an image without spaces", lambda value: isinstance(value, str) and not re.search(r"\s", value))
 _TOLERATIONS = Input(
-    "tolerations are expected as in a pod, such as [{key: team, operator: Exists}]",
+    "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
     lambda value: (
         isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and tolerates(one) for one in value)
     ),
     type="list",
 )
-_SECONDS = Input("a number of seconds above 0 is expected", _number(1), type="int")
-_SOME_SECONDS = Input("a number of seconds is expected", _number(0), type="int")
-_SWITCH = Input("true or false is expected", lambda value: str(value).lower() in _WORDS, type="bool")
-_SOME = Input("a number is expected", _number(0), type="int")
-_COUNT = Input("a number above 0 is expected", _number(1), type="int")
-_AS_TEXT = "and in a dictionary as text, since the number 1.30 is 1.3"
+_SECONDS = Input("expected a number of seconds above 0", _number(1), type="int")
+_SOME_SECONDS = Input("expected a number of seconds", _number(0), type="int")
+_SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
+_SOME = Input("expected a number", _number(0), type="int")
+_COUNT = Input("expected a number above 0", _number(1), type="int")
+_AS_TEXT = "and in a dictionary as text, because the number 1.30 is 1.3"
 _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
@@ -151,7 +149,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         f"{_CLUSTER} build_csi_proxy",
         own_variables=Input(
-            "names of variables are expected", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0), type="raw"
+            "expected names of variables", _all(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), 0), type="raw"
         ).of("Names of your own variables that have a prefix of this collection."),
     ),
     **_of(
@@ -181,7 +179,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "enable_csi handover remove status upgrade verify",
-        drivers=Input(f"{_KNOWN}: name one or more of them", _drivers, type="raw").of(
+        drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw").of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default.",
             "vsphere",
         ),
@@ -199,7 +197,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "enable_csi remove upgrade",
-        batches=Input("numbers of hosts or percentages are expected, such as 1,25%", _all(_BATCH, 1), type="raw").of(
+        batches=Input("expected numbers of hosts or percentages, such as 1,25%", _all(_BATCH, 1), type="raw").of(
             "Sizes of the batches, in hosts on which csi-proxy changes, or percentages of them; the last value repeats. "
             "With C(upgrade) in Nodes, default C(1). Only as an extra variable. The first host is the canary: the second "
             "one starts after csi-proxy serves on the first. A rolling update of a node plugin uses the same batches.",
@@ -281,7 +279,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi status",
         proven=Input(
-            f"names of Nodes by driver are expected, such as {{vsphere: [win-1]}}; {_KNOWN}",
+            f"expected names of Nodes by driver, such as {{vsphere: [win-1]}}; {_KNOWN}",
             lambda value: _by_driver(value, (list, tuple)),
             type="dict",
         ).of(
@@ -292,7 +290,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "preflight",
         target=Input(
-            f"{', '.join(KEYS)} are known, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
+            f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
             _judged,
             type="raw",
         ).of(
@@ -353,7 +351,7 @@ INPUTS: dict[str, Input] = {
             "Seconds that a restarted plugin pod must be Ready before the next node.", 10
         ),
         replace=Input(
-            "namespace/name of a DaemonSet is expected",
+            "expected namespace/name of a DaemonSet",
             _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
         ).of(
             "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
@@ -368,7 +366,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "upgrade verify",
         verify_storage_classes=Input(
-            f"StorageClasses by driver are expected, such as {{smb: team-share}}; {_KNOWN}",
+            f"expected StorageClasses by driver, such as {{smb: team-share}}; {_KNOWN}",
             lambda value: _by_driver(value, str),
             type="dict",
         ).of(
@@ -377,7 +375,7 @@ INPUTS: dict[str, Input] = {
         verify_image=_IMAGE.of(
             "Image of the pods, with C(cmd) and C(ping). Defaults to nanoserver of each Node's build."
         ),
-        verify_size=Input("a size above 0 is expected, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
+        verify_size=Input("expected a size above 0, such as 10Gi", _text(_SIZE)).of("Size of each claim.", "10Gi"),
         verify_namespace=_SPACE.of(
             "Existing namespace for the pods. Without it, each run creates and deletes a namespace."
         ),
@@ -402,7 +400,7 @@ INPUTS: dict[str, Input] = {
             "none",
         ),
         upgrade_target=Input(
-            f"releases of kubelet, openshift and wmco are expected, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
+            f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
             _target,
             type="raw",
         ).of(
@@ -410,25 +408,23 @@ INPUTS: dict[str, Input] = {
             "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
             "processed once. A target older than the nodes, or OpenShift on another cluster, is refused."
         ),
-        upgrade_tasks=Input("the path of a file is expected", lambda value: isinstance(value, str)).of(
+        upgrade_tasks=Input("expected the path of a file", lambda value: isinstance(value, str)).of(
             "Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."
         ),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
-        upgrade_canary=Input("the name of a Node is expected", _text(_NAME)).of(
+        upgrade_canary=Input("expected the name of a Node", _text(_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."
         ),
-        upgrade_pause=Input("canary, batches or names of Nodes are expected", _all(_NAME, 0), type="raw").of(
+        upgrade_pause=Input("expected canary, batches or names of Nodes", _all(_NAME, 0), type="raw").of(
             "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
             "(before each of them); several with commas."
         ),
-        upgrade_confirmed=Input(
-            "pauses are expected as the run that ended there named them", _all(_NAME, 0), type="raw"
-        ).of(
+        upgrade_confirmed=Input("expected pauses as named by the run that ended there", _all(_NAME, 0), type="raw").of(
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
             " the journal keeps it."
         ),
         upgrade_growing=Input(
-            "patterns are expected, such as *.log,journal/*",
+            "expected patterns such as *.log,journal/*",
             lambda value: isinstance(value, (str, list, tuple)),
             type="raw",
         ).of(
@@ -449,8 +445,8 @@ INPUTS: dict[str, Input] = {
             3600,
         ),
         upgrade_hand_timeout=_SECONDS.of(
-            "Timeout in seconds for the hook, gate and verification of one node, each. The task that runs then is "
-            "ended.",
+            "Timeout in seconds for the hook, gate and verification of one node, each. The running task is then "
+            "terminated.",
             7200,
         ),
         upgrade_patience=_SOME_SECONDS.of(
@@ -485,7 +481,7 @@ INPUTS: dict[str, Input] = {
         ),
         convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
         convert_allow_managed=_SWITCH.of(
-            "Convert objects that Argo CD, Flux, Helm or an operator keeps. Pause these first.", False
+            "Convert objects that Argo CD, Flux, Helm or an operator manages. Pause these first.", False
         ),
         convert_variant=_one_of("in_place", "re_claim").of(
             "C(in_place) keeps the claim; C(re_claim) creates it again with another StorageClass or volume name.",

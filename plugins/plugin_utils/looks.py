@@ -44,7 +44,7 @@ class Look:
         """Why the host cannot be used, empty when it can."""
         if self.left_out or (self.state and "reason" not in self.returned):
             return ""
-        return str(self.returned.get("msg") or "it returned nothing about itself")
+        return str(self.returned.get("msg") or "its read returned nothing")
 
     @property
     def node(self) -> str:
@@ -116,7 +116,7 @@ def seen(one: Look) -> dict[str, Any] | None:
         return None
     known = proof(one)
     if known is None:
-        return {"node": one.node, "reason": str(one.returned.get("msg") or "it could not be looked at")}
+        return {"node": one.node, "reason": str(one.returned.get("msg") or "it could not be read")}
     return {
         **{key: value for key, value in known.items() if value is not None},
         "reason": "",
@@ -127,11 +127,11 @@ def seen(one: Look) -> dict[str, Any] | None:
 
 def row(one: Look) -> dict[str, Any]:
     """For O(hosts) of summary."""
-    unread = "" if one.state else str(one.returned.get("msg") or "it could not be looked at")
+    unread = "" if one.state else str(one.returned.get("msg") or "it could not be read")
     return {
         "name": one.name,
         "node": one.node or None,
-        "left_out": "cannot be reached; left out because kubewin_skip_unreachable is set" if one.left_out else unread,
+        "left_out": "unreachable; skipped because kubewin_skip_unreachable is set" if one.left_out else unread,
         "csi_proxy": None if one.left_out else one.state or None,
         "changed": [step["description"] for step in one.done.get("plan") or ()] if one.done.get("changed") else [],
     }

@@ -72,7 +72,7 @@ def refused(
     for name in sorted(names - declared):
         takers = _takers(name, options)
         if takers is None and name not in extra and _of_another_project(name, options):
-            elsewhere.append(f"{name} is no variable of this collection and is ignored.")
+            elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
         elif takers is None:
             wrong += _unknown(playbook, name, name in extra, options)
         elif takers and playbook not in takers and name in extra:
@@ -102,23 +102,23 @@ def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Ite
     role = role_of(name)
     ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
     if name in DECIDED:
-        yield f"{name} is set, but the playbook decides it: {DECIDED[name]}. Remove the variable."
+        yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
     elif ours:
         near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
-        yield f"{name} is no variable of this collection. {meant}A variable of your own needs another prefix, or its name in {OWN}."
+        yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable, or add its name to {OWN}."
     elif extra:
         # Without a prefix of ours it may be anybody's, unless it all but spells one of ours.
         names = [*INPUTS, *(one for role, takers in ROLES.items() if playbook in takers for one in options(role))]
         for near in get_close_matches(name, names, 1, 0.92):
-            yield f"{name} is no variable of this collection. Did you mean {near}? If it is your own, name it in {OWN}."
+            yield f"{name} is not a variable of this collection. Did you mean {near}? If it is your own, add it to {OWN}."
 
 
 def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
     near = _near(name, [one for one, rule in INPUTS.items() if playbook in rule.playbooks])
     takes = " or ".join(sorted(takers))
     meant = f" Did you mean {near}?" if near else ""
-    return f"{name} is given to {playbook}, which does not take it; it is an input of {takes}.{meant}"
+    return f"{name} is set for {playbook}, which does not use it; it is an input of {takes}.{meant}"
 
 
 def _near(name: str, names: Iterable[str], least: float = 0.6) -> str:

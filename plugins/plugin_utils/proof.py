@@ -26,15 +26,15 @@ def report(result: Mapping[str, Any]) -> str:
         ]
         for proof in sorted(proofs, key=lambda one: (one["node"], one["driver"]))
     ]
-    rows += [[one["node"], one["driver"], "left out", "-", one["why"]] for one in result.get("left_out") or []]
+    rows += [[one["node"], one["driver"], "skipped", "-", one["why"]] for one in result.get("left_out") or []]
     lines = [render_table(("NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"), rows)]
     for one in result.get("left") or []:
-        lines += ["", f"still there: {one['kind']} {one['name']}: {one['why']}"]
+        lines += ["", f"not deleted: {one['kind']} {one['name']}: {one['why']}"]
     for one in result.get("earlier") or []:
-        done = f"left alone: {one['lives']}" if one["lives"] else "taken away"
+        done = f"kept: {one['lives']}" if one["lives"] else "deleted"
         lines += ["", f"earlier run {one['run']} in namespace {one['namespace']}: {done}"]
     proven = sum(proof["verdict"] == "proven" for proof in proofs)
-    lines += ["", f"{proven} of {len(proofs)} volumes kept what was written to them"]
+    lines += ["", f"{proven} of {len(proofs)} volumes kept their data"]
     return "\n".join(lines)
 
 

@@ -27,8 +27,8 @@ def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
             "failed": True,
             "reason": "pull_failed",
             "msg": (
-                f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was touched. Check registry, tag and pull "
-                "secret (the image options and image_mirror set them), then run again."
+                f"images of the changed plugin cannot be pulled: {listed}. No plugin pod was replaced. Check "
+                "registry, tag and pull secret (the image options and image_mirror set them), then run again."
             ),
         }
     if seen["waiting"] and left <= 0:
@@ -37,8 +37,8 @@ def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
             "failed": True,
             "reason": "timeout",
             "msg": (
-                f"images of the changed plugin are not there in time: {listed}. No plugin pod was touched. What was pulled stays; run "
-                "again, with a higher kubewin_prepull_timeout if the registry only is slow."
+                f"images of the changed plugin were not pulled in time: {listed}. No plugin pod was replaced. Pulled "
+                "images are kept. Run again, with a higher kubewin_prepull_timeout if the registry is only slow."
             ),
         }
     return {}

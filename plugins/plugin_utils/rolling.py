@@ -31,7 +31,7 @@ def progress(roll: Mapping[str, Any], known: Mapping[str, str], waited: float, l
         said = {"moving": "pod replaced", "done": "works", "old": "as before"}[one["state"]]
         yield f"    {one['node']}: {said}" + (f" ({one['why']})" if one["why"] else "")
     for name in gone:
-        yield f"    {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted; the run does not wait for it"
+        yield f"    {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted; not waiting for it"
 
 
 def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, Any]:
@@ -42,9 +42,9 @@ def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, An
             "failed": True,
             "reason": "canary_failed",
             "msg": (
-                f"{driver}: the changed plugin did not come to work on the canary {failed['node']}: {failed['because']}. The former "
-                f"template is in DaemonSet {daemon_set} again, but it does not come to work there either: {roll['message']}. No other "
-                f"node was touched. Repair {failed['node']}, then run again."
+                f"{driver}: the changed plugin does not work on the canary {failed['node']}: {failed['because']}. "
+                f"The former template of DaemonSet {daemon_set} was restored, but does not work there either: "
+                f"{roll['message']}. No other node was changed. Repair {failed['node']}, then run again."
             ),
         }
     if failed:
@@ -52,9 +52,9 @@ def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, An
             "failed": True,
             "reason": "canary_failed",
             "msg": (
-                f"{driver}: the changed plugin did not come to work on the canary {failed['node']}: {failed['because']}. Rolled back: "
-                f"DaemonSet {daemon_set} has its former template again, {failed['node']} works with it, and no other node was touched. "
-                "Correct what is wrong with the new plugin, then run again."
+                f"{driver}: the changed plugin does not work on the canary {failed['node']}: {failed['because']}. "
+                f"Rolled back: DaemonSet {daemon_set} has its former template, {failed['node']} works with it, and "
+                "no other node was changed. Correct the new plugin, then run again."
             ),
         }
     if roll["step"] != "stop":
@@ -66,9 +66,10 @@ def ended(roll: Mapping[str, Any], daemon_set: str, driver: str) -> dict[str, An
         "reason": "roll_stopped",
         "msg": (
             f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {roll['message']}. With the new plugin: "
-            f"{', '.join(names['done']) or 'none'}; untouched: {', '.join([*names['old'], *roll['left']]) or 'none'}. The DaemonSet stays "
-            "under OnDelete, so nothing moves by itself. Repair it and run again to go on, or run again with the former "
-            "release and mode to go back in the same way."
+            f"{', '.join(names['done']) or 'none'}; untouched: "
+            f"{', '.join([*names['old'], *roll['left']]) or 'none'}. The DaemonSet keeps OnDelete, so no further pod "
+            "is replaced. To continue, fix the cause and run again; to go back, run again with the former release "
+            "and mode."
         ),
     }
 
@@ -93,7 +94,7 @@ def left_over(roll: Mapping[str, Any], daemon_set: str) -> str:
     if roll["step"] != "rest":
         return ""
     return (
-        f"{', '.join(roll['left'])} still have the former plugin, since their hosts are not in this run. DaemonSet {daemon_set} stays "
-        "under OnDelete until a run with these hosts has changed them. Nodes that have no host in any inventory: run with "
-        "kubewin_cluster_only=true and an inventory without Windows hosts."
+        f"{', '.join(roll['left'])} still have the former plugin, because their hosts are not in this run. DaemonSet "
+        f"{daemon_set} keeps OnDelete until a run with these hosts changes them. For Nodes without a host in any "
+        "inventory, run with kubewin_cluster_only=true and an inventory without Windows hosts."
     )

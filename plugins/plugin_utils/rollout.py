@@ -31,7 +31,7 @@ def progress(
     head = f"  {so_far(waited, timeout)}: {green} of {len(nodes)} nodes green"
     unproven = sum(node["verdict"] == "unproven" for node in nodes)
     if accepts and unproven:
-        head += f", {unproven} registered and unproven, which is enough here"
+        head += f", {unproven} registered and unproven (accepted)"
     changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
     gone = [name for name in known if name not in {node["node"] for node in nodes}]
     if not changed and not gone:
@@ -56,7 +56,7 @@ def table(rollout: Mapping[str, Any]) -> str:
             text = lack["message"] + (f" -> {lack['remedy']}" if lack["remedy"] else "")
             rows.append([node["node"] if index == 0 else "", node["verdict"] if index == 0 else "", text])
     rows += [["-", lack["verdict"], f"{lack['message']} -> {lack['remedy']}"] for lack in rollout["trouble"]]
-    rows += [[other["node"], "not judged", other["reason"]] for other in rollout["others"]]
+    rows += [[other["node"], "not checked", other["reason"]] for other in rollout["others"]]
     return render_table(["node", "verdict", "lacks"], rows)
 
 
@@ -68,20 +68,20 @@ def ended(
         return {
             "failed": True,
             "reason": "unreachable",
-            "msg": f"the gate could not look at anything for {timeout} s: {unreachable}",
+            "msg": f"the gate could not read the cluster for {timeout} s: {unreachable}",
         }
     text = table(rollout)
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]
     if verdict == "green":
         names = ", ".join(node["node"] for node in rollout["nodes"])
-        result["msg"] = f"green: {names}" if names else "there is no node to judge, and that is allowed"
+        result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return result
     if verdict == "unproven" and accepts_unproven(arguments):
         result["msg"] = f"accepted although not every host was read:\n{text}"
         return result
     if check_mode:
-        result["msg"] = f"would not pass yet:\n{text}"
+        result["msg"] = f"would fail now:\n{text}"
         return result
     lines = [_headline(rollout, timeout, unreachable), *_causes(rollout)]
     result.update(failed=True, reason=_reason(rollout), msg="\n".join(lines), rollout=_brief(rollout), table=text)
@@ -127,12 +127,12 @@ def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str
     names = ", ".join(bad)
     reason = _reason(rollout)
     if reason == "no_nodes":
-        return "the gate has no node to judge"
+        return "the gate has no node to check"
     if reason == "gate_timeout":
-        last = f" (last answer of the API server: {unreachable})" if unreachable else ""
+        last = f" (last error of the API server: {unreachable})" if unreachable else ""
         return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
     if reason == "gate_unproven":
-        return f"these nodes are registered, but their hosts are unproven: {names}"
+        return f"these nodes are registered, but their hosts were not read: {names}"
     return f"waiting would not help: {names or 'see below'}"
 
 

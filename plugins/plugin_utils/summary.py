@@ -11,10 +11,10 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table, wrap
 
 # The worst verdict a node has with any of its drivers is the node's.
-_ORDER = ("red", "waiting", "unproven", "not judged", "green")
+_ORDER = ("red", "waiting", "unproven", "not checked", "green")
 # What is kept of the judgement of volumes.
 _READINESS = ("verdict", "counts", "taken_at", "unread", "table")
-_MEANS = {"unproven": " (the driver is registered; csi-proxy and its pipes were not looked at)"}
+_MEANS = {"unproven": " (the driver is registered; csi-proxy and its pipes were not read)"}
 _WIDTH = 120
 
 
@@ -40,9 +40,9 @@ def summarize(
         {
             "node": name,
             "host": None,
-            "csi_proxy": "not looked at",
-            "verdict": "not judged",
-            "why": "no host that was looked at is this Node; it gets no plugin pod before one proves its pipes",
+            "csi_proxy": "not read",
+            "verdict": "not checked",
+            "why": "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked",
         }
         for name in nodes_without_host
         if name not in {row["node"] for row in rows}
@@ -50,7 +50,7 @@ def summarize(
     if not rows:
         # The platform brings csi-proxy, or the mode needs none: nobody looked at a host, and the gate says so.
         rows = [
-            {"node": name, "host": None, "csi_proxy": "not looked at", "verdict": verdict, "why": why}
+            {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
             for name, (verdict, why) in _gate(rollouts).items()
         ]
     rows.sort(key=lambda row: (row["node"] is None, row["node"] or "", row["host"] or ""))
@@ -115,15 +115,18 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
             lines.append(f"  remedy: {finding['remedy']}")
     if summary["readiness"]:
         first, *others = summary["readiness"]["table"]
-        lines += ["", f"Volumes, judged before the first change: {first}", *(f"  {line}" for line in others)]
+        lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in others)]
     # A node that this run did not judge is neither: --limit, a slice or an unreachable host leave it to another run.
     known = [row for row in nodes if row["node"]]
-    judged = [row for row in known if row["verdict"] != "not judged"]
+    judged = [row for row in known if row["verdict"] != "not checked"]
     green = sum(row["verdict"] == "green" for row in judged)
     told = (
-        f"{green} of {len(judged)} Windows nodes can take CSI volumes now" if judged else "no Windows node was judged"
+        f"{green} of {len(judged)} Windows nodes can take CSI volumes now" if judged else "no Windows node was checked"
     )
-    lines += ["", told + (f"; {len(known) - len(judged)} others were not judged" if judged and known != judged else "")]
+    lines += [
+        "",
+        told + (f"; {len(known) - len(judged)} others were not checked" if judged and known != judged else ""),
+    ]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
         if named and verdict != "green":
@@ -165,7 +168,7 @@ def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> 
     seen = host.get("csi_proxy")
     node = host.get("node")
     if host.get("left_out"):
-        verdict, why = "not judged", str(host["left_out"])
+        verdict, why = "not checked", str(host["left_out"])
     else:
         found = _gate(rollouts).get(str(node))
         # As in check mode, before the first run with a driver.
@@ -174,13 +177,13 @@ def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> 
         if absent and node:
             verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
         else:
-            verdict, why = found or ("not judged", "the gate did not look at this Node")
+            verdict, why = found or ("not checked", "the gate did not check this Node")
     return {"node": node, "host": host["name"], "csi_proxy": _proxy(seen), "verdict": verdict, "why": why}
 
 
 def _proxy(seen: Mapping[str, Any] | None) -> str:
     if not seen:
-        return "not looked at"
+        return "not read"
     service, executable = seen.get("service"), seen.get("executable")
     owner = seen.get("managed_by")
     if not service:
@@ -210,7 +213,7 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str
             why = lacks or "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((node["verdict"], why))
         for other in rollout.get("others") or []:
-            verdicts.setdefault(other["node"], []).append(("not judged", other["reason"]))
+            verdicts.setdefault(other["node"], []).append(("not checked", other["reason"]))
     return {
         name: (_worst(verdict for verdict, _why in found), "; ".join(dict.fromkeys(why for _verdict, why in found)))
         for name, found in verdicts.items()
@@ -219,4 +222,4 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str
 
 def _worst(verdicts: Iterable[str]) -> str:
     found = list(verdicts)
-    return min(found, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not judged")
+    return min(found, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")

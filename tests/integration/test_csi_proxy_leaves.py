@@ -119,7 +119,7 @@ def test_nothing_goes_where_a_platform_runs_csi_proxy_on_a_host_not_even_the_dri
     assert refused.code != 0
     said = refused.failures[0]["result"]["msg"]
     assert "win-2" in said
-    assert "not ours to remove" in said
+    assert "this collection does not remove it" in said
     assert services(shares) == before
     assert plugins(shares, SMB) == pods
     assert writes(shares, size) == []

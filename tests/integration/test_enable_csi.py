@@ -105,7 +105,7 @@ def test_the_real_run_makes_the_changes_that_check_mode_announced(planned: Run, 
 def test_every_node_with_a_host_is_green_and_the_other_one_is_listed_and_left_alone(first: Lab, enabled: Run) -> None:
     rows = {row["node"]: row for row in enabled.summary["nodes"]}
     assert {name for name, row in rows.items() if row["verdict"] == "green"} == {"win-1", "win-2", "win-3"}
-    assert "no host that was looked at" in rows["win-4"]["why"]
+    assert "none of the hosts read" in rows["win-4"]["why"]
     assert {pod["spec"]["nodeName"] for pod in first.pods(PLUGIN)} == {"win-1", "win-2", "win-3"}
     assert all(first.registered(node) for node in ("win-1", "win-2", "win-3"))
     assert first.registered("win-4") is None
@@ -130,7 +130,7 @@ def test_a_second_run_writes_nothing_anywhere_and_is_short(
     assert len(run.lines) <= 80, run.screen
     shown = {bare(line) for line in run.lines}
     # Here is a fourth node, which the inventory does not know, and of which volumes are judged, too.
-    others = ("3 of 3 Windows nodes can take CSI volumes now", "Volumes, judged before the first change: ")
+    others = ("3 of 3 Windows nodes can take CSI volumes now", "Volumes, checked before the first change: ")
     promised = readme()
     assert [line for line in promised if line not in shown and not line.startswith(others)] == [], run.screen
     for other in others:

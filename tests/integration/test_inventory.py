@@ -213,10 +213,10 @@ def test_what_cannot_work_says_what_was_found_and_what_to_do(cluster: Lab, tmp_p
             "host: https://127.0.0.1:1\napi_timeout: 0",
             "no response from the API server for 0 s",
         ),
-        "report": (f"readiness_report: {tmp_path}/none.json", "save it anew, or leave the option out"),
-        "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot make x for win-1"),
+        "report": (f"readiness_report: {tmp_path}/none.json", "Create it again, or remove the option"),
+        "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot set x for win-1"),
         "words": ("connection: telnet", "telnet"),
-        "zzz-other": (f"host: {alias}\nvalidate_certs: false", "list one cluster per inventory"),
+        "zzz-other": (f"host: {alias}\nvalidate_certs: false", "List one cluster per inventory"),
     }
     for name, (text, _words) in wrong.items():
         source(tmp_path, f"{PLAIN}{text}\n", f"{name}.windows_nodes.yml")

@@ -586,7 +586,7 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
             playbook.write_text(json.dumps([{**here, "vars": python}]), encoding="utf-8")
             (busy,) = [event["result"] for event in play(str(playbook), "localhost,").failures]
         assert busy["reason"] == "too_many_requests"
-        assert "Where each node stands says ConfigMap kubewin/kubewin-upgrade-stuck; run again" in busy["msg"]
+        assert "The state of each node is in ConfigMap kubewin/kubewin-upgrade-stuck. Run again" in busy["msg"]
         assert closed(ready) == {node: ["upgrade stuck"]}
         for seconds in longer(3):
             stopped, journal_of = upgrade_of(ready, **{**options, "node_timeout": int(seconds)}).go_on()

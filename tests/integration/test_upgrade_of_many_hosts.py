@@ -132,7 +132,7 @@ def test_the_canary_is_rolled_back_and_nothing_beyond_it_is_touched(fleet: Fleet
     run = fleet.bring(NEW, canary, failing=True)
     assert run.code != 0
     assert {failure["host"] for failure in run.failures} == {canary}
-    assert f"csi-proxy {OLD} is back and serving" in run.failures[0]["result"]["msg"]
+    assert f"csi-proxy {OLD} is restored and serving" in run.failures[0]["result"]["msg"]
     after = fleet.services()
     assert after[canary][0] == before[canary][0]
     assert "RUNNING" in after[canary][1]

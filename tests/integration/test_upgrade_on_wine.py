@@ -167,7 +167,7 @@ def test_what_does_not_work_is_rolled_back(old: Rig, program: str, said: str, lo
     assert failure["event"] == "failed"
     result = failure["result"]
     assert said in result["msg"]
-    assert f"csi-proxy {OLD} is back and serving" in result["msg"]
+    assert f"csi-proxy {OLD} is restored and serving" in result["msg"]
     assert logged in "\n".join(result["log_tail"])
     assert logged in run.screen
     old.serves(OLD)

@@ -167,7 +167,7 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None
 def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop: Shop) -> None:
     fill(shop)
     plan = shop.look(check=True)["plan"]
-    assert plan[0].startswith("stories/orders: read it with a pod of its own, and note it in ")
+    assert plan[0].startswith("stories/orders: read it with a pod of its own, and record it in ")
     assert not list(shop.directory.glob("*.jsonl"))
 
     result = shop.look()

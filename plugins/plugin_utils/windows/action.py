@@ -33,7 +33,7 @@ class WindowsAction(ActionBase):
     _supports_async = False
     argument_spec: ClassVar[ArgumentSpec]
     seldom = staticmethod(pauses)
-    _doing = "looking at the host"
+    _doing = "reading the host"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """A result; errors of node and connection come back as failed, never as unreachable.
@@ -88,9 +88,9 @@ class WindowsAction(ActionBase):
             ),
             "environment": (
                 any(self._task.environment or ()),
-                "Use the option source_proxy for a proxy; nothing else reads an environment.",
+                "Use the option source_proxy for a proxy; environment has no other effect.",
             ),
-            "async": (bool(self._task.async_val), "Remove async and poll; the task bounds its own waiting."),
+            "async": (bool(self._task.async_val), "Remove async and poll; the task has its own timeouts."),
         }
         for keyword, (given, remedy) in refused.items():
             if given:

@@ -201,9 +201,7 @@ class Applier:
         for pause in self.limits.scans:
             if failure is None or failure.label != label or not helps():
                 break
-            self.report(
-                f"another process holds the new executable open, as a virus scan does; trying again in {pause:g} s"
-            )
+            self.report(f"another process, such as a virus scan, has the new executable open; retrying in {pause:g} s")
             self.node.clock.sleep(pause)
             failure = attempt()
         return failure
@@ -242,7 +240,7 @@ class Applier:
             path = (
                 self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
             )
-            raise ChangedError(f"{path} was there") from NodeError(
+            raise ChangedError(f"{path} exists") from NodeError(
                 "directory_failed",
                 f"{path} cannot be created.",
                 remedy="Check free space and access rights of the directory.",
@@ -402,8 +400,8 @@ class Applier:
             if not staged:
                 raise NodeError(
                     "quarantined",
-                    f"The verified executable is gone from {stage.stage_dir(self.desired, self._run)}: an antivirus may have removed it, "
-                    "or the cleanup of another run.",
+                    f"The verified executable is missing in {stage.stage_dir(self.desired, self._run)}: an antivirus "
+                    "or the cleanup of another run may have removed it.",
                     remedy="Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
                     detail=failure.words,
                 )
@@ -417,8 +415,8 @@ class Applier:
             waited = sum(self.limits.scans)
             raise NodeError(
                 "file_in_use",
-                f"The verified executable cannot be moved to {self.desired.executable}: another process held it open for {waited:.0f} s, as a "
-                "virus scan of a new file does.",
+                f"The verified executable cannot be moved to {self.desired.executable}: another process, such as a "
+                f"virus scan, kept it open for {waited:.0f} s.",
                 remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
                 detail=failure.words,
             )
@@ -440,9 +438,9 @@ class Applier:
             self._wait_deleted(name)
             self._touched = False
             meaning = meaning_of(1072)
-            raise ChangedError(f"the service {name} was marked for deletion and is gone now") from NodeError(
+            raise ChangedError(f"the service {name} was marked for deletion and no longer exists") from NodeError(
                 meaning.reason,
-                f"The service {name!r} cannot be made: {meaning.text} (1072), again and again.",
+                f"The service {name!r} cannot be created: {meaning.text} (1072) at every attempt.",
                 remedy=meaning.remedy,
             )
 
@@ -478,8 +476,8 @@ class Applier:
         if is_listed(path, listed):
             raise NodeError(
                 "file_in_use",
-                f"{path} cannot be removed: something in it is in use. The service is removed already.",
-                remedy="Close what holds it open (a shell in that directory, a scan), then run the play again.",
+                f"{path} cannot be removed: something in it is in use. The service is already removed.",
+                remedy="Close what uses it (a shell in that directory, a scan), then run the play again.",
             )
 
     def _wait_deleted(self, name: str) -> None:
@@ -489,7 +487,7 @@ class Applier:
                 meaning = meaning_of(1072)
                 raise NodeError(
                     meaning.reason,
-                    f"The service {name!r} is deleted, but stays: {meaning.text} (1072).",
+                    f"The service {name!r} is deleted, but still exists: {meaning.text} (1072).",
                     remedy=meaning.remedy,
                 )
             self.node.clock.sleep(self.limits.poll)

@@ -37,6 +37,6 @@ def open_channel(connection: Any) -> Channel:
     if transport in CHANNELS:
         return CHANNELS[transport](connection)
     raise Unsupported(
-        f"The connection {transport or type(connection).__name__!r} reaches no Windows node.",
-        "csi_proxy needs ansible_connection winrm, psrp or ssh, and a host that is a Windows node.",
+        f"The connection {transport or type(connection).__name__!r} is not for Windows nodes.",
+        "Set ansible_connection to winrm, psrp or ssh, and run csi_proxy on Windows nodes only.",
     )

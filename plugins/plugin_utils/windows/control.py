@@ -100,7 +100,7 @@ class Control:
             self.lock.held = False
             raise NodeError(
                 "lock_lost",
-                f"This run does not hold the node lock {model.LOCK_DIR} any more; another run took over. Nothing was changed after that.",
+                f"This run lost the node lock {model.LOCK_DIR} to another run. Nothing was changed after that.",
                 remedy="Wait for that run, then run the play again.",
             )
 
@@ -188,7 +188,7 @@ class Control:
                     image,
                     lambda now: now.state in (0, model.STOPPED, model.RUNNING),
                     self.limits.start,
-                    "to come to rest",
+                    "to reach a final state",
                 )
                 failure = self.run(self.stop_steps(name))
             self.check_stop(name, failure)
@@ -203,7 +203,7 @@ class Control:
         if look.pids & known:
             look = self._wait(name, image, lambda now: not now.pids & known, self.limits.linger, "to end", must=False)
         for pid in sorted(look.pids & known):
-            self.report(f"process {pid} stays after STOPPED; ending it")
+            self.report(f"process {pid} still runs after STOPPED; ending it")
             self._kill(name, image, pid)
         if look.pids & known:
             look = self._wait(
@@ -214,13 +214,13 @@ class Control:
 
     def _wait_pipes_gone(self, name: str, image: str) -> None:
         try:
-            self._wait(name, image, lambda now: not now.pipes, self.limits.pipes_gone, "to give up its pipes")
+            self._wait(name, image, lambda now: not now.pipes, self.limits.pipes_gone, "to close its pipes")
         except NodeError as error:
             look = self.look(name, image)
             raise NodeError(
                 "pipes_taken",
-                f"The service {name!r} is stopped and its process gone, but {', '.join(look.pipes)} are still served: another csi-proxy runs.",
-                remedy="Look for a HostProcess pod or a second service that runs csi-proxy, and remove it.",
+                f"The service {name!r} is stopped and its process ended, but {', '.join(look.pipes)} are still served: another csi-proxy runs.",
+                remedy="Find the HostProcess pod or second service that runs csi-proxy, and remove it.",
             ) from error
 
     def _kill(self, name: str, image: str, pid: int) -> None:
@@ -251,7 +251,7 @@ class Control:
         when it runs for the first time, and not again.
         """
         if failure is not None and failure.label == "start" and failure.code == 1053:
-            self.report(f"service {name} did not answer its start in time (1053); starting it once more")
+            self.report(f"service {name} did not report its start in time (1053); starting it again")
             self.node.clock.sleep(self.limits.scan)
             failure = self.run(self.start_steps(name, log_file))
         if failure is None or failure.label != "start" or failure.code == 1056:
@@ -282,7 +282,7 @@ class Control:
                         return look.pid
                     if now > deadline:
                         raise self._died(name, again, log_file)
-                    self.report(f"service {name} did not stay as it was (PID {look.pid}, then {again.pid}); waiting on")
+                    self.report(f"service {name} restarted (PID {look.pid}, then {again.pid}); still waiting")
                     continue
                 pipes_deadline = pipes_deadline or now + self.limits.pipes
                 if now > pipes_deadline:
@@ -305,7 +305,7 @@ class Control:
             return NodeError(
                 "pipes_taken",
                 f"The service {name!r} ended after its start because another csi-proxy serves the pipes: {', '.join(others)}.",
-                remedy="Remove that one (a HostProcess pod, a second service), then run the play again.",
+                remedy="Remove the other one (a HostProcess pod, a second service), then run the play again.",
                 result=self._log(log_file),
             )
         return NodeError(
@@ -341,6 +341,6 @@ class Control:
                 raise NodeError(
                     "timeout",
                     f"Waited {limit:g} s for the service {name!r} {what}; it is {state} with processes {sorted(look.pids) or 'none'}.",
-                    remedy="Look at the node; a storage operation that hangs can keep the process. Then run the play again.",
+                    remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
                 )
             self.node.clock.sleep(self.limits.poll)

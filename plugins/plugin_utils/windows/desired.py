@@ -60,7 +60,7 @@ def _install_dir(value: str) -> str:
     if _SHARED.fullmatch(path):
         raise _bad(
             "bad_path",
-            f"install_dir: {path} is shared with others, and csi_proxy sets the access rights of its own directory.",
+            f"install_dir: {path} is a shared directory, expected one of its own, because csi_proxy sets its access rights.",
             rf"Name a directory that csi_proxy may create, such as C:\csi-proxy or {path}\csi-proxy.",
         )
     return path
@@ -80,7 +80,7 @@ def _release(version: str) -> catalog.Release:
         known = ", ".join(known.version for known in catalog.RELEASES)
         raise _bad(
             "release_unknown",
-            f"version: csi-proxy {version} is not a release whose flags and pipes are known ({known}).",
+            f"version: csi-proxy {version} is unknown to this collection, expected one of {known}.",
             f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
         )
     return release
@@ -132,7 +132,7 @@ def flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ..
         if name not in release.flags:
             raise _bad(
                 "flag_unknown",
-                f"csi-proxy {release.version} does not know the flag -{name}; with it the process would end at once (error 1053).",
+                f"csi-proxy {release.version} does not have the flag -{name}, which would end the process at once (error 1053).",
                 f"Remove it, or install a release that has it ({_releases_with(name)}).",
             )
         if '"' in check_value(value, f"flag {name}"):

@@ -32,7 +32,7 @@ class NodeError(Exception):
         if self.remedy:
             text += f" {self.remedy}"
         if self.detail:
-            text += f" The node said: {self.detail}"
+            text += f" Output of the node: {self.detail}"
         return text
 
 
@@ -45,7 +45,7 @@ class ConnectionLost(ChannelError):
 
     def __init__(self, message: str, remedy: str = "", *, detail: str = "") -> None:
         what_to_do = remedy or (
-            "Whatever was running on the node may have finished; run the play again, it continues from what it finds."
+            "Commands on the node may have finished. Run the play again; it continues from the state of the node."
         )
         if detail:
             what_to_do += f" The connection said: {harmless(detail)}"
@@ -54,7 +54,7 @@ class ConnectionLost(ChannelError):
 
 class CommandTimeout(ChannelError):
     def __init__(self, message: str) -> None:
-        super().__init__("command_timeout", message, remedy="Look at the node's load, then run the play again.")
+        super().__init__("command_timeout", message, remedy="Check the node's load, then run the play again.")
 
 
 class AccessDenied(ChannelError):
@@ -116,13 +116,13 @@ class Meaning:
     remedy: str
 
 
-_RELEASE_OPEN_HANDLES = "Close services.msc, Task Manager and other tools that hold the service open, or reboot the node; then run the play again."
+_RELEASE_OPEN_HANDLES = "Close services.msc, Task Manager and other tools that have the service open, or reboot the node; then run the play again."
 
 WIN32: dict[int, Meaning] = {
     2: Meaning(
         "file_missing",
         "the executable is not where the service expects it",
-        "Look whether an antivirus removed it; run the play again.",
+        "Check whether an antivirus removed it; run the play again.",
     ),
     5: Meaning(
         "access_denied",
@@ -131,8 +131,8 @@ WIN32: dict[int, Meaning] = {
     ),
     32: Meaning(
         "file_in_use",
-        "another process holds the file open",
-        "End the process that holds it, or wait until a scan is over; run the play again.",
+        "another process has the file open",
+        "End that process, or wait for the end of a scan; run the play again.",
     ),
     87: Meaning(
         "bad_parameter",
@@ -145,7 +145,7 @@ WIN32: dict[int, Meaning] = {
         "Free space on the volume of the install directory; a release needs about 60 MB.",
     ),
     193: Meaning(
-        "not_an_executable", "the file is not a Windows program", "Check what the source and the checksum belong to."
+        "not_an_executable", "the file is not a Windows program", "Check which file source and checksum are for."
     ),
     225: Meaning(
         "quarantined",
@@ -164,19 +164,17 @@ WIN32: dict[int, Meaning] = {
     ),
     1053: Meaning(
         "start_failed",
-        "the process did not report to the service control manager in time: it ended at once (an unknown flag does that), it is no "
-        "service, or an antivirus scan held it",
-        "Check the flags against the release, and the log. If there is nothing, exclude the install directory from real-time scans.",
+        "the process did not report to the service control manager in time: it ended at once (for example because "
+        "of an unknown flag), it is not a service, or an antivirus scan delayed it",
+        "Check the flags against the release, and the log. Otherwise exclude the install directory from real-time scans.",
     ),
     1058: Meaning("start_failed", "the service is disabled", "Set start_mode to auto, delayed-auto or demand."),
     1060: Meaning("service_missing", "the service does not exist", "Run the play again."),
-    1061: Meaning(
-        "service_busy", "the service does not accept controls at the moment", "Run the play again in a minute."
-    ),
+    1061: Meaning("service_busy", "the service does not accept controls now", "Run the play again in a minute."),
     1067: Meaning(
         "start_failed",
         "the process ended unexpectedly",
-        "Look at the log; a second csi-proxy that serves the same pipes does this.",
+        "Check the log, and for a second csi-proxy that serves the same pipes.",
     ),
     1068: Meaning(
         "start_failed",
@@ -185,7 +183,7 @@ WIN32: dict[int, Meaning] = {
     ),
     1069: Meaning("start_failed", "the account of the service could not log on", "Let the service run as LocalSystem."),
     1072: Meaning("marked_for_deletion", "the service is marked for deletion", _RELEASE_OPEN_HANDLES),
-    1073: Meaning("service_exists", "the service exists already", "Run the play again."),
+    1073: Meaning("service_exists", "the service already exists", "Run the play again."),
     1260: Meaning(
         "blocked_by_policy",
         "the executable is blocked by group policy (AppLocker or Software Restriction Policies)",
@@ -203,7 +201,7 @@ CURL: dict[int, Meaning] = {
     ),
     18: Meaning(
         "download_failed",
-        "the transfer ended before the whole file had come",
+        "the transfer ended before the file was complete",
         "Run the play again; raise source_retries.",
     ),
     22: Meaning(
@@ -224,7 +222,7 @@ CURL: dict[int, Meaning] = {
     35: Meaning(
         "tls_failed",
         "the TLS handshake failed",
-        "Check protocol and cipher settings; where the revocation list cannot be reached set source_check_revocation to false.",
+        "Check protocol and cipher settings; if the revocation list is unreachable, set source_check_revocation to false.",
     ),
     37: Meaning("download_failed", "the file could not be read", "Check the URL."),
     56: Meaning("download_failed", "the connection broke while receiving", "Run the play again; raise source_retries."),
@@ -238,12 +236,12 @@ CURL: dict[int, Meaning] = {
 
 
 SHARING_VIOLATION = 0x80070020
-"""what certutil ends with when another process has the file open for itself"""
+"""exit code of certutil when another process has the file open exclusively"""
 
 
 def meaning_of(code: int) -> Meaning:
     """The meaning of a Win32 code, or of a HRESULT that wraps one (0x8007xxxx); unknown codes keep their number."""
     known = WIN32.get(code & 0xFFFF if code & 0xFFFF0000 == 0x80070000 else code)
     return known or Meaning(
-        "command_failed", f"the command ended with code {code} (0x{code:x})", "Look at the node's System event log."
+        "command_failed", f"the command ended with code {code} (0x{code:x})", "Check the node's System event log."
     )

@@ -49,7 +49,7 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N02",
                 "note",
                 f"csi-proxy {release}",
-                f"csi-proxy {release} works through PowerShell children, which costs CPU on busy nodes.",
+                f"csi-proxy {release} runs PowerShell for each operation, which costs CPU on busy nodes.",
                 f"Plan the upgrade to {catalog.RECOMMENDED}.",
             )
         )
@@ -59,8 +59,8 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N03",
                 "warning",
                 f"service {name}",
-                f"A further service runs a csi-proxy ({command_line}); whichever starts second cannot open its pipes.",
-                f"Delete the one that is not wanted: sc.exe delete {name}.",
+                f"A further service runs csi-proxy ({command_line}); the one that starts second cannot open its pipes.",
+                f"Delete the one that you do not need: sc.exe delete {name}.",
             )
         )
     if snapshot.service and plan.managed_by(snapshot) not in plan.ELSEWHERE:
@@ -70,7 +70,7 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                     "CSI-N04",
                     "warning",
                     f"{process.image} PID {process.pid}",
-                    "A csi-proxy process runs that is not the service's; only one can serve the pipes.",
+                    "A csi-proxy process runs outside the service; only one can serve the pipes.",
                     f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
                 )
             )
@@ -81,8 +81,8 @@ def _service(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N05",
                 "note",
                 rf"{snapshot.own_install_dir}\{name}",
-                "This directory is left of a run that was cut off.",
-                rf"The next change removes it; or now: rd /s /q {snapshot.own_install_dir}\{name}",
+                "An interrupted run left this directory.",
+                rf"The next change removes it, or run: rd /s /q {snapshot.own_install_dir}\{name}",
             )
         )
     return found
@@ -98,8 +98,8 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N08",
                 "note",
                 model.SERVICES_KEY,
-                "A key below it cannot be read, so only services that run were searched for a second csi-proxy.",
-                rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and let Administrators read it.",
+                "A key below it cannot be read, so only running services were searched for a second csi-proxy.",
+                rf"Find the key (reg query {model.SERVICES_KEY} /s ends there) and grant Administrators read access.",
             )
         )
     if snapshot.host.boot_time is None:
@@ -108,8 +108,8 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N17",
                 "warning",
                 "time of the last boot",
-                "Neither the System event log nor wmic.exe tells it, so a plugin pod from before the boot is not noticed.",
-                "Enlarge the log (wevtutil sl System /ms:67108864); the next boot is then found.",
+                "Neither the System event log nor wmic.exe has it, so a plugin pod from before the boot is not detected.",
+                "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the next boot.",
             )
         )
     if service is None or service.state in (0, model.STOPPED):
@@ -120,12 +120,12 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
         repair = "Repair it with the tool that installed csi-proxy."
     code = snapshot.executable_code
     if code in _GONE:
-        message = f"csi-proxy runs, but its executable {service.executable} is gone: it does not start again."
+        message = f"csi-proxy runs, but its executable {service.executable} is missing: it will not start again."
         found.append(Finding("CSI-N06", "blocker", about, message, repair))
     elif snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
-        message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it starts again is unknown."
-        found.append(Finding("CSI-N09", "warning", about, message, f"Look at the file on the node. {repair}"))
+        message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
+        found.append(Finding("CSI-N09", "warning", about, message, f"Check the file on the node. {repair}"))
     changed = _changed_since_proven(service, snapshot)
     if changed:
         found.append(Finding("CSI-N07", "blocker", about, changed, repair))
@@ -138,7 +138,7 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "warning" if depends or asked else "blocker",
                 about,
                 f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode asks' if asked else ''}: "
-                + (f"it starts with {depends} only." if depends else "no reboot starts it."),
+                + (f"it starts only with {depends}." if depends else "no reboot starts it."),
                 f"After each reboot: sc.exe start {service.name}"
                 if asked
                 else f"sc.exe config {service.name} start= auto",
@@ -151,16 +151,16 @@ def _changed_since_proven(service: Service, snapshot: Snapshot) -> str:
     """What differs from the release that was proven; '' when nothing does, or none was."""
     record = service.record
     if record.previous:
-        return "An earlier run set another release of csi-proxy and ended before it was proven."
+        return "An earlier run set another release of csi-proxy and ended before it was verified."
     if record.command_line and record.command_line != service.command_line:
         return (
-            f"The command line of csi-proxy is {service.command_line!r}, and {record.command_line!r} was proven: "
-            "the next start runs something else."
+            f"The command line of csi-proxy is {service.command_line!r}, expected {record.command_line!r}, which was "
+            "verified."
         )
     if record.sha256 and snapshot.executable_sha256 and record.sha256 != snapshot.executable_sha256:
         return (
-            f"The executable of csi-proxy, {service.executable}, was replaced: SHA-256 {snapshot.executable_sha256}, and {record.sha256} "
-            "was proven. The next start runs something else."
+            f"The executable of csi-proxy, {service.executable}, was replaced: SHA-256 {snapshot.executable_sha256}, "
+            f"expected {record.sha256}, which was verified."
         )
     return ""
 
@@ -174,8 +174,9 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N10",
                 "warning",
                 "SAN policy",
-                f"New disks come up offline (SanPolicy {trouble.san_policy}, {_SAN.get(trouble.san_policy or 0, 'unknown')}); "
-                "a driver that does not set them online cannot format or mount them.",
+                f"New disks are offline (SanPolicy {trouble.san_policy}, "
+                f"{_SAN.get(trouble.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
+                "format or mount them.",
                 "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
             )
         )
@@ -185,7 +186,7 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N11",
                 "warning",
                 "service defragsvc",
-                "Optimize drives is disabled; growing a volume fails without it.",
+                "Optimize drives is disabled; expanding a volume fails without it.",
                 "sc.exe config defragsvc start= demand",
             )
         )
@@ -196,7 +197,7 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N12",
                 "blocker",
                 "driver afunix",
-                f"The driver for Unix domain sockets is {state}; node plugins and the kubelet talk through such sockets.",
+                f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
                 "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
             )
         )
@@ -217,7 +218,7 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N14",
                 "blocker",
                 "wmic.exe",
-                "The driver calls wmic, which this Windows does not have.",
+                "The driver calls wmic, which this Windows lacks.",
                 "DISM /Online /Add-Capability /CapabilityName:WMIC~~~~, or a later release of the driver.",
             )
         )
@@ -227,8 +228,8 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N15",
                 "warning",
                 mount,
-                "This global mount leads nowhere, as after a reboot; the kubelet does not mount the volume again while it is there.",
-                f"When no pod on this node uses the volume: rmdir {mount}",
+                "This global mount has no target, as after a reboot; the kubelet does not mount the volume while it exists.",
+                f"If no pod on this node uses the volume: rmdir {mount}",
             )
         )
     if trouble.reboot_pending:
@@ -238,7 +239,7 @@ def _storage(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "note",
                 "pending reboot",
                 f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
-                "Drain the node and reboot it when it suits; csi-proxy needs none.",
+                "Drain and reboot the node when convenient; csi-proxy does not need it.",
             )
         )
     return found
@@ -268,7 +269,7 @@ def _policy(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N21",
                 "warning",
                 "AppLocker",
-                "Rules for executables are enforced; a csi-proxy.exe that none allows does not start (1260).",
+                "Rules for executables are enforced; a csi-proxy.exe that no rule allows does not start (1260).",
                 "Allow the file's hash, publisher or path for SYSTEM.",
             )
         )

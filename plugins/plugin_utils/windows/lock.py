@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import L
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
 
 LEASE_MARGIN = 120.0
-"""Seconds beyond a line's own limit: clocks of controllers differ a little."""
+"""Seconds beyond a line's own limit, for clock skew between controllers."""
 
 Alive = Callable[[LockOwner], "bool | None"]
 
@@ -134,7 +134,7 @@ class NodeLock:
             "locked",
             f"Another run changes this node: lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid}), "
             f"{age} s old; waited {waited:.0f} s for it.",
-            remedy=rf"Wait until that run is over. If it is known to be dead: rd /s /q {model.LOCK_DIR} on the node.",
+            remedy=rf"Wait for that run to end. If you know that it is dead: rd /s /q {model.LOCK_DIR} on the node.",
             result={
                 "lock": {
                     "identity": owner.identity,

@@ -27,7 +27,7 @@ ManagedBy = Literal["none", "kubewin", "adopted", "wicd", "nssm", "rancher-wins"
 
 SERVICES_KEY = r"HKLM\SYSTEM\CurrentControlSet\Services"
 OWN_KEY = r"HKLM\SOFTWARE\kubewin.csi"
-"""Where the collection remembers the directory that it created: only Administrators can write there."""
+"""Registry key that records the directory that the collection created; only Administrators can write there."""
 
 LOCK_PARENT = r"C:\Windows"
 LOCK_NAME = "kubewin.csi.lock"

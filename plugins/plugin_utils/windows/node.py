@@ -17,7 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, NodeError
 
 Steps = Sequence[tuple[str, Command]]
-"""Labelled commands; labels are ours, unique within a line."""
+"""Labelled commands; labels are unique within a line."""
 
 
 class Clock(Protocol):
@@ -139,6 +139,6 @@ class Node:
         return NodeError(
             "interrupted" if started else "no_cmd",
             f"A command line on the node {what} (code {completed.rc}).",
-            remedy="Something on the node ended the process, or cmd.exe could not run it; run the play again.",
+            remedy="The process was ended on the node, or cmd.exe could not run it. Run the play again.",
             detail=commands.join_text([completed.stdout[-200:], b" ", completed.stderr[-400:]]),
         )

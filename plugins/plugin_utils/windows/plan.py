@@ -213,7 +213,7 @@ def plan(desired: Desired, snapshot: Snapshot) -> Plan | Refusal:
     if desired.state == "staged":
         steps = [step for step in steps if step.kind in STAGING]
     if snapshot.lock_leftovers or (snapshot.lock and not steps):
-        steps.append(Step("clear_lock", f"remove what another run left of the node lock {model.LOCK_DIR}"))
+        steps.append(Step("clear_lock", f"remove the node lock {model.LOCK_DIR} of an ended run"))
     return Plan(tuple(steps))
 
 
@@ -224,8 +224,8 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
     if service is not None and service.delete_pending:
         return Refusal(
             "marked_for_deletion",
-            f"The service {service.name!r} is marked for deletion (1072): it goes when its last handle is closed.",
-            "Close services.msc, Task Manager and other tools that hold it open, or reboot the node; then run the play again.",
+            f"The service {service.name!r} is marked for deletion (1072): it is deleted when its last handle is closed.",
+            "Close services.msc, Task Manager and other tools that have it open, or reboot the node; then run the play again.",
         )
     if owner == "foreign" and service is not None:
         if desired.state == "absent":
@@ -238,7 +238,7 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
             return Refusal(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install, and adopt is false.",
-                "Set adopt to true to take it over, or leave this node out.",
+                "Set adopt to true to take it over, or exclude this node.",
             )
         if "%" in service.command_line or "!" in service.command_line:
             return Refusal(
@@ -253,7 +253,7 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
         return Refusal(
             "second_service",
             f"The service {name!r} already runs a csi-proxy ({command}); a second one named {desired.service_name!r} could not open its pipes.",
-            f"Leave out service_name, or set it to {name}; or delete that service first.",
+            f"Remove service_name, or set it to {name}; or delete that service first.",
         )
     foreign = foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
@@ -261,20 +261,20 @@ def _refusal(desired: Desired, snapshot: Snapshot) -> Refusal | None:
         return Refusal(
             "pipes_taken",
             f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
-            "If it is a HostProcess pod, remove its DaemonSet. If it is what is left of this service after a stop by hand, "
-            f"end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
+            "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
+            f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
     if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
         return Refusal(
             "directory_foreign",
-            f"install_dir: {desired.install_dir} exists, and this collection did not create it; its access rights and content are not ours to set.",
+            f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
             "Name a directory that does not exist yet, or move that one away.",
         )
     release = release_of(snapshot)
     if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
         return Refusal(
             "downgrade",
-            f"The node has csi-proxy {release}, and version asks for the lower {desired.version}.",
+            f"The node has csi-proxy {release}, requested is the lower {desired.version}.",
             "Set allow_downgrade to true (kubewin_allow_downgrade in the playbooks), or correct version.",
         )
     if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
@@ -291,7 +291,7 @@ def dependents_running(name: str, running: tuple[str, ...]) -> Refusal:
     return Refusal(
         "dependents_running",
         f"The service {name!r} must be stopped, but running services depend on it (1051): {', '.join(running)}.",
-        f"Stop them on the node (sc.exe stop {running[0]}), best after draining it, then run the play again.",
+        f"Drain the node and stop them there (sc.exe stop {running[0]}), then run the play again.",
     )
 
 
@@ -327,7 +327,9 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusa
     what = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
         return Refusal(
-            "foreign_owner", f"{what}; it is not ours to remove.", "Remove it with the tool that installed it."
+            "foreign_owner",
+            f"{what}; this collection does not remove it.",
+            "Remove it with the tool that installed it.",
         )
     if is_serving(desired.required_pipes, snapshot):
         return None
@@ -336,7 +338,7 @@ def _owned_elsewhere(desired: Desired, snapshot: Snapshot, owner: str) -> Refusa
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
     return Refusal(
         "foreign_owner",
-        f"{what}, and it does not serve what is needed: {lack} ({state}). Nothing was changed.",
+        f"{what}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
         "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",
     )
 
@@ -386,21 +388,17 @@ def _present(desired: Desired, snapshot: Snapshot) -> list[Step]:
     if stage and desired.source is not None:
         where = shown(desired.source.location)
         if desired.source.is_url:
-            steps.append(
-                Step("fetch", f"let the node download csi-proxy {desired.version} from {where} and verify its SHA-256")
-            )
+            steps.append(Step("fetch", f"download csi-proxy {desired.version} from {where} and verify its SHA-256"))
         else:
             steps.append(
                 Step("push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256")
             )
     if damaged:
         steps.append(
-            Step(
-                "set_aside", f"set aside {desired.release_dir_name}, whose executable is missing or not the wanted one"
-            )
+            Step("set_aside", f"set aside {desired.release_dir_name}, whose executable is missing or another one")
         )
     if stage:
-        steps.append(Step("promote", f"put it into {desired.executable}"))
+        steps.append(Step("promote", f"move it to {desired.executable}"))
     if service is None:
         steps.append(Step("create_service", f"create the service {name}: {desired.command_line}", name))
     elif commit:
@@ -453,10 +451,12 @@ def _stop(service: model.Service) -> Step:
     if service.state == model.STOPPED:
         return Step(
             "stop",
-            f"end what is left of the stopped service {service.name}, and wait until its pipes are gone",
+            f"end the remaining process of the stopped service {service.name}, and wait until its pipes are closed",
             service.name,
         )
-    return Step("stop", f"stop the service {service.name} and wait until its process and pipes are gone", service.name)
+    return Step(
+        "stop", f"stop the service {service.name} and wait until its process ends and its pipes close", service.name
+    )
 
 
 def _prune(desired: Desired, snapshot: Snapshot) -> list[Step]:

@@ -22,10 +22,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import D
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
 
 _ROUNDS = 6
-"""A node that still changes under our hands after so many looks belongs to somebody else."""
+"""Attempts before another program is assumed to change the node."""
 
 _HOUSEKEEPING = ("prune", "clear_lock")
-"""Steps whose failure leaves a working node; they are tried again by the next run."""
+"""Steps whose failure leaves a working node; the next run retries them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def converge(
                     applier.apply(to_do, snapshot)
                     cause = None
                 except ChangedError as surprise:
-                    report(f"looking again: {surprise}")
+                    report(f"reading again: {surprise}")
                     cause = surprise.__cause__
                     node.clock.sleep(limits.poll * 2**tried)
                 snapshot = look()
@@ -99,8 +99,8 @@ def converge(
     left = "; ".join(step.description for step in to_do.steps)
     raise NodeError(
         "not_converged",
-        f"After {_ROUNDS} attempts the node is still not as wanted: {left}.",
-        remedy="Something else changes the service at the same time; find it, then run the play again.",
+        f"After {_ROUNDS} attempts the node still differs from the request: {left}.",
+        remedy="Find the program that changes the service at the same time, then run the play again.",
         result={"csi_proxy": state(desired, snapshot)},
     )
 

@@ -41,7 +41,7 @@ class Rollback:
 
     def run(self, error: BaseException) -> None:
         """Restore; tell the outcome in ``error`` when it is a NodeError that will be reported."""
-        self._control.report(f"undoing the swap: {error}")
+        self._control.report(f"rolling the swap back: {error}")
         old = self._before.service
         text = self._remove_new() if old is None else self._return_to(old)
         if isinstance(error, NodeError) and text:
@@ -60,10 +60,10 @@ class Rollback:
             meaning = meaning_of(failure.code)
             raise NodeError(
                 meaning.reason,
-                f"The new service {now.name!r} cannot be deleted again: {meaning.text} ({failure.code}).",
+                f"The new service {now.name!r} cannot be deleted: {meaning.text} ({failure.code}).",
                 remedy=meaning.remedy,
             )
-        return f"The new service {now.name!r} was removed again."
+        return f"The new service {now.name!r} was removed."
 
     def _return_to(self, old: Service) -> str:
         target = old.command_line if self._committed else old.record.previous
@@ -94,7 +94,7 @@ class Rollback:
             meaning = meaning_of(failure.code)
             raise NodeError(
                 meaning.reason,
-                f"The service {now.name!r} cannot be set back to {target}: {meaning.text} ({failure.code}).",
+                f"The service {now.name!r} cannot be restored to {target}: {meaning.text} ({failure.code}).",
                 remedy=meaning.remedy,
             )
         if restart:
@@ -105,7 +105,7 @@ class Rollback:
         self._control.run(forget_swap_steps(key))
         what = f"csi-proxy {old.record.release}" if old.record.release and self._committed else target
         return (
-            f"{what} is back and serving."
+            f"{what} is restored and serving."
             if was_running
-            else f"The command line is {target} again; the service is stopped, as it was."
+            else f"The command line {target} is restored; the service is stopped, as before."
         )

@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import sh
 _EXECUTABLE = "csi-proxy.exe"
 _TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
 _UNTRUSTED = (35, 60, 77)
-"""curl's codes for a certificate that it does not trust; which one depends on its release"""
+"""curl's codes for an untrusted certificate; they depend on its release"""
 _READS_CA_FILE = (7, 60)
 """First curl whose Schannel build does not ignore --cacert (curl#1325)."""
 _SPACE_NEEDED = 80 * 1024 * 1024
@@ -136,8 +136,8 @@ def check_digest(desired: model.Desired, text: str) -> None:
         where = shown(desired.source.location) if desired.source else "source"
         raise NodeError(
             "checksum_mismatch",
-            f"What came from {where} has SHA-256 {found or 'that could not be read'}, expected {desired.sha256}. It was removed.",
-            remedy="Check that the file is the one that checksum was made for; a proxy's login page has this effect too.",
+            f"The file from {where} has SHA-256 {found or '(unreadable)'}, expected {desired.sha256}. It was removed.",
+            remedy="Check that checksum is of this file, and that no proxy returned a login page instead.",
         )
 
 
@@ -158,14 +158,14 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
             )
         meaning = CURL.get(
             failure.code,
-            Meaning("download_failed", f"curl ended with {failure.code}", "Look up the code in curl's manual."),
+            Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
         )
         if failure.code == 23:
             meaning = _full_or(
                 node,
                 desired,
                 meaning,
-                Meaning("write_failed", "the file could not be written", "Look whether something locks it."),
+                Meaning("write_failed", "the file could not be written", "Check what locks it."),
             )
         where = shown(source.location) if source else ""
         return NodeError(
@@ -194,7 +194,7 @@ def stage_error(node: Node, desired: model.Desired, failure: Failure) -> NodeErr
         if meaning.reason == "file_missing":
             meaning = Meaning(
                 "quarantined",
-                "it vanished right after it was written, as an antivirus does",
+                "it was removed right after it was written, as by an antivirus",
                 "Allow the file's SHA-256 or the install directory in the antivirus, then run the play again.",
             )
         return NodeError(

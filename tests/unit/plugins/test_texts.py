@@ -62,7 +62,7 @@ def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
     planned = windows_plan.plan(replace(WANTED, state="absent"), left)
     assert isinstance(planned, windows_plan.Plan)
     (stop,) = [step.description for step in planned.steps if step.kind == "stop"]
-    assert stop.startswith("end what is left of the stopped service ")
+    assert stop.startswith("end the remaining process of the stopped service ")
     running = windows_plan.plan(replace(WANTED, state="absent"), CONVERGED)
     assert isinstance(running, windows_plan.Plan)
     assert any(step.description.startswith("stop the service ") for step in running.steps)

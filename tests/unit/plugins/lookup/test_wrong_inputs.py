@@ -24,7 +24,7 @@ def lookup() -> LookupModule:
 
 def test_only_what_is_set_is_judged() -> None:
     given = {"kubewin_quiesce": "drain", "kubewin_prepull": "yes", "kubewin_batches": "", "inventory_hostname": "win-1"}
-    assert lookup().run(["enable_csi"], given) == ["kubewin_quiesce is drain; cordon or none is expected."]
+    assert lookup().run(["enable_csi"], given) == ["kubewin_quiesce is drain, expected cordon or none."]
     assert lookup().run(["enable_csi"], {}) == []
 
 
@@ -37,7 +37,7 @@ def test_names_are_judged_with_the_variables_of_the_real_roles() -> None:
     }
     said = lookup().run(["enable_csi"], {**given, "kubewin_own_variables": "kubewin_site"})
     assert len(said) == 1
-    assert "csi_proxy_vesion is no variable of this collection. Did you mean csi_proxy_version?" in said[0]
+    assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in said[0]
 
 
 def test_values_of_a_drivers_variables_are_judged_where_they_are_read() -> None:
@@ -53,9 +53,9 @@ def test_a_file_that_holds_no_tasks_is_named_before_a_node_is_emptied_for_it(tmp
     given = {"kubewin_upgrade_hook": "tasks", "kubewin_upgrade_tasks": str(path)}
     for text, why in (
         ("- ansible.builtin.debug: {msg: 'x\n", "which cannot be read: "),
-        ("", "in which there is no list of tasks"),
-        ("- hosts: localhost\n  tasks: []\n", "in which there is no list of tasks"),
-        ("key: value\n", "in which there is no list of tasks"),
+        ("", "which is not a list of tasks"),
+        ("- hosts: localhost\n  tasks: []\n", "which is not a list of tasks"),
+        ("key: value\n", "which is not a list of tasks"),
     ):
         path.write_text(text, encoding="utf-8")
         (said,) = lookup().run(["upgrade"], given)
@@ -94,12 +94,12 @@ def run_of(playbook: str, inventory: dict[str, Any], **play: Any) -> list[str]:
 def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
     said = run_of("enable_csi", {"kubewin_hosts": "win", "kubewin_cluster_only": True})
     assert said == [
-        "kubewin_hosts is set in the inventory, where plays do not read it; give it with -e kubewin_hosts=..."
+        "kubewin_hosts is set in the inventory, where plays do not read it. Set it with -e kubewin_hosts=..."
     ]
     (said_of_remove,) = run_of("remove", {"kubewin_remove_csi_proxy": True}, kubewin_hosts="win")
-    assert "give it with -e kubewin_remove_csi_proxy=..." in said_of_remove
+    assert "Set it with -e kubewin_remove_csi_proxy=..." in said_of_remove
     (said_of_batches,) = run_of("remove", {"kubewin_batches": "2"}, kubewin_hosts="win")
-    assert "give it with -e kubewin_batches=..." in said_of_batches
+    assert "Set it with -e kubewin_batches=..." in said_of_batches
 
 
 @pytest.mark.usefixtures("hostnames")

@@ -56,11 +56,11 @@ def test_what_cannot_work_is_refused_by_name_and_before_anybody_is_contacted(tmp
         ({"target": {"kubernetes": "soon"}}, "target kubernetes"),
         ({"suppressions": [accepted]}, "expires is 'tomorrow', expected a day"),
         ({"run": {"drivers": [{"driver": "nfs", "definition": []}]}}, "must be one of: aws_ebs"),
-        ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "ask it without target and pseudonyms"),
-        ({"run": {"drivers": []}, "pseudonyms": True}, "ask it without target and pseudonyms"),
+        ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "mutually exclusive with target and pseudonyms"),
+        ({"run": {"drivers": []}, "pseudonyms": True}, "mutually exclusive with target and pseudonyms"),
         ({"snapshot_from": str(broken)}, f"{broken} cannot be read"),
         ({"snapshot_from": str(tmp_path / "none.json")}, "No such file"),
-        ({"snapshot_from": str(empty)}, "this is no snapshot"),
+        ({"snapshot_from": str(empty)}, "this is not a snapshot"),
         ({"snapshot_from": str(older)}, "snapshot_version is 0"),
     ]
     results = tasks(tmp_path, *(options for options, dummy in expected))

@@ -150,13 +150,13 @@ def test_the_result_is_found_among_what_libraries_print(stdout: str, found: dict
 @pytest.mark.parametrize(
     ("status", "stderr", "expected"),
     [
-        (-9, "", "the process of the module was ended by SIGKILL, expected a result. Look for what ended it"),
+        (-9, "", "the process of the module was ended by SIGKILL, expected a result. Find the cause"),
         (
             1,
             "Traceback\nValueError: no\n",
             "the process of the module ended with code 1: ValueError: no, expected a result.",
         ),
-        (0, "", "the process of the module ended with code 0: nothing was printed, expected a result."),
+        (0, "", "the process of the module ended with code 0: no output, expected a result."),
     ],
 )
 def test_a_module_without_a_result_is_named_with_how_it_ended(

@@ -27,10 +27,10 @@ def test_hosts_of_the_inventory_are_worked_on_limited_or_not(playbook: str) -> N
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
 def test_no_windows_host_means_the_cluster_alone_only_where_that_was_said(playbook: str) -> None:
     (sentence,) = said(playbook, hosts=("localhost",))
-    assert "an inventory that cannot be read counts as empty" in sentence
+    assert "an unreadable inventory counts as empty" in sentence
     assert "kubewin_cluster_only=true" in sentence
     (sentence,) = said(playbook, hosts=("linux-1", "localhost"), pattern="winnodes")
-    assert "no host matches winnodes" in sentence
+    assert "winnodes matches none" in sentence
     assert said(playbook, hosts=("localhost",), cluster_only=True) == []
 
 
@@ -49,7 +49,7 @@ def test_a_limit_that_leaves_nothing_is_refused(playbook: str) -> None:
     (sentence,) = said(playbook, hosts=("linux-1",), windows=WINDOWS, limit="linux-1")
     assert sentence.startswith("--limit is linux-1, which leaves no Windows host")
     (sentence,) = said(playbook, hosts=("linux-1",), limit="linux-1", cluster_only=True)
-    assert "works from localhost. Run without --limit" in sentence
+    assert "runs on localhost. Run without --limit" in sentence
     assert said(playbook, hosts=("localhost",), limit="localhost", cluster_only=True) == []
 
 

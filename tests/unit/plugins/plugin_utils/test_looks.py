@@ -44,7 +44,7 @@ def test_a_host_reports_its_names_or_its_problem() -> None:
     }
     assert [(one["names"], one["problem"]) for one in found[1:]] == [
         ([], "a: the connection was lost"),
-        ([], "it returned nothing about itself"),
+        ([], "its read returned nothing"),
     ]
 
 

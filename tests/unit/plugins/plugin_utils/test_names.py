@@ -49,7 +49,7 @@ def test_a_mistyped_or_internal_name_is_refused_with_the_nearest(given: str, mea
     for playbook in ("enable_csi", "preflight", "build_csi_proxy"):
         for one in (said(playbook, given), said(playbook, extra=[given])):
             (sentence,) = one
-            assert sentence.startswith(f"{given} is no variable of this collection. Did you mean {meant}? ")
+            assert sentence.startswith(f"{given} is not a variable of this collection. Did you mean {meant}? ")
 
 
 def test_a_name_like_none_is_refused_without_a_guess() -> None:
@@ -100,7 +100,7 @@ def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where
 ) -> None:
     wrong, ignored = names.refused("enable_csi", [name], [], [], [], real)
     assert wrong == []
-    assert ignored == [f"{name} is no variable of this collection and is ignored."]
+    assert ignored == [f"{name} is not a variable of this collection and is ignored."]
     assert names.refused("enable_csi", [], [name], [name], [], real)[0]
 
 
@@ -122,14 +122,14 @@ def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) 
 def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fits() -> None:
     (sentence,) = said("preflight", extra=["kubewin_upgrade_target"])
     assert sentence == (
-        "kubewin_upgrade_target is given to preflight, which does not take it; it is an input of upgrade. Did you mean kubewin_target?"
+        "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
     )
     # One inventory serves all playbooks, and so may a file of extra variables.
     assert names.refused("preflight", ["kubewin_upgrade_target"], [], [], [], options) == ([], [])
     wrong, elsewhere = names.refused("preflight", [], ["csi_proxy_version"], [], [], options)
     assert wrong == []
     assert elsewhere == [
-        "csi_proxy_version is given to preflight, which does not take it; it is an input of enable_csi or remove."
+        "csi_proxy_version is set for preflight, which does not use it; it is an input of enable_csi or remove."
     ]
 
 

@@ -50,8 +50,8 @@ def test_the_report_lists_everything() -> None:
     assert lines[0].split() == ["NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"]
     assert [line.split()[0] for line in lines[1:5]] == ["win-1", "win-2", "win-3", "win-4"]
     assert "not tried" in lines[3]
-    assert lines[4].split()[2:] == ["left", "out", "-", "it", "is", "cordoned"]
-    assert "still there: PersistentVolume pvc-1: Retain" in lines
-    assert "earlier run a in namespace x: taken away" in lines
-    assert "earlier run b in namespace y: left alone: renewed 3 s ago" in lines
-    assert lines[-1] == "2 of 3 volumes kept what was written to them"
+    assert lines[4].split()[2:] == ["skipped", "-", "it", "is", "cordoned"]
+    assert "not deleted: PersistentVolume pvc-1: Retain" in lines
+    assert "earlier run a in namespace x: deleted" in lines
+    assert "earlier run b in namespace y: kept: renewed 3 s ago" in lines
+    assert lines[-1] == "2 of 3 volumes kept their data"

@@ -33,7 +33,7 @@ def test_when_time_is_up_every_node_that_waits_is_named() -> None:
     result = ended(SEEN, 0.0)
     assert (result["failed"], result["reason"]) == (True, "timeout")
     assert "win-2: driver:2: ErrImagePull; win-3: not pulled yet" in result["msg"]
-    assert "No plugin pod was touched" in result["msg"]
+    assert "No plugin pod was replaced" in result["msg"]
 
 
 def test_what_cannot_be_pulled_ends_it_at_once() -> None:

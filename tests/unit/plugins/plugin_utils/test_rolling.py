@@ -41,7 +41,7 @@ def test_progress_says_that_a_node_is_gone() -> None:
     seen = {**roll("wait", win_1="done"), "waited": {}}
     assert list(progress(seen, {"win-1": "done", "win-2": "moving"}, 130, 600)) == [
         "  2 min 10 s: 1 of 1 nodes have the new plugin",
-        "    win-2: the DaemonSet no longer places a pod there, for example because its Node was deleted; the run does not wait for it",
+        "    win-2: the DaemonSet no longer places a pod there, for example because its Node was deleted; not waiting for it",
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_canary_that_works_with_neither_says_both() -> None:
     result = ended(seen, "d/plugin", "smb")
     assert result["reason"] == "canary_failed"
     assert "ErrImagePull" in result["msg"]
-    assert "does not come to work there either: no pipe" in result["msg"]
+    assert "does not work there either: no pipe" in result["msg"]
 
 
 def test_nodes_that_another_run_has_to_take_are_warned_of() -> None:

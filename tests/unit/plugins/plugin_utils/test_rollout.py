@@ -42,7 +42,7 @@ def test_progress_tells_nodes_whose_verdict_changed() -> None:
 def test_progress_says_that_an_unproven_node_is_enough_where_it_is() -> None:
     seen = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "nobody looked"))
     [head, dummy] = progress(seen, {"win-1": "green"}, 1, 600, accepts=True)
-    assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven, which is enough here"
+    assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven (accepted)"
     assert "enough" not in next(progress(seen, {"win-1": "green"}, 1, 600))
 
 
@@ -69,7 +69,7 @@ def test_green_passes() -> None:
     [
         ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
         ("red", "gate_red", "waiting would not help: win-2"),
-        ("unproven", "gate_unproven", "their hosts are unproven: win-2"),
+        ("unproven", "gate_unproven", "their hosts were not read: win-2"),
     ],
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, says: str) -> None:
@@ -113,7 +113,7 @@ def test_unproven_is_not_accepted_by_a_word_that_says_no(given: Any) -> None:
 
 
 def test_no_node_has_its_own_reason() -> None:
-    lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to judge", "remedy": "see"}
+    lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
     assert ended(rollout("red", trouble=(lack,)), {}, 60, "", check_mode=False)["reason"] == "no_nodes"
 
 
@@ -126,7 +126,7 @@ def test_an_api_server_that_never_answered_is_the_reason() -> None:
 def test_check_mode_looks_and_does_not_fail() -> None:
     result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), {}, 60, "", check_mode=True)
     assert "failed" not in result
-    assert "would not pass yet" in result["msg"]
+    assert "would fail now" in result["msg"]
 
 
 def test_progress_names_a_driver_that_is_not_deployed() -> None:

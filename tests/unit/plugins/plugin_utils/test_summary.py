@@ -60,7 +60,7 @@ def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
     alone = summarize([host("win-1"), host("win-2", None, left_out="not reached")], {"smb": new}, [])
     assert [(row["verdict"], row["why"]) for row in alone["nodes"]] == [
         ("waiting", "smb not deployed"),
-        ("not judged", "not reached"),
+        ("not checked", "not reached"),
     ]
 
 
@@ -71,12 +71,12 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
         ["win-4"],
     )
     rows = {row["node"]: row for row in summary["nodes"]}
-    assert "not judged: win-2, win-4" in render_summary(summary)
-    assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not judged" in render_summary(summary)
-    assert "no Windows node was judged" in render_summary(summarize([], {}, ["win-1"]))
+    assert "not checked: win-2, win-4" in render_summary(summary)
+    assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not checked" in render_summary(summary)
+    assert "no Windows node was checked" in render_summary(summarize([], {}, ["win-1"]))
     assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
-    assert "no host that was looked at" in rows["win-4"]["why"]
-    assert summary["verdict"] == "not judged"
+    assert "none of the hosts read" in rows["win-4"]["why"]
+    assert summary["verdict"] == "not checked"
 
 
 def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
@@ -88,7 +88,7 @@ def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
 def test_without_windows_hosts_the_gate_alone_speaks() -> None:
     summary = summarize([], {"vsphere": gate(win_1="unproven")}, [])
     assert [(row["node"], row["csi_proxy"], row["verdict"]) for row in summary["nodes"]] == [
-        ("win-1", "not looked at", "unproven")
+        ("win-1", "not read", "unproven")
     ]
 
 

@@ -99,7 +99,7 @@ def test_a_global_mount_that_leads_nowhere(host: Host) -> None:
     remedies = [
         finding["remedy"] for finding in prove.state(looked_for, snapshot)["findings"] if finding["id"] == "CSI-N15"
     ]
-    assert remedies == [rf"When no pod on this node uses the volume: rmdir {stale}"]
+    assert remedies == [rf"If no pod on this node uses the volume: rmdir {stale}"]
 
 
 def test_mounts_of_shares_that_do_not_answer_and_of_many_volumes_cost_one_line(host: Host) -> None:
