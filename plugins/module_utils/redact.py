@@ -180,7 +180,7 @@ _MORE_LINES = re.compile(r"(?:(?:\r?\n|\\r\\n|\\n)[ \t]*[A-Za-z0-9+/_-]{4,}={0,2
 _GAPS = re.compile(r"(?:\s|\\[rn])+")
 _DEPTH = 3
 
-# What repeats an object as somebody wrote it, or says who wrote which field.
+# Copies of an object's manifest, and its field managers.
 _REPEATED = ("kubectl.kubernetes.io/last-applied-configuration", "managedFields")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How waiting is told: what for, for how long already, how long it may last, and no more often than somebody reads it."""
+"""Progress of waiting: for what, for how long, the limit; throttled to a readable rate."""
 
 from __future__ import annotations
 

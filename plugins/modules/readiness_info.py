@@ -317,7 +317,7 @@ except ImportError:
 else:
     HAS_MSGSPEC = True
 
-# As many findings are named where nobody asked for the whole report.
+# Number of findings in the message without the whole report.
 NAMED = 20
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -459,7 +459,7 @@ def main() -> None:
     given = params["target"] or {}
     target = Target(**{one.name: str(given[one.name]) for one in fields(Target) if given.get(one.name)})
     try:
-        # Before anybody is contacted.
+        # Before the cluster is contacted.
         check(target)
         run = run_of(params, target)
         suppressions = read_suppressions(params["suppressions"] or ())

@@ -93,7 +93,7 @@ def reported(one: Look) -> dict[str, Any]:
 
 
 def proof(one: Look) -> dict[str, Any] | None:
-    """For O(hosts) of node_rollout and readiness_info; None where nobody looked."""
+    """For O(hosts) of node_rollout and readiness_info; None if the host was not read."""
     if one.left_out or not one.state:
         return None
     state = one.state

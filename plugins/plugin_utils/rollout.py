@@ -142,5 +142,5 @@ def _why(node: Mapping[str, Any]) -> str:
 
 
 def accepts_unproven(arguments: Mapping[str, Any]) -> bool:
-    """Whether the task takes a node for ready that nobody looked at."""
+    """Whether the task accepts a node whose host was not read."""
     return str(arguments.get("accept_unproven")).lower() in _TRUE

@@ -30,7 +30,7 @@ def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
         try:
             yield from texts(templar.template(variables[name]))
         except (AnsibleError, KeyError):
-            # One that cannot be made is used by nobody.
+            # One that cannot be created is never used.
             continue
     given = variables.get("kubewin_kubeconfig")
     try:

@@ -146,7 +146,7 @@ class ModeRule:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The driver's Linux controller, which somebody else installs and whose version the node plugin has to match.
+    """The driver's Linux controller, installed separately; the node plugin has to match its version.
 
     deployments, container: the names it has upstream and in distributions. namespaces: where to look, in this order.
     pointer: where its installation is described. lease: name of the Lease by which its syncer leads, where it has one.
@@ -161,7 +161,7 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Something secret that a part of the driver needs and that somebody else has to provide.
+    """A secret that a part of the driver needs and that a user has to provide.
 
     needed_by: controller, node or claim. what: where it is looked for, for people.
     """
@@ -256,7 +256,7 @@ class Driver:
     a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin takes.
     mirrors: other repositories that upstream publishes the driver's image to. platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
-    keeps away from. prerequisites: what must be there and nobody can see from the cluster. drain_to: modes to which a node
+    keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess form
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
     """

@@ -100,7 +100,7 @@ LINUX_ONLY = ("nfs", "iscsi", "fc")
 # Every field that names where a volume is, of PersistentVolumes and of pods, the most frequent first.
 FIELDS = ("csi", *(known.field for known in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
 FIELD_SET = frozenset(FIELDS)
-# Kinds that a pod can name itself, and of which nobody says that Windows mounts them.
+# Kinds that a pod can name itself, without documentation that Windows mounts them.
 UNSURE = frozenset({"image", "gitRepo", "photonPersistentDisk"})
 JUDGED = FIELD_SET | UNSURE
 

@@ -138,7 +138,7 @@ class CreateClaim:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Somebody else has to do something first. then_undo: when it does not happen in time, go back."""
+    """Wait for another program. then_undo: roll back at the timeout."""
 
     what: str
     remedy: str

@@ -56,7 +56,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
 _FIRST, _LAST = 0.2, 2.0
 # What the server says when it is not well, or not well with us; anything else was a refusal of what it was asked for.
 _TROUBLE = frozenset({401, 429, 500, 502, 503, 504})
-# What somebody puts back as often as this, he will go on putting back.
+# After so many restores, another client will keep restoring it.
 _PATIENCE = 3
 _UNCOMPARED = "not compared"
 # What a volume that was created is.
@@ -162,7 +162,7 @@ class Converter:
             # What is to be created is refused as not found when its namespace is: looking again would help nothing.
             creates = isinstance(action, (StartHelper, CreateClaim))
             if error.status == 409 or (error.status == 404 and not creates):
-                # Between two looks at what somebody else changes at the same time.
+                # Seconds between two reads of what another client changes.
                 time.sleep(_FIRST)
                 return record
             if isinstance(action, DropProtection) and error.status == 422:

@@ -65,7 +65,7 @@ def _advance(record: Record) -> Move:
 
 
 def _foreign(record: Record, seen: Seen) -> Stop | None:
-    """Somebody else's object stands where ours has to be."""
+    """Another client's object has the name of ours."""
     for volume in seen.volumes:
         if volume.whose == "foreign":
             return Stop(
@@ -82,14 +82,14 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
 
 
 def _ours(record: Record, claim: ClaimSeen) -> bool:
-    """It has our lock, and no volume but those of the record: one that somebody locked by hand may be anything."""
+    """It has our lock, and no volume but those of the record: one that was locked manually may have any content."""
     return claim.lock == record.lock and claim.volume in ("", record.old.name, record.new.name)
 
 
 def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
     """A claim that is not this run's is never deleted by it: only its owner knows what it is worth.
 
-    Nor is anybody told to delete one that may have data of its own, or that he has not looked at.
+    No remedy deletes one that may have data of its own without a check.
     """
     name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
@@ -141,7 +141,7 @@ def _kept(record: Record, seen: Seen) -> str:
 
 
 def _claim_gone(record: Record, seen: Seen) -> Stop | None:
-    """In place the claim is never deleted by us: if it goes, somebody else decided that, and may give us another one."""
+    """The in_place variant never deletes the claim: another client did, and may create another one."""
     claim = seen.claim
     if claim is not None and not claim.terminating and _may_be(record, claim):
         return None
@@ -189,7 +189,7 @@ def _not_retained(seen: Seen) -> SetPolicy | None:
 
 
 def _quiet(seen: Seen) -> Move | None:
-    """None when nobody uses the volume, otherwise what comes first."""
+    """None when the volume is unused, otherwise what has to happen first."""
     running = [workload for workload in seen.workloads if workload.uid and workload.replicas]
     for workload in running:
         if workload.deletes:
@@ -429,7 +429,7 @@ def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
 
 
 def _delete_claim(record: Record, seen: Seen) -> Move:
-    """The claim of the volume that is gone. Whoever makes one of its name from now on gets the disk that waits for it."""
+    """The claim of the deleted volume. Any new claim of its name gets the reserved disk."""
     if stop := _foreign(record, seen):
         return stop
     claim, target = seen.claim, _target(record, seen)
@@ -540,7 +540,7 @@ def _unlock(record: Record, seen: Seen) -> Move:
     if claim is None or claim.lock != record.lock:
         return _advance(record)
     if claim.terminating and claim.held:
-        # It was deleted while the policy came back: nobody has promised its deleter that the disk is kept, and yet.
+        # It was deleted while the policy was restored; the disk is kept nevertheless.
         return _not_retained(seen) or Mark(claim.uid, claim.version, "", 0, hold=False)
     return Mark(claim.uid, claim.version, "", 0, hold=False)
 

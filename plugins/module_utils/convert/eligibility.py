@@ -63,7 +63,7 @@ class Facts:
 class Request:
     """What was asked for. storage_class, volume_name: of re-claim, empty for those of the old volume.
 
-    managed: objects that somebody else keeps may be changed. project: of Google Cloud. handle: instead of what was found.
+    managed: objects with another manager may be changed. project: of Google Cloud. handle: instead of what was found.
     """
 
     namespace: str
@@ -271,7 +271,7 @@ def _at_rest(facts: Facts, desired: Request, claim: Object, volume: Object) -> I
 
 
 def _workloads(facts: Facts, desired: Request, first: Collection[str]) -> tuple[tuple[Workload, ...], list[Finding]]:
-    """Everybody who uses the claim, or would: by pods, by templates, and by a StatefulSet's names for its claims."""
+    """All current or future users of the claim: pods, templates, and a StatefulSet's names for its claims."""
     problems: list[Finding] = []
     found: dict[str, Object] = {}
     by_uid = {one["metadata"]["uid"]: one for one in facts.sets}

@@ -63,7 +63,7 @@ def _text(record: Record, step: Step, final: bool) -> str:
 
 
 def stopped(record: Record, stop: Stop) -> str:
-    """For whoever has to act: what was found, and where everything is."""
+    """What was found, what to do, and the state of the objects."""
     return f"{stop.found}, expected {stop.expected}. {stop.remedy} {standing(record)}"
 
 

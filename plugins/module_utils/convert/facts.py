@@ -17,7 +17,7 @@ ATTACHER = "external-attacher/"
 
 
 def strange(finalizers: Iterable[str]) -> list[str]:
-    """Those of a volume that nobody here knows, and that may stay for ever."""
+    """Unknown finalizers of a volume, which may stay for ever."""
     known = (PROTECTION, PROVISIONER, IN_TREE_CONTROLLER)
     return [name for name in finalizers if name not in known and not name.startswith(ATTACHER)]
 

@@ -36,7 +36,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def bare(thing: Mapping[str, Any]) -> dict[str, Any]:
-    """An object as somebody would create it again: without what only the server writes."""
+    """An object as a manifest: without what only the server writes."""
     found: dict[str, Any] = copy.deepcopy({key: value for key, value in thing.items() if key != "status"})
     found["metadata"] = {key: value for key, value in found["metadata"].items() if key not in _SERVERS}
     return found
@@ -131,7 +131,7 @@ def to_create(record: Record, side: Side, claim_uid: str) -> dict[str, Any]:
 
 
 def scratch(record: Record, side: Side) -> dict[str, Any]:
-    """A side's volume under a name that nobody has, to be checked and not stored."""
+    """A side's volume under an unused name, for the server's dry run."""
     made = to_create(record, side, "")
     made["metadata"]["name"] = f"kubewin-convert-{record.run}-{side}"
     made["spec"]["claimRef"]["name"] = made["metadata"]["name"]

@@ -94,7 +94,7 @@ def controller_trouble(client: Client, driver: Driver) -> str:
 
 
 def _lease_trouble(client: Client, name: str, namespace: str) -> str:
-    """Why nobody leads, empty when somebody does or when there is no Lease: then a single pod works without one."""
+    """Why there is no leader; empty when there is one, or no Lease because a single pod works without it."""
     live = client.get(kinds.LEASE, name, namespace) if name else None
     if live is None:
         return ""
@@ -120,7 +120,7 @@ class View:
         uses: tuple[str, ...] = ()
         if step in ("quiesce", "baseline", "delete_claim", "delete_volume", "release", "canary"):
             helper_node = node if helper else ""
-            # All nodes are many, and tell nothing new while somebody is seen anyway.
+            # Reading all nodes is expensive and unnecessary while another user is known.
             uses = tuple(self._uses(record, helper_node)) or tuple(self._told_by_nodes(record, helper_node))
         twins: tuple[str, ...] = ()
         if step == "create_volume":
@@ -188,7 +188,7 @@ class View:
         return "failed" if pod.ended else "running" if pod.works else "starting", pod.node
 
     def _uses(self, record: Record, helper_node: str) -> Iterator[str]:
-        """Everybody but the helper, which holds the claim and its node."""
+        """All users but the helper pod."""
         for pod in self._client.list(kinds.POD, record.namespace).items:
             facts = PodFacts.from_object(pod)
             if record.claim not in claims_of(pod) or facts.name == objects.helper_name(record.run):

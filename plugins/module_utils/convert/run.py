@@ -148,7 +148,7 @@ class Runs:
     def _judge(self, desired: Request, records: Records, first: Collection[str]) -> Result:
         """A claim that has no record."""
         name = f"{desired.namespace}/{desired.claim}"
-        # Before and after: whoever has stopped a workload when it is looked at shows in one of them.
+        # Before and after, so that a run that stopped a workload shows in one of them.
         before = records.open_ones()
         seen = facts(self._client, desired)
         seen = replace(seen, records=(*before, *records.open_ones()))
@@ -208,7 +208,7 @@ class Runs:
         records = Records(self._places(client), self._cluster)
         converter = Converter(client, records, self._order.limits, self._say, final=self._order.final, check=check)
         try:
-            # Only now nobody else writes it: what was found before may be old.
+            # No other run writes it from here on; what was read before may be stale.
             lock = self._locked(planned.namespace, planned.claim)
             found = records.find(planned.namespace, planned.claim, lock)
             record = found.taken_over() if found is not None else self._begun(result, planned, records)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs between two looks at a volume, and what was not compared. What nobody read is never called equal. Pure."""
+"""What differs between two manifests of a volume, and what was not compared. Unread data is never equal. Pure."""
 
 from __future__ import annotations
 

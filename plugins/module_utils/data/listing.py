@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import NOT_DATA, Eligibility, Gap
 
-# cmd would read these in a path as its own, and nobody can quote them all.
+# cmd interprets these in a path, and not all can be quoted.
 UNSPEAKABLE = frozenset('%^&|<>"!')
 _LINE = re.compile(r"(?P<written>\d[^<>]*?) +(?:(?P<size>\d+) |<(?P<word>[^<>]+)> )(?P<name>.+)")
 # A word in brackets takes so many characters, whatever it is.

@@ -15,11 +15,11 @@ from typing import Any, Literal
 SCHEMA = 1
 # Known without reading.
 EMPTY = hashlib.sha256(b"").hexdigest()
-# What Windows itself keeps on a volume: it changes by itself, and nobody may read it.
+# Windows' own folders on a volume, which change by themselves and are unreadable.
 NOT_DATA = ("System Volume Information", "$RECYCLE.BIN")
 
 Kind = Literal["file", "directory", "link"]
-# listing: names, sizes and times alone, of a volume in use. content: what is in the files, of one that nobody writes to.
+# listing: names, sizes and times alone, of a volume in use. content: what is in the files, of an unused volume.
 How = Literal["listing", "content"]
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pod that reads a volume nobody uses. Pure."""
+"""The pod that reads an unused volume. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Use:
 
 
 def uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[Use]:
-    """Everybody who may write to a claim's volume, but finished pods and our own."""
+    """All pods that may write to a claim's volume, except finished ones and our own."""
     for pod in pods:
         spec, facts = pod["spec"], PodFacts.from_object(pod)
         names = {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looking at a claim's volume: through the pod that uses it, or through one of our own when nobody does."""
+"""Read a claim's volume through the pod that uses it, or through our own if it is unused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A claim that can be looked at. using: a pod that has it mounted, None when nobody uses it."""
+    """A claim that can be read. using: a pod that has it mounted, None if it is unused."""
 
     claim: Mapping[str, Any]
     volume: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Found:
 
 
 class VolumeReader:
-    """Takes manifests of claims in one namespace. say: a line for whoever waits."""
+    """Takes manifests of claims in one namespace. say: progress callback."""
 
     def __init__(
         self, client: Client, namespace: str, desired: Request, limits: Limits, say: Callable[[str], None]
@@ -61,7 +61,7 @@ class VolumeReader:
         self._say = say
 
     def find(self, name: str) -> Found:
-        """Raises ClusterError not_found, not_bound, or in_use when it is used and nobody there can list it."""
+        """Raises ClusterError not_found, not_bound, or in_use when it is used and none of its pods can list it."""
         told = f"{self._namespace}/{name}"
         claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, name, self._namespace)
         if claim is None:

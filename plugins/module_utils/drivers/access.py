@@ -60,7 +60,7 @@ def _applied(driver: Driver, wanted: Request, namespace: str, live: Mapping[str,
 
 
 def _granted(driver: Driver, wanted: Request, namespace: str) -> Iterator[Need]:
-    """Kubernetes lets nobody write into a role, or bind a role with, what he does not hold, or has bind and escalate for.
+    """An account may write or bind only rules that it has, unless it may bind and escalate.
 
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
     """

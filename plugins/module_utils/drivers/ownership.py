@@ -127,7 +127,7 @@ def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
 
 
 def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
-    """Whether the platform brings this driver and shows nobody its controller."""
+    """Whether the platform installs this driver and hides its controller."""
     name = platform(snapshot)
     return name in _HIDDEN and name in driver.platform_daemonsets
 
@@ -165,7 +165,7 @@ def owner(driver: Driver, running_on: str, seen: DaemonSetSeen) -> Owner | None:
 
 
 def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
-    """Who puts an object back when somebody changes or deletes it, None when nothing shows such a one."""
+    """The manager that restores a changed or deleted object, None when no mark shows one."""
     labels, notes = marks.labels, marks.annotations
     for key in ("operator.openshift.io/spec-hash", "csi.openshift.io/managed"):
         if key in notes:
@@ -190,7 +190,7 @@ def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:
 
 
 def _installed(marks: Marks) -> Owner:
-    """Somebody put it there once, and nothing brings it again by itself."""
+    """Installed once; nothing restores it automatically."""
     managed = marks.labels.get(MANAGED_BY, "")
     release = marks.annotations.get(HELM, "")
     if _by_helm(marks):

@@ -166,7 +166,7 @@ def home(driver: Driver, wanted: Request, controllers: Sequence[ControllerSeen])
 
 
 def _aimed(driver: Driver, wanted: Request, snapshot: Snapshot) -> Snapshot:
-    """Without the nodes that the DaemonSet would pass by: what they cannot run is in nobody's way."""
+    """Without the nodes that the DaemonSet does not match, whose limits are irrelevant."""
     nodes = tuple(
         node
         for node in snapshot.nodes

@@ -58,7 +58,7 @@ def namespace_findings(snapshot: Snapshot, namespace: str) -> Iterator[Finding]:
 
 
 def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iterator[Finding]:
-    """What OpenShift asks for beside the label: its SCC for the plugin's account, and a label that nobody sets back."""
+    """What OpenShift requires beside the label: its SCC for the plugin's account, and a label that is not reset."""
     if ownership.platform(snapshot) != "openshift":
         return
     command = f"oc adm policy add-scc-to-user privileged -z {account} -n {namespace}"
@@ -127,7 +127,7 @@ _DECIDING = ("attachRequired", "podInfoOnMount", "volumeLifecycleModes")
 def object_findings(
     driver: Driver, wanted: Request, snapshot: Snapshot, version: Version, namespace: str
 ) -> Iterator[Finding]:
-    """CSIDriver and feature-state map: somebody else's, checked only, unless their creation was asked for."""
+    """CSIDriver and feature-state map: only checked, unless their creation was requested."""
     create = "or set create_cluster_objects to create it"
     if snapshot.csi_driver is None:
         if not wanted.create_cluster_objects:
@@ -213,7 +213,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
             continue
         keep = "keep it and omit this driver"
         if owner.comes_back:
-            # Whoever brought it would bring it again.
+            # Its owner would recreate it.
             keep += f"; to hand over, first disable it at its source: {owner.how}"
         else:
             keep += (
@@ -252,7 +252,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
 
 
 def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
-    """Anyone who may create a DaemonSet can name a driver's folder; that alone keeps nobody from deploying the driver."""
+    """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
     seen = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
     made = f", created {seen.made}" if seen.made else ""
     message = (
@@ -285,7 +285,7 @@ def _unfinished(
 
 
 def port_findings(driver: Driver, rule: ModeRule, snapshot: Snapshot) -> Iterator[Finding]:
-    """A HostProcess pod has its ports on the host itself: whoever holds one keeps the plugin from being scheduled."""
+    """A HostProcess pod uses host ports: a pod with the same port keeps the plugin from being scheduled."""
     if rule.mode != "host_process":
         return
     for other in snapshot.daemon_sets:

@@ -204,7 +204,7 @@ class Stage:
         )
 
     def mark(self) -> None:
-        """Mark the pods that are nobody's now, so that ours takes them in and nobody forgets whose they were."""
+        """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
         wanted = (self._wanted or {})["spec"]["selector"]["matchLabels"]
         for pod in self.replaced():
             metadata = pod["metadata"]

@@ -261,7 +261,7 @@ class Client:
     ) -> None:  # fmt: skip
         """Delete the object that was seen; one that is gone already is no error. policy: what becomes of its dependents.
 
-        Bound to its uid, so that an object that somebody made anew under this name is left alone: ClusterError conflict.
+        Bound to its uid, so that a recreated object of this name is kept: ClusterError conflict.
         The same for one that was changed, when its resourceVersion is given.
         """
         body = {

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Action = Literal["none", "create", "update"]
 
-# Written by the server at every change, or about its own bookkeeping: never what somebody wanted.
+# Written by the server, never part of a request.
 _BOOKKEEPING = ("resourceVersion", "managedFields", "uid", "creationTimestamp", "generation", "selfLink")
 _BOOKKEEPING_ANNOTATIONS = ("deprecated.daemonset.template.generation",)
 

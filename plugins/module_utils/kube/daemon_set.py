@@ -61,7 +61,7 @@ class DaemonSetSeen:
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             node_selector=dict(pod.get("nodeSelector") or {}),
             host_paths=tuple(map(_slashes, host_paths(pod))),
-            # Only these: the others may be secrets, and are nobody's business.
+            # Only these: the others may be secrets.
             words=" ".join(word for word in map(_slashes, words) if "\\plugins\\" in word or "c:\\" in word),
             # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.
             host_ports=frozenset(

@@ -60,7 +60,7 @@ def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
 # What admission says when it refuses; a plain lack of permission always says who cannot do what.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
 
-# Somebody else was quicker. An apply names no version of the object, so that it can be made once more as it is.
+# A concurrent write came first. An apply has no resourceVersion, so it can be repeated unchanged.
 MODIFIED = "the object has been modified"
 
 # An apply of what no such object can hold is answered with 500, and never with anything else.

@@ -38,7 +38,7 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
 
 
 # What tells of who keeps an object (drivers/ownership.py says how). Nothing else of its labels and annotations is kept: the
-# others may be long, and hold what is nobody's business.
+# others may be long or private.
 _TELLING = frozenset({
     MANAGED_BY, HANDOVER, HELM, *TOOLS, "addonmanager.kubernetes.io/mode", "components.gke.io/component-name",
     "csi.openshift.io/managed", "kubernetes.azure.com/managedby", "operator.openshift.io/spec-hash",

@@ -241,7 +241,7 @@ class Lease:
                         "then run again",
                         "taken_over",
                     )
-                # After an answer that was lost the version may be newer for a write of our own; or somebody gave it a label.
+                # The version may be newer after our own write whose response was lost, or after a change of a label.
                 self._version = live["metadata"]["resourceVersion"]
         raise ClusterError(
             f"Lease {about.namespace}/{about.name} changes faster than it can be renewed", "conflict", 409

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module's side of its progress: lines for whoever waits, and whether anybody still does."""
+"""A module's side of its progress: messages, and whether a reader still exists."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-# By which somebody ends a process from outside.
+# Signals that terminate a process.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Interrupted(BaseException):
-    """Somebody ended this run from outside. Not an Exception: nothing on the way may take it for a failure."""
+    """The run was terminated. Not an Exception, so that no handler takes it for a failure."""
 
 
 def reporter(progress: str | None) -> Callable[[str], None]:
@@ -39,7 +39,7 @@ def reporter(progress: str | None) -> Callable[[str], None]:
 
 
 def when_ended(progress: str | None, then: Callable[[], None]) -> None:
-    """Call `then` when this process is told to end, and once nobody waits for it any more."""
+    """Call `then` when this process is terminated, or once its parent no longer waits for it."""
     for number in SIGNALS:
         signal.signal(number, lambda _number, _frame: then())
     when_left_alone(progress, then)
@@ -62,13 +62,13 @@ def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
 
 
 def ignore_signals() -> None:
-    """Nobody ends this process from here on: what follows is taking everything away."""
+    """Ignore termination from here on: what follows is the cleanup."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def watch_over(progress: str | None) -> None:
-    """Raise Interrupted in this process when it is told to end, or nobody waits for it any more."""
+    """Raise Interrupted when this process is terminated, or its parent no longer waits for it."""
 
     def end(_number: int, _frame: Any) -> NoReturn:
         # Once is enough.

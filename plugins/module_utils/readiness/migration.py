@@ -95,7 +95,7 @@ def control_plane(index: Index, known: InTree) -> Way:
     line = wmco.of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
     if line is not None and known.plugin in line.not_migrated:
         return "in_tree"
-    # A gate that is off unless somebody sets it may have been set.
+    # A gate that is off by default may have been set.
     return "csi" if known.on_by_default(version) else "unknown"
 
 

@@ -74,7 +74,7 @@ _WORKS = frozenset({"CSI-G14", "CSI-N31", "CSI-N32", "CSI-N33", "CSI-N34", "CSI-
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
 _BESIDES = ("volumeattachments",)
 
-# The checks that nobody can make without a list.
+# The checks that need a list.
 _TOLD_BY = {
     "registered": "csinodes",
     "node id": "csinodes",
@@ -248,7 +248,7 @@ def _by_registration(
 
 
 def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
-    """What nobody can check of a driver that works here and that the catalog does not know."""
+    """What cannot be checked of a working driver that the catalog does not have."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
         "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and "

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A snapshot without the names of anybody's cluster, which is judged as the one with them. Pure.
+"""A snapshot with pseudonyms, which gives the same verdicts as the original. Pure.
 
 Names are replaced word by word, so that what is made of other names still is: claim ``data-web-0`` of set ``web`` and its
 template ``data``. Numbers of up to three digits stay, unless they are an address. The same word gets the same pseudonym

@@ -77,7 +77,7 @@ def maps(
 
 
 def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Sequence[PodSeen]) -> Scope:
-    """Leave out workloads whose pods are all on Linux nodes, with the claims that nobody else uses.
+    """Leave out workloads whose pods are all on Linux nodes, with the claims that only they use.
 
     A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
     """

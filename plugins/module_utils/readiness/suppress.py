@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings that somebody has accepted, for a reason and until a day. Pure: what day it is, the caller says."""
+"""Findings that a user accepted, for a reason and until a day. Pure: the caller passes the day."""
 
 from __future__ import annotations
 

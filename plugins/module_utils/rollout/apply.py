@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import Rolling
 
-# Somebody else may write the DaemonSet between two requests, its controller above all.
+# Other clients, above all its controller, may write the DaemonSet between two requests.
 _ATTEMPTS = 8
 
 
@@ -98,7 +98,7 @@ class Roller:
                     raise
 
     def taken_over(self) -> str:
-        """Who else is at this change now; empty when nobody is."""
+        """The other run that makes this change now; empty if there is none."""
         state = self.state()
         if state is not None and state.run == self._run:
             return ""

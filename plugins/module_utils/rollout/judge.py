@@ -103,7 +103,7 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
         lacks.append(Lack("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
     found = list(_host(picture, rules, node, host))
     proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
-    # What a look at the host saw outranks an earlier proof; that nobody looked does not.
+    # Facts of the host outrank an earlier proof; missing facts do not.
     lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
     lacks += _pod(picture, rules, node, pod, host)
     lacks += _registration(picture, node, pod)

@@ -40,7 +40,7 @@ class Executor(Protocol):
         """
 
     def taken_over(self) -> str:
-        """Who else is at this change now; empty when nobody is."""
+        """The other run that makes this change now; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def run(
         gone = frozenset(deleted)
         stands = standing(picture, judgement, goal, gone)
         first = first or stands
-        # Nobody waits in vain while another run gets on with its nodes.
+        # The timeout does not run while another run makes progress.
         others = (stands.away, stands.left)
         if before not in (None, others):
             since.pop(NOBODY, None)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 
-# After its grace period a pod should be gone; so long nobody is blamed.
+# After its grace period a pod should have ended; this much later it is reported.
 _SLACK = timedelta(seconds=30)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Going on with an upgrade until somebody else has to do something. Pure: what talks comes in.
+"""Advance the upgrade until it needs an external action. Pure: clients are passed in.
 
 A Book keeps the journal, Eyes look, Hands change; nothing here knows a cluster.
 """

@@ -199,7 +199,7 @@ class Journal:
 
     @property
     def mark(self) -> str:
-        """What our cordons say of themselves, so that everybody knows whose they are."""
+        """The mark that identifies our cordons."""
         return f"upgrade {self.name}"
 
     def as_json(self) -> str:

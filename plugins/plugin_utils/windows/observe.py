@@ -266,7 +266,7 @@ def references(node: Node, directory: str) -> tuple[str, ...]:
 
 
 def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
-    """Asked only where a stopped service's process may live on under a PID that nobody recorded."""
+    """Run only if a stopped service's process may survive under an unrecorded PID."""
     if service is None or service.state != model.STOPPED or not service.executable:
         return False
     path = _on_disk(service.executable)
@@ -407,7 +407,7 @@ def _host(answers: Answers, second: Answers) -> model.Host:
 
 
 def _lock(answers: Answers) -> model.LockOwner | None:
-    """The holder of the node lock; one without a readable name has no lease, so that nobody waits for it for ever."""
+    """The holder of the node lock; one without a readable name has no lease, so that no run waits for it for ever."""
     owner = lock_owner(answers.text("lock"))
     if owner is None and model.LOCK_NAME in {name.lower() for name in parse.names(answers.text("locks"))}:
         return model.LockOwner(model.UNREADABLE, 0.0, 0.0, "", "", 0)
@@ -415,7 +415,7 @@ def _lock(answers: Answers) -> model.LockOwner | None:
 
 
 def lock_owner(text: str) -> model.LockOwner | None:
-    """The holder named in the lock's ``owner`` file; None when the file is not there or names nobody."""
+    """The holder named in the lock's ``owner`` file; None when the file is missing or has no name."""
     words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
     if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
         return None

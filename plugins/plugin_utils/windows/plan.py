@@ -160,7 +160,7 @@ def runs_old_process(snapshot: Snapshot) -> bool:
 
 
 def drift(desired: Desired, snapshot: Snapshot) -> tuple[Drift, ...]:
-    """What differs from what is wanted. For a service that somebody else manages only what drivers depend on."""
+    """What differs from what is wanted. For a service with another manager only what drivers depend on."""
     found: list[Drift] = []
 
     def compare(item: str, is_: object, wanted: object) -> None:

@@ -50,7 +50,7 @@ _ATTACHED_READ_ONLY = "attaches the disk read-only, and whether Windows mounts a
 _CAPABILITIES: capability.Table = {
     "ReadWriteOnce": (Cell(True, f"{_UTILS} validateAccessMode"),),
     "ReadWriteOncePod": (Cell(True, f"{_UTILS} validateAccessMode"),),
-    # The disk is attached read-only then; nobody tells whether Windows mounts NTFS from one.
+    # The disk is attached read-only then; whether Windows mounts NTFS from one is undocumented.
     "ReadOnlyMany": (Cell(None, f"{_UTILS} validateAccessMode", _ATTACHED_READ_ONLY),),
     "ReadWriteMany": (Cell(False, f"{_UTILS} validateVolumeCapability", "supports that for raw block volumes only"),),
     capability.BLOCK: (NO_BLOCK,),

@@ -54,14 +54,14 @@ def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
     return said + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
 
 
-# Without one of these lists nobody knows which workloads with volumes there are on Windows.
+# Without one of these lists the workloads with volumes on Windows are unknown.
 _TELLING = frozenset({
     "nodes", "pods", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers", "jobs", "cronjobs",
 })  # fmt: skip
 
 
 def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
-    """What is said where no workload was found: that there is none, or that nobody could look."""
+    """The text for no workload: there is none, or it could not be read."""
     lacking = sorted(_TELLING & {one["resource"] for one in unread})
     if lacking:
         return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"

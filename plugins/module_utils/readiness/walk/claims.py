@@ -64,7 +64,7 @@ class Static:
 
 
 class Claims:
-    """The claims of a snapshot, and the volumes nobody has taken."""
+    """The claims of a snapshot, and the available volumes."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -72,7 +72,7 @@ class Claims:
 
     @cached_property
     def _free(self) -> Mapping[str, list[VolumeSeen]]:
-        """By class, the volumes that nobody has taken, smallest first."""
+        """By class, the available volumes, smallest first."""
         found: dict[str, list[VolumeSeen]] = defaultdict(list)
         for one in self._index.snapshot.volumes:
             if not one.claim and one.phase == "Available" and not one.deleting:
