@@ -80,20 +80,17 @@ def test_a_blank_variable_is_its_default(option: str, variable: str, expression:
 @pytest.mark.parametrize(
     ("task", "option", "name", "default"),
     [
-        ("gate", "timeout", "vsphere_csi_gate_timeout", 600),
-        ("apply", "node_timeout", "vsphere_csi_node_timeout", 600),
-        ("gate", "accept_unproven", "vsphere_csi_accept_unproven", True),
         ("gate", "proven", "vsphere_csi_proven", ["win-1"]),
     ],
 )
 def test_the_playbooks_read_a_blank_option_of_a_driver_as_not_given(
     task: str, option: str, name: str, default: Any
 ) -> None:
+    """What an action does not read itself."""
     (one,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / f"{task}.yml").read_text("utf-8"))
     (given,) = [value for key, value in one.items() if key.startswith("kubewin.")]
-    item = "vsphere" if task == "gate" else {"driver": "vsphere"}
     variables = {
-        "item": item, "_kubewin_gate_timeout": 600, "kubewin_accept_unproven": True, "kubewin_proven": {"vsphere": ["win-1"]},
+        "item": "vsphere", "kubewin_proven": {"vsphere": ["win-1"]},
     }  # fmt: skip
     assert filled(given[option], **variables, **{name: ""}) == default
     assert filled(given[option], **variables) == default

@@ -200,7 +200,7 @@ def test_a_node_that_does_not_come_back_is_over_its_time() -> None:
     assert isinstance(decision, Stop)
     assert decision.journal.stopping is not None
     assert decision.journal.stopping.id == "CSI-U04"
-    assert "its kubelet is v1.26.1, wanted 1.27" in decision.journal.stopping.message
+    assert "its kubelet is v1.26.1, expected 1.27" in decision.journal.stopping.message
 
 
 @pytest.mark.parametrize("kind", ["hook", "gate", "canary"])
@@ -283,7 +283,7 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world.running = "8.1.2"
     decision = world.run()
     assert isinstance(decision, Rest)
-    assert "WMCO 8.1.2 runs" in decision.why
+    assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
     assert "approve its InstallPlan now" in decision.why
     assert [line for line in world.said if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
     offered = PlanNow("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
@@ -420,12 +420,15 @@ def test_tasks_that_went_well_and_did_nothing_are_run_again() -> None:
 @pytest.mark.parametrize(
     ("desired", "words"),
     [
-        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* with hook none"),
+        (Request("kubelets", "none", Target(kubelet="1.27")), "hook tasks, target .* requested is hook none"),
         (
             Request("kubelets", "tasks", Target(kubelet="1.28")),
-            r"target kubelet 1\.27 .* asked .* target kubelet 1\.28",
+            r"target kubelet 1\.27 .* requested is .* target kubelet 1\.28",
         ),
-        (Request("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)), "nodes all.* asked .* nodes win-2"),
+        (
+            Request("kubelets", "tasks", Target(kubelet="1.27"), nodes=("win-2",)),
+            "nodes all.* requested is .* nodes win-2",
+        ),
     ],
 )
 @pytest.mark.parametrize("pause", [("canary",), ()])
