@@ -25,7 +25,18 @@ from lab.handle import Lab
 GUIDE = Path("docs/docsite/rst/guide_new_driver.rst")
 KEY = "example_disk"
 # What a checkout holds besides what tools put there.
-KEPT = ("ansible.cfg", "docs", "galaxy.yml", "meta", "playbooks", "plugins", "pyproject.toml", "roles", "tests")
+KEPT = (
+    "ansible.cfg",
+    "docs",
+    "extensions",
+    "galaxy.yml",
+    "meta",
+    "playbooks",
+    "plugins",
+    "pyproject.toml",
+    "roles",
+    "tests",
+)
 BLOCK = re.compile(
     r"^\.\. code-block:: (?P<kind>\S+)\n(?:   :caption: (?P<file>\S+)\n)?\n(?P<text>(?:   .*\n|\n)+)", re.MULTILINE
 )
