@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[0, 0.2, 1],
         help="PowerShell start times of `many` in seconds (default 0,0.2,1)",
     )
-    parser.add_argument("--enabled", type=_counts, default=[20, 200], help="hosts of `enable` (default 20,200)")
+    parser.add_argument("--enabled", type=_counts, default=[50, 200], help="hosts of `enable` (default 50,200)")
     options = parser.parse_args(arguments)
     begin = time.monotonic()
 

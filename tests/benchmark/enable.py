@@ -31,6 +31,10 @@ _RECAP = re.compile(
 )
 
 
+# Budgets: seconds of the controller's CPU for each further host and besides, and requests of a look at a host.
+_FURTHER, _BESIDES, _REQUESTS = 0.3, 10.0, 13
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """One run. cpu: the controller's seconds of it. results: of tasks, skipped ones included."""
@@ -42,16 +46,23 @@ class Ran:
 
 
 def measure(folder: Path, tell: Callable[[str], None], counts: Sequence[int], forks: int) -> dict[str, Sequence[Row]]:
-    """A table for each number of hosts."""
-    return {
-        f"Converged enable_csi, {count} simulated hosts, {forks} forks (peer: as many actions that do nothing)": _of(
-            folder, tell, count, forks
-        )
-        for count in counts
-    }
+    """A table for each number of hosts, and one for what a further host costs."""
+    tables: dict[str, Sequence[Row]] = {}
+    cpu: dict[int, tuple[float, float]] = {}
+    for count in counts:
+        title = f"Converged enable_csi, {count} simulated hosts, {forks} forks (peer: as many actions that do nothing)"
+        tables[title], cpu[count] = _of(folder, tell, count, forks)
+    if len(cpu) > 1:
+        few, many = min(cpu), max(cpu)
+        ours, peer = ((cpu[many][side] - cpu[few][side]) / (many - few) for side in (0, 1))
+        tables[f"Controller CPU of a converged enable_csi, from {few} and {many} hosts"] = [
+            Row("for each further host", ours, peer, "s", 2, at_most=_FURTHER),
+            Row("besides", cpu[few][0] - few * ours, cpu[few][1] - few * peer, "s", 1, at_most=_BESIDES),
+        ]
+    return tables
 
 
-def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> Sequence[Row]:
+def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> tuple[Sequence[Row], tuple[float, float]]:
     tell(f"a cluster with {count} hosts")
     lab = handle.start(f"bench-enable-{count}-{os.getpid()}", nodes=count)
     try:
@@ -80,18 +91,22 @@ def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> Se
                 if one["stage"] == "ResponseComplete"
             ]
         )
-        requests = sum(lab.front.counters(host.name)["requests"] for host in lab.state.hosts)
+        counters = [lab.front.counters(host.name) for host in lab.state.hosts]
+        requests = sum(one["requests"] for one in counters)
+        kilobytes = sum(one["bytes_in"] + one["bytes_out"] for one in counters) / 1000
     finally:
         lab.stop()
     tell(f"{ours.results} actions that do nothing")
     peer = _run(folder, _nothing(folder, count, ours.results), forks=forks)
-    return [
+    rows = [
         Row("wall time", ours.seconds, peer.seconds, "s", 1),
-        Row("controller CPU", ours.cpu, peer.cpu, "s", 1, at_most=10 + 0.3 * count),
+        Row("controller CPU", ours.cpu, peer.cpu, "s", 1, at_most=_BESIDES + _FURTHER * count),
         Row("results of tasks", ours.results, peer.results),
-        Row("requests to hosts", requests),
+        Row("requests to each host", requests / count, digits=1, at_most=_REQUESTS),
+        Row("kB with each host", kilobytes / count, unit="kB", digits=1),
         Row("API calls", calls),
     ]
+    return rows, (ours.cpu, peer.cpu)
 
 
 def _nothing(folder: Path, count: int, results: int) -> list[str]:
@@ -103,7 +118,7 @@ def _nothing(folder: Path, count: int, results: int) -> list[str]:
         "gather_facts": False,
         "tasks": [task] * max(1, round(results / count)),
     }
-    playbook, inventory = folder / "nothing.yml", folder / "nothing.json"
+    playbook, inventory = folder / "idle-peer.yml", folder / "idle-peer.json"
     playbook.write_text(json.dumps([play]), encoding="utf-8")
     inventory.write_text(
         json.dumps({"all": {"hosts": {f"none-{number}": {} for number in range(count)}}}), encoding="utf-8"
