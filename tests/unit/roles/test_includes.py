@@ -32,3 +32,10 @@ def included_by_results() -> Iterator[Path]:
 @pytest.mark.parametrize("file", sorted(set(included_by_results())), ids=lambda file: file.name)
 def test_it_includes_and_does_not_import(file: Path) -> None:
     assert re.findall(r"import_\w+: .*", file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "playbooks" / "tasks").glob("*.yml")), ids=lambda file: file.name)
+def test_an_include_names_the_folder_of_its_file(file: Path) -> None:
+    """Ansible looks for a bare name in the current directory first, where a user may have a csi_proxy.yml too."""
+    bare = re.findall(r"include_tasks: (?!\"?\.\./tasks/)(.*)", file.read_text(encoding="utf-8"))
+    assert bare == []
