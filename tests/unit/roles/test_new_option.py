@@ -49,7 +49,7 @@ print(json.dumps([
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy with the option, in which the command has run."""
     made = tmp_path_factory.mktemp("option") / "ansible_collections" / "kubewin" / "csi"
-    for name in ("meta", "plugins", "roles", "tests/unit/roles"):
+    for name in ("extensions", "meta", "plugins", "roles", "tests/unit/roles"):
         shutil.copytree(ROOT / name, made / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "galaxy.yml", made)
     collections = made.parents[1]
