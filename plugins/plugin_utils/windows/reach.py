@@ -134,6 +134,13 @@ def _of_every_connection(text: str, way: Way) -> Unreached | None:
             f"The jump host on the way to {where} does not connect to it.",
             "Look whether ssh reaches the jump host, whether it permits forwarding, and whether it reaches the node.",
         )
+    if "banner line contains invalid characters" in text or "Bad remote protocol version" in text:
+        return Unreached(f"What listens on {where} is no ssh server.", "Correct ansible_port (22 by default).")
+    if re.search(r"kex_exchange_identification|[Ss]ession open refused|shell request failed", text):
+        return Unreached(
+            f"The ssh server on {where} refuses another connection.",
+            "Raise MaxStartups and MaxSessions in C:\\ProgramData\\ssh\\sshd_config and restart sshd, or lower Ansible's forks.",
+        )
     if re.search(
         r"[Nn]ame or service not known|NameResolutionError|getaddrinfo failed|[Cc]ould not resolve|name resolution",
         text,

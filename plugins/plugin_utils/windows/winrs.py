@@ -10,6 +10,7 @@ would open a PowerShell runspace for its own work; none is opened here.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -266,7 +267,7 @@ class PsrpChannel(_WinrsChannel):
             )
         self._connection._build_kwargs()
         options = self._connection._psrp_conn_kwargs
-        self._make: Callable[[], Any] = lambda: WSMan(**options)
+        self._make: Callable[[], Any] = lambda: _asking_once(WSMan(**options))
         self._wsman = self._make()
         self._send_bytes = min(_SEND_BYTES, self._wsman.max_payload_size)
         self._shell = WinRS(self._wsman, codepage=_CODE_PAGE)
@@ -309,6 +310,17 @@ class PsrpChannel(_WinrsChannel):
             self._shell.close()
         self._shell = WinRS(self._wsman, codepage=_CODE_PAGE)
         self._shell.open()
+
+
+def _asking_once(wsman: Any) -> Any:
+    """``wsman``, which asks for a late answer up to five times more, without that: what the late one holds would be missing."""
+    invoke = wsman.invoke
+
+    def once(*arguments: Any, **options: Any) -> Any:
+        return invoke(*arguments, **{**options, "retries_on_read_timeout": 0})
+
+    wsman.invoke = once if "retries_on_read_timeout" in inspect.signature(invoke).parameters else invoke
+    return wsman
 
 
 def _fault_codes(error: Exception) -> set[int]:

@@ -46,7 +46,8 @@ class Endpoint:
             **own,
             **options,
         }
-        connection.set_options(var_options={**given, "_extras": {}})
+        # What the plugin winrm does not know it gives to pywinrm.
+        connection.set_options(var_options={**given, "_extras": options if self.plugin == "winrm" else {}})
         return connection
 
     def fault(self, effect: str, **rule: Any) -> None:

@@ -175,6 +175,26 @@ def test_a_lost_connection(endpoint: Endpoint, effect: str, operation: str) -> N
     connection.close()
 
 
+def test_an_answer_that_is_late_is_not_asked_for_again(endpoint: Endpoint) -> None:
+    """What the late answer holds is gone, so that a second question would get a code without the output."""
+    timeouts: dict[str, Any] = {
+        "ansible_winrm_read_timeout_sec": 2,
+        "ansible_winrm_operation_timeout_sec": 1,
+        "ansible_psrp_read_timeout": 2,
+        "ansible_psrp_operation_timeout": 1,
+    }
+    connection = endpoint.connection(**timeouts)
+    channel = open_channel(connection)
+    endpoint.front.control.counters(HOST, reset=True)
+    endpoint.fault("delay", operation="Receive", delay_ms=4000)
+    with pytest.raises(ConnectionLost):
+        channel.run("ver")
+    assert endpoint.front.control.counters(HOST)["receives"] <= 1
+    assert b"Windows" in channel.run("ver").stdout
+    channel.close()
+    connection.close()
+
+
 def test_a_wrong_password(endpoint: Endpoint) -> None:
     with pytest.raises(AccessDenied) as caught:
         open_channel(endpoint.connection(password="wrong"))
