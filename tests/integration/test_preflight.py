@@ -31,6 +31,8 @@ from lab.handle import PATIENCE, Lab, eventually
 
 SHIPPED = ROOT / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
 ROLE: dict[str, Any] = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+# One rule a resource, so that each can be taken away.
+ROLE["rules"] = [{**rule, "resources": [one]} for rule in ROLE["rules"] for one in rule["resources"]]
 PATH = f"{RBAC}/clusterroles/kubewin-preflight"
 NAMESPACE = "preflight"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
