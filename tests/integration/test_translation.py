@@ -17,9 +17,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     REGIONS,
     ZONES,
     Untranslatable,
-    class_to_csi,
     file_system,
-    inline_to_csi,
     plugin_of,
     to_csi,
 )
@@ -247,25 +245,6 @@ def test_volumes(library: Library, count: int) -> None:
 
 
 @COUNTS
-def test_inline_volumes(library: Library, count: int) -> None:
-    def same(volume: dict[str, Any], namespace: str) -> None:
-        library.agrees(lambda: inline_to_csi(volume, namespace), inline=volume, namespace=namespace)
-
-    compared(count, same, volume=inlines(), namespace=text("shop"))
-
-
-@COUNTS
-def test_classes(library: Library, count: int) -> None:
-    def same(storage_class: dict[str, Any]) -> None:
-        plugin = in_tree.find(storage_class["provisioner"])
-        assert plugin is not None
-        question = {"class": storage_class, "plugin": plugin.plugin}
-        library.agrees(lambda: class_to_csi(plugin, storage_class), **question)
-
-    compared(count, same, storage_class=classes())
-
-
-@COUNTS
 def test_native_volumes_differ_by_name_only(library: Library, count: int) -> None:
     """A native volume is the library's, but for: ntfs on block volumes, and the disk's real name on Google and vSphere."""
 
@@ -305,7 +284,7 @@ def _named(field: str, migrated: str, handle: str) -> str:
 
 
 @COUNTS
-def test_readiness_refuses_what_migration_refuses(count: int) -> None:
+def test_readiness_refuses_what_migration_refuses(library: Library, count: int) -> None:
     """Readiness keeps a few facts of a volume, and its judgement of them is the translation's."""
 
     def same(volume: dict[str, Any]) -> None:
@@ -323,13 +302,15 @@ def test_readiness_refuses_what_migration_refuses(count: int) -> None:
         source = Source.from_spec(volume)
         known = in_tree.of_field(source.field)
         if known is not None and known.translated and volume[known.field].get("kind") != "":
-            assert (untranslatable(source, None) is not None) == _refused(lambda: inline_to_csi(volume, "shop"))
+            refused = "error" in library.ask(inline=volume, namespace="shop")
+            assert (untranslatable(source, None) is not None) == refused
 
     def same_class(storage_class: dict[str, Any]) -> None:
         plugin = in_tree.find(storage_class["provisioner"])
         assert plugin is not None
-        if not _refused(lambda: class_to_csi(plugin, storage_class)):
-            made = class_to_csi(plugin, storage_class)["parameters"]
+        said = library.ask(**{"class": storage_class, "plugin": plugin.plugin})
+        if "error" not in said:
+            made = said["made"].get("parameters") or {}
             wanted = made.get("csi.storage.k8s.io/fstype") or next(
                 (made[key] for key in made if key.lower() == "fstype"), ""
             )

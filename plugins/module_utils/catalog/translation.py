@@ -34,7 +34,6 @@ _ZONE_KEYS = {
     "kubernetes.io/vsphere-volume": "topology.csi.vmware.com/zone",
 }
 _VSPHERE_REGION = "topology.csi.vmware.com/region"
-_AZURE_ZONE = "topology.disk.csi.azure.com/zone"
 
 _ACCOUNT = re.compile(r"azure-storage-account-(.+)-secret")
 _RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
@@ -87,76 +86,6 @@ def to_csi(volume: Object) -> dict[str, Any]:
     if required is not None:
         made["nodeAffinity"] = {**(spec.get("nodeAffinity") or {}), "required": required}
     return {**volume, "spec": made}
-
-
-def inline_to_csi(volume: Object, namespace: str) -> dict[str, Any]:
-    """The PersistentVolume that CSI migration makes of an in-tree entry of a pod's volumes. Raises Untranslatable."""
-    plugin = next((known for known in PLUGINS if known.translated and known.field in volume), None)
-    if plugin is None:
-        raise Untranslatable(
-            f"volume {volume.get('name', '')} is not of an in-tree kind that a CSI driver replaces", ""
-        )
-    source = volume[plugin.field] or {}
-    if plugin.field == "vsphereVolume" and source.get("storagePolicyName"):
-        # https://github.com/kubernetes/csi-translation-lib: the library ends with a nil pointer there.
-        message = f"inline vsphereVolume {source.get('volumePath', '')} names a storage policy, which CSI migration does not support"
-        raise Untranslatable(message, "create a PersistentVolume for the disk and mount it through a claim")
-    mode, read_only = "ReadWriteOnce", bool(source.get("readOnly"))
-    if plugin.field == "azureFile":
-        space = namespace or "default"
-        handle = _share_handle("", source, str(volume.get("name") or ""), space)
-        csi: dict[str, Any] = _share(handle, source, space)
-        mode = "ReadWriteMany"
-    else:
-        csi = _SOURCES[plugin.plugin]({"metadata": {}}, source)
-        if plugin.field == "azureDisk" and not csi["volumeAttributes"].get("cachingmode"):
-            csi["volumeAttributes"].pop("cachingmode", None)
-        if plugin.field in ("gcePersistentDisk", "portworxVolume") and read_only:
-            mode = "ReadOnlyMany"
-    unique = csi["volumeHandle"]
-    if plugin.field == "gcePersistentDisk":
-        unique = str(source.get("pdName") or "")
-    name = unique if plugin.field.startswith("azure") else f"{plugin.driver}-{unique}"
-    spec = {"csi": {"driver": plugin.driver, **csi}, "accessModes": [mode], "volumeMode": "Filesystem"}
-    return {"metadata": {"name": name}, "spec": spec}
-
-
-def class_to_csi(plugin: InTree, storage_class: Object) -> dict[str, Any]:
-    """The StorageClass that external-provisioner makes of one of an in-tree plugin. Raises Untranslatable."""
-    if not plugin.translated:
-        raise Untranslatable(f"no CSI driver replaces provisioner {plugin.plugin}", "Use another class.")
-    given = {str(key): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
-    allowed = list(storage_class.get("allowedTopologies") or [])
-    parameters: dict[str, str] = {}
-    zones: list[str] | None = None
-    makes_zones = plugin.field in ("awsElasticBlockStore", "gcePersistentDisk", "azureDisk")
-    for key, value in given.items():
-        word = key.lower()
-        if makes_zones and word == "zone":
-            zones = [value]
-        elif makes_zones and word == "zones":
-            zones = value.split(",")
-        else:
-            parameters.update(_PARAMETERS.get(plugin.field, _kept)(word, key, value))
-    zone_key = _AZURE_ZONE if plugin.field == "azureDisk" else _ZONE_KEYS.get(plugin.plugin, "")
-    if zones is not None and allowed:
-        raise Untranslatable(
-            f"StorageClass {storage_class['metadata'].get('name', '')} has allowedTopologies and the parameter zone "
-            "or zones, expected only one of them",
-            "Create a StorageClass with allowedTopologies only.",
-        )
-    if zones is not None:
-        allowed = [{"matchLabelExpressions": [{"key": zone_key, "values": zones}]}]
-    elif zone_key:
-        allowed = [_selector(term, zone_key) for term in allowed]
-    if plugin.field == "azureDisk":
-        allowed = [_fault_domains(term) for term in allowed]
-    if plugin.field == "vsphereVolume":
-        parameters["csimigration"] = "true"
-    made = {**storage_class, "parameters": parameters, "allowedTopologies": allowed}
-    if plugin.field == "portworxVolume":
-        made["provisioner"] = plugin.driver
-    return made
 
 
 def file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
@@ -231,23 +160,6 @@ def _added(terms: list[dict[str, Any]], key: str, values: Iterable[str]) -> list
         return terms
     entry = {"key": key, "operator": "In", "values": zones}
     return [{**term, "matchExpressions": [*(term.get("matchExpressions") or []), entry]} for term in terms or [{}]]
-
-
-def _selector(term: Object, zone_key: str) -> dict[str, Any]:
-    entries = term.get("matchLabelExpressions") or []
-    return {"matchLabelExpressions": [{**one, "key": zone_key} if one["key"] in ZONES else one for one in entries]}
-
-
-def _fault_domains(term: Object) -> dict[str, Any]:
-    """Numbers are fault domains of regions without zones, for which the driver has an empty zone."""
-    return {
-        "matchLabelExpressions": [
-            {**one, "values": ["" if re.fullmatch(r"[0-9]+", value) else value for value in one.get("values") or []]}
-            if one["key"] == _AZURE_ZONE
-            else one
-            for one in term.get("matchLabelExpressions") or []
-        ]
-    }
 
 
 # The source: one function a plugin
