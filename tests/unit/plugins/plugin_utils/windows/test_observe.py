@@ -193,7 +193,7 @@ def test_info_tells_the_digest_of_any_service(host: Host, artifacts: Artifacts) 
     ("spoil", "finding", "message"),
     [
         ("", "", ""),
-        ("gone", "CSI-N06", "is gone"),
+        ("gone", "CSI-N06", "is missing"),
         ("replaced", "CSI-N07", "was replaced"),
         (r'sc.exe config csi-proxy binPath= "{} -no-such-flag"', "CSI-N07", "command line"),
         (r"sc.exe config csi-proxy start= disabled", "CSI-N18", "disabled"),
