@@ -36,4 +36,8 @@ class ActionModule(WindowsAction):
         checked = desired.checked_path(directory, "reference_counters") if directory else ""
         snapshot = observe.observe(node, wanted, look_at_mounts=True)
         counted = {"references": list(observe.references(node, checked))} if checked else {}
-        return {"changed": False, "csi_proxy": {**prove.state(wanted, snapshot), **counted}}
+        mapped = {}
+        if options["smb_mappings"]:
+            names = ("local", "remote", "status")
+            mapped = {"smb_mappings": [dict(zip(names, one, strict=True)) for one in observe.smb_mappings(node)]}
+        return {"changed": False, "csi_proxy": {**prove.state(wanted, snapshot), **counted, **mapped}}

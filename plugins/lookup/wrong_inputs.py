@@ -66,7 +66,7 @@ display = Display()
 TASKS = "kubewin_upgrade_tasks"
 # What hosts:, serial: and import_playbook read, by playbook. These see extra variables and those of a play, never the inventory's.
 OF_PLAYS = {
-    "kubewin_hosts": frozenset({"enable_csi", "gather", "preflight", "remove", "status", "verify"}),
+    "kubewin_hosts": frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"}),
     "kubewin_batches": frozenset({"enable_csi", "remove"}),
     "kubewin_remove_csi_proxy": frozenset({"remove"}),
 }

@@ -25,6 +25,10 @@ options:
       - Directory in which a driver keeps a file for each volume in use on this host, such as C(C:\csi\smbmounts) of the SMB driver in
         its HostProcess form. The files are then returned.
     type: str
+  smb_mappings:
+    description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
+    type: bool
+    default: false
   start_mode:
     description: Expected start mode of the service. With V(demand), a service that no reboot starts is a warning instead of a blocker (C(CSI-N18)).
     type: str
@@ -120,6 +124,11 @@ csi_proxy:
       type: list
       elements: str
       returned: when O(reference_counters) is given
+    smb_mappings:
+      description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected.
+      type: list
+      elements: dict
+      returned: when O(smb_mappings) is given
     drift:
       description: Required pipes that are missing and a service that does not run, with C(item), C(found) and C(expected).
       type: list

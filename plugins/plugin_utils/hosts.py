@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.
-ON_HOSTS = frozenset({"enable_csi", "gather", "preflight", "remove", "status", "verify"})
+ON_HOSTS = frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"})
 _WHOLE = {
     "build_csi_proxy": "builds on this machine",
     "handover": "hands over all nodes of a driver, one by one",

@@ -136,7 +136,7 @@ _KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 _ANY = Input("", lambda value: True)
 _RAW = replace(_ANY, type="raw")
-_HOSTS = "enable_csi gather preflight remove status verify"
+_HOSTS = "diagnose enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
 
@@ -178,7 +178,7 @@ INPUTS: dict[str, Input] = {
         ),
     ),
     **_of(
-        "enable_csi handover remove status upgrade verify",
+        "diagnose enable_csi handover remove status upgrade verify",
         drivers=Input(f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw").of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(remove) and C(handover) have no default.",
             "vsphere",
@@ -239,12 +239,15 @@ INPUTS: dict[str, Input] = {
         cluster_name=_ANY.of("Name of the cluster in the report. Defaults to the name of the context."),
     ),
     **_of(
-        "enable_csi preflight upgrade",
+        "diagnose enable_csi preflight upgrade",
         fail_on=_one_of("blocked", "unknown", "warning", "never").of(
             "Fail if the cluster is C(blocked), also if something is C(unknown), also on a C(warning), or C(never). "
             "With C(enable_csi) only the effects of the run itself count. Use C(warning) for a nightly check.",
             "blocked",
         ),
+    ),
+    **_of(
+        "enable_csi preflight upgrade",
         suppressions=_RAW.of(
             "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
             "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "

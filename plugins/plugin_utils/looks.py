@@ -152,6 +152,18 @@ def gathered(one: Look) -> dict[str, Any]:
     }
 
 
+def diagnosed(one: Look) -> dict[str, Any]:
+    """For O(hosts) of diagnosis: what was read of a host, or why it was not."""
+    return {
+        "name": one.name,
+        "node": one.node,
+        "reason": "" if one.state else str(one.returned.get("reason") or ""),
+        "problem": "" if one.state else str(one.returned.get("msg") or "it could not be looked at."),
+        "unmatched": str((one.nodes.get("errors") or {}).get(one.name) or ""),
+        "state": dict(one.state),
+    }
+
+
 def unsettled(one: Look) -> dict[str, Any] | None:
     """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
     facts = (one.nodes.get("nodes") or {}).get(one.node) or {}
@@ -166,6 +178,7 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "seen": seen,
     "rows": row,
     "gathered": gathered,
+    "diagnosed": diagnosed,
     "unsettled": unsettled,
     "returned": lambda one: dict(one.returned),
 }

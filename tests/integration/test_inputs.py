@@ -20,6 +20,7 @@ WRONG = {"kubewin_drivers": "floppy", "kubewin_batches": "abc", "kubewin_skip_un
 ALONE: dict[str, Any] = {"kubewin_cluster_only": True}
 EVERY = [
     "build_csi_proxy",
+    "diagnose",
     "enable_csi",
     "gather",
     "handover",

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""gather.yml on a lab with one host down and a secret in every log and object: an archive with the rest, and no secret in it."""
+"""gather.yml on a lab with one host down and a secret in every log and object: an archive with the rest, and no secret in it.
+
+diagnose.yml on the same lab: what is wrong, the next thing to fix first.
+"""
 
 from __future__ import annotations
 
@@ -201,3 +204,41 @@ def test_in_check_mode_nothing_is_written(planted: Lab, inventory: Path, tmp_pat
     assert not (tmp_path / "out").exists()
     assert "Would gather" in run.screen
     assert "cluster: no access to Kubernetes is configured" in run.screen
+
+
+def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, inventory: Path) -> None:
+    known = yaml.safe_load(inventory.read_text(encoding="utf-8"))
+    known["all"]["children"]["windows"]["hosts"]["win-3"]["ansible_password"] = "wrong"
+    inventory.write_text(yaml.safe_dump(known), encoding="utf-8")
+    agent = planted.agent("win-1")
+    mapping = r"reg add HKLM\SOFTWARE\WinLab /v SmbGlobalMappings /t REG_SZ /f /d"
+    agent.run(rf'{mapping} "|\\nas\share|2;|\\nas\other|0"')
+    planted.api.post(f"/api/v1/namespaces/{NAMESPACE}/events", {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "conflict-"}, "reason": "FailedMount",
+        "message": "MountVolume.MountDevice failed: New-SmbGlobalMapping: HRESULT 0x800704c3", "type": "Warning",
+        "involvedObject": {"kind": "Pod", "name": "shop-0", "namespace": NAMESPACE},
+    })  # fmt: skip
+    planted.set_service("win-1", running=False)
+    size = planted.audit_size()
+    try:
+        run = play("playbooks/diagnose.yml", inventory)
+    finally:
+        planted.set_service("win-1", running=True)
+        agent.run(r"reg delete HKLM\SOFTWARE\WinLab /v SmbGlobalMappings /f")
+    assert run.code != 0
+    assert run.changed == []
+    assert writes(planted, size) == []
+    found = run.results("Compare what was found with what is expected")["win-1"]["diagnosis"]
+    kinds = [(one["id"], one["object"]) for one in found if one["severity"] == "blocker"]
+    # The account of the lab does not hold the role of preflight.
+    assert kinds[:4] == [
+        ("CSI-X06", "ClusterRole kubewin-preflight"),
+        ("CSI-X08", "host win-3"),
+        ("CSI-X13", "host win-2"),
+        ("CSI-X15", "host win-1"),
+    ]
+    assert kinds[-1] == ("CSI-X19", f"Pod {NAMESPACE}/shop-0")
+    assert "refused" in next(one["found"] for one in found if one["object"] == "host win-2")
+    assert [one["object"] for one in found if one["id"] == "CSI-X17"] == [r"host win-1, mapping of \\nas\share"]
+    assert run.ends[-1]["failure"].startswith("ClusterRole kubewin-preflight: this account lacks")
+    assert "4. blocker CSI-X15 host win-1" in run.screen

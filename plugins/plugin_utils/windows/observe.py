@@ -265,6 +265,16 @@ def references(node: Node, directory: str) -> tuple[str, ...]:
     return parse.names(answers.text("references"))
 
 
+def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...]:
+    """(local, remote, status) of the SMB shares that the host has mapped for everybody; status 0 is connected.
+
+    wmic.exe is the in-box program that lists them for another session (MSFT_SmbGlobalMapping). Empty without it.
+    """
+    asked = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
+    answers = node.ask([("mappings", Command(f"{asked} LocalPath,RemotePath,Status /value <nul 2>nul"))])
+    return parse.smb_mappings(answers.text("mappings"))
+
+
 def _in_use(node: Node, service: model.Service | None, pids: set[int]) -> bool:
     """Run only if a stopped service's process may survive under an unrecorded PID."""
     if service is None or service.state != model.STOPPED or not service.executable:

@@ -25,6 +25,7 @@ INFO: ArgumentSpec = {
     **_START_MODE,
     "details": {"type": "bool", "default": False},
     "reference_counters": {"type": "str"},
+    "smb_mappings": {"type": "bool", "default": False},
 }
 
 CSI_PROXY: ArgumentSpec = {

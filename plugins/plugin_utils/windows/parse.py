@@ -184,6 +184,22 @@ def volumes(text: str) -> frozenset[str]:
     return frozenset(name.lower() for name in _VOLUME.findall(text))
 
 
+def smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
+    """(local, remote, status) of each mapping that ``wmic ... get LocalPath,RemotePath,Status /value`` printed."""
+    found = []
+    rows: dict[str, str] = {}
+    for line in text.splitlines():
+        # WMIC ends a line with two carriage returns, of which the edge carries one.
+        name, equals, value = "".join(filter(str.isprintable, line)).strip().partition("=")
+        if equals:
+            rows[name] = value
+        # The names are in the order of their letters, so that the status is the last.
+        if name == "Status" and rows.get("RemotePath"):
+            found.append((rows.get("LocalPath", ""), rows["RemotePath"], int(value) if value.isdigit() else -1))
+            rows = {}
+    return tuple(found)
+
+
 def wmi_time(text: str) -> str | None:
     """A time of WMI, ``yyyymmddhhmmss.ffffff+mmm`` with the minutes from UTC, as UTC, ISO 8601."""
     found = _WMI_TIME.search(text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import parse, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import join_text
 
 SC_MISSING_DE = "[SC] OpenService FEHLER 1060:\r\n\r\nDer angegebene Dienst ist kein installierter Dienst.\r\n\r\n"
 SC_QUERY_DE = """
@@ -352,3 +353,10 @@ def test_executable_of(command_line: str, executable: str) -> None:
 )
 def test_free_bytes(text: str, free: int | None) -> None:
     assert stage.free_bytes(text) == free
+
+
+def test_mappings_of_smb_shares_are_read_as_wmic_prints_them() -> None:
+    raw = b"\r\r\n\r\r\nLocalPath=\r\r\nRemotePath=\\\\nas\\share\r\r\nStatus=2\r\r\n\r\r\n\r\r\nLocalPath=Z:\r\r\nRemotePath=\\\\a\\b\r\r\nStatus=\r\r\n"
+    found = parse.smb_mappings(join_text([raw]))
+    assert found == (("", r"\\nas\share", 2), ("Z:", r"\\a\b", -1))
+    assert parse.smb_mappings("No Instance(s) Available.") == ()

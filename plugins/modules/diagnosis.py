@@ -1,0 +1,122 @@
+#!/usr/bin/python
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: diagnosis
+short_description: "Internal: name what keeps volumes on Windows from working, the next thing to fix first"
+version_added: 1.0.0
+author: kubewin.csi contributors (@kubewin)
+description:
+  - Compares the controller, the account's rules, the connections, csi-proxy on each host, and the readiness report with what is expected.
+  - Asks the cluster for the account's rules and for events of failed mounts. It changes nothing.
+  - Internal to the playbook C(diagnose).
+extends_documentation_fragment:
+  - kubewin.csi.cluster
+  - kubewin.csi.attributes
+  - kubewin.csi.attributes.info
+attributes:
+  check_mode:
+    support: full
+options:
+  drivers:
+    description: Drivers whose roles the account's rules are compared with.
+    type: list
+    elements: str
+    default: []
+  hosts:
+    description: The hosts of the run, each with C(name), C(node), C(reason), C(problem), C(unmatched) and C(state).
+    type: list
+    elements: dict
+    default: []
+  readiness:
+    description: What M(kubewin.csi.readiness_info) returned.
+    type: dict
+    default: {}
+  fail_on:
+    description: Fail on a blocker, also on a warning, or never. V(unknown) is V(blocked), since what cannot be read is a blocker here.
+    type: str
+    choices: [never, blocked, unknown, warning]
+    default: blocked
+  needs:
+    description: "Internal: what the action asks the cluster for. Each is a rule of a role."
+    type: list
+    elements: dict
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Name what to fix first
+  kubewin.csi.diagnosis:
+    hosts: "{{ hosts_seen }}"
+"""
+
+RETURN = r"""
+diagnosis:
+  description:
+    - What to fix, in order, each with C(layer), C(id), C(severity), C(object), C(found), C(expected) and C(remedy).
+  returned: always
+  type: list
+  elements: dict
+lines:
+  description: The same, for people.
+  returned: always
+  type: list
+  elements: str
+controller:
+  description: Releases of what the controller has, and what is missing.
+  returned: always
+  type: dict
+"""
+
+from typing import Any
+
+from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+
+ARGUMENT_SPEC: dict[str, Any] = {
+    "drivers": {"type": "list", "elements": "str", "default": []},
+    "hosts": {"type": "list", "elements": "dict", "default": []},
+    "readiness": {"type": "dict", "default": {}},
+    "fail_on": {"type": "str", "choices": ["never", "blocked", "unknown", "warning"], "default": "blocked"},
+    "needs": {"type": "list", "elements": "dict", "default": []},
+}
+
+
+def main() -> None:
+    """Ask the cluster; the action compares."""
+    ansible = module(ARGUMENT_SPEC)
+    asked: dict[Need, bool] = {}
+    lacking: dict[str, list[str]] = {}
+    events: list[list[str]] = []
+    try:
+        client = connect(ansible, retry_for=min(20.0, float(ansible.params["api_timeout"])))
+        client.version()
+        for one in ansible.params["needs"]:
+            need = Need(one["verb"], one["group"], one["resource"], one["namespace"], one["name"])
+            if need not in asked:
+                asked[need] = client.allowed(need.verb, need.group, need.resource, need.namespace, need.name)
+            if not asked[need]:
+                lacking.setdefault(one["role"], []).append(need.rule())
+        try:
+            found = client.list(kinds.EVENT, field_selector="reason=FailedMount").items
+        except ClusterError as error:
+            if error.status != 403:
+                raise
+            found = ()
+        for event in found:
+            about = event.get("involvedObject") or {}
+            place = f"{about['namespace']}/" if about.get("namespace") else ""
+            events.append([f"{about.get('kind')} {place}{about.get('name')}", str(event.get("message") or "")])
+    except ClusterError as error:
+        ansible.exit_json(changed=False, reason=error.reason, problem=str(error), lacking={}, events=[])
+    ansible.exit_json(changed=False, reason="", problem="", lacking=lacking, events=events)
+
+
+if __name__ == "__main__":
+    main()
