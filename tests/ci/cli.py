@@ -14,7 +14,7 @@ from . import demo, linktree, machine, parts, paths, picture, stories, venvs
 from .parts import Bench
 from .pythons import Python
 from .runner import Part, Runner, durations, interrupt_children, summary
-from .venvs import CORES, LANES, LINT, MAIN, Lane, LaneError
+from .venvs import CORES, LANES, LINT, MAIN, MOLECULE, MOLECULES, Lane, LaneError
 
 STARTED = time.monotonic()
 TARGETS = (
@@ -40,9 +40,9 @@ FOR_TESTS = ("test", "lab-tests", "torture")
 # Lanes by target; every other target needs the main one alone.
 NEEDS: dict[str, tuple[str, ...]] = {
     "check": (*CORES, LINT),
-    "test": (*CORES, LINT),
-    "lab-tests": CORES,
-    "torture": CORES,
+    "test": (*CORES, LINT, MOLECULE),
+    "lab-tests": (*CORES, MOLECULE),
+    "torture": (*CORES, *MOLECULES),
 }
 
 
@@ -101,7 +101,7 @@ def choose_parts(target: str, bench: Bench, only: Sequence[str]) -> list[Part]:
     if target == "test":
         chosen.append(parts.unit_part(bench))
     if target in ("lab-tests", "test"):
-        chosen.append(parts.lab_part(bench))
+        chosen += [parts.lab_part(bench), parts.molecule_part(bench)]
     if target == "torture":
         chosen += parts.torture_parts(bench)
     if not only:

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import linktree, paths, sanity, tree
 from .pythons import Python
 from .runner import Counts, Part, PartFailed, Step
-from .venvs import CORES, LINT, MAIN, Lane, locked
+from .venvs import CORES, LINT, MAIN, MOLECULE, MOLECULES, Lane, locked
 
 # Tests that need no lab, that start single parts of it, and that start the whole.
 TEST_FOLDERS = ("unit", "lab_tests", "integration")
@@ -23,6 +23,8 @@ TEST_FOLDERS = ("unit", "lab_tests", "integration")
 SCRATCH = paths.WORK / "runs" / str(os.getpid())
 EXPORT = SCRATCH / "export"
 DIST = SCRATCH / "dist"
+# Scenarios of molecule that run before each landing; `make torture` runs all.
+SCENARIOS = ("enable", "limit")
 # Its own run of ansible-lint is left out: the part of that name has stricter settings, and the importer gives up on it
 # after 180 s, which a busy machine needs.
 IMPORTER_CONFIG = """\
@@ -399,10 +401,32 @@ def lab_part(bench: Bench) -> Part:
     return Part("lab", lambda step: pytest(step, bench.main, folders, *words), first=True)
 
 
+def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) -> Part:
+    """Scenarios of extensions/molecule on a lab of their own: the daily ones, or all of them under one ansible-core line."""
+
+    def work(step: Step) -> Counts | None:
+        if name not in bench.lanes:
+            return missing(bench.missing[name])
+        lane = bench.lanes[name]
+        # Its state, which another run must not meet.
+        folder = SCRATCH / name
+        folder.mkdir(parents=True)
+        settings = {**environment(lane), "MOLECULE_EPHEMERAL_DIRECTORY": str(folder), "NO_COLOR": "1"}
+        # A lab that an interrupted run left.
+        step.run([lane.python, "-m", "lab", "down", "--name", MOLECULE], env=settings)
+        chosen = ["--all"] if whole else [word for scenario in SCENARIOS for word in ("-s", scenario)]
+        step.run([lane.bin / "molecule", "test", *chosen], env=settings)
+        return None
+
+    # All of them share the lab's name, and parts that come first do not run beside one another.
+    return Part(name, work, first=whole)
+
+
 def torture_parts(bench: Bench) -> list[Part]:
-    """The tests that are longer than a landing may take, and all sanity tests of every line."""
+    """The tests that are longer than a landing may take, all scenarios, and all sanity tests of every line."""
     tests = Part("torture", lambda step: pytest(step, bench.main, ["tests"], "-v", "-m", "torture"), first=True)
-    return [tests, *(sanity_part(name, bench, whole=True) for name in CORES)]
+    scenarios = [molecule_part(bench, name, whole=True) for name in MOLECULES]
+    return [tests, *scenarios, *(sanity_part(name, bench, whole=True) for name in CORES)]
 
 
 def prepare(bench: Bench) -> None:

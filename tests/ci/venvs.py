@@ -23,6 +23,7 @@ from .pythons import Python
 
 MAIN = "core-2.19"
 LINT = "lint"
+MOLECULE = "molecule"
 # Lane -> Python lines in order of preference. For ansible-core these are the controller Pythons of that line.
 LANES: dict[str, tuple[str, ...]] = {
     "core-2.16": ("3.11", "3.10", "3.12"),
@@ -32,8 +33,13 @@ LANES: dict[str, tuple[str, ...]] = {
     # The tests under the other lines, each with the Pythons of its line.
     "unit-2.16": ("3.11", "3.10", "3.12"),
     "unit-2.21": ("3.12", "3.13", "3.14"),
+    # The scenarios of molecule under each line: it insists on the ansible-core of its own environment.
+    MOLECULE: ("3.11", "3.12", "3.13"),
+    "molecule-2.16": ("3.11", "3.10", "3.12"),
+    "molecule-2.21": ("3.12", "3.13", "3.14"),
 }
 CORES = tuple(name for name in LANES if name.startswith("core-"))
+MOLECULES = tuple(name for name in LANES if name.startswith(MOLECULE))
 MARKER = ".complete"
 UNUSED_DAYS = 30
 Say = Callable[[str], None]

@@ -62,7 +62,7 @@ TEMPLATED = "{{"
 ON_HOSTS = {"csi_proxy": CSI_PROXY, "csi_proxy_info": INFO}
 # Programs of others: only their names are checked.
 OTHERS = {
-    "ansible-builder",
+    *("ansible-builder", "ansible-rulebook", "molecule"),
     *("aws", "cd", "cp", "echo", "export", "find", "git", "go", "icacls", "kinit", "klist", "oc", "pip", "python3", "reg", "rm", "sed", "skopeo", "sudo"),
     *("tar", "winrm"),
 }  # fmt: skip
