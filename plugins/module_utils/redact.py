@@ -156,7 +156,8 @@ _REGISTRY = re.compile(
     rf"""(?P<name>(?:{_PARTS})[\w.-]{{0,80}})(?P<between>\s+REG_[A-Z_]+\s+)(?P<bare>\S[^\r\n]*)""", re.IGNORECASE
 )
 _HEADER_LINE = re.compile(
-    r"""(?P<name>(?:Proxy-)?Authorization|Set-Cookie|Cookie|X-Auth-Token|X-Api-Key)(?P<between>\\*["']?\s*[:=]\s*\[?)(?P<bare>[^\n]+?)(?=\\*["'](?:[\s,}\]]|$)|\r|$)""",
+    r"""(?P<name>(?:Proxy-)?Authorization|Set-Cookie|Cookie|X-Auth-Token|X-Api-Key)(?P<between>\\*["']?\s*[:=]\s*\[?)"""
+    r"""(?P<bare>[^\n]+?)(?=\\*["'](?:[\s,}\]]|$)|\r|$)""",
     re.IGNORECASE,
 )
 _URL = re.compile(r"(?P<scheme>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)(?P<user>[^\s/:@\"'<>]*)(?P<password>:[^\s/\"'<>]*)?@")
