@@ -63,7 +63,7 @@ class ActionModule(ControllerAction):
             reason=str(cluster.get("reason") or ("configuration" if cluster.get("failed") else "")),
             problem=str(cluster.get("problem") or (cluster.get("msg") if cluster.get("failed") else "") or ""),
             lacking=cluster.get("lacking") or {},
-            events=[(about, message) for about, message in cluster.get("events") or ()],
+            events=list(cluster.get("events") or ()),
             blockers=readiness.get("blockers") or (),
             unread="" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
         )
