@@ -397,7 +397,7 @@ def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_g
         for event in done.events
         if event["event"] == "ok" and event["task"].endswith("Print the result of each volume")
     ]
-    never = f"stories/never: not noted: PersistentVolumeClaim {NAMESPACE}/never does not exist"
+    never = f"stories/never: not recorded: PersistentVolumeClaim {NAMESPACE}/never does not exist"
     assert any(line.startswith(never) for line in before)
     assert any(
         line.startswith("stories/db-a: not compared: there is no baseline of it in namespace kubewin") for line in after
@@ -527,7 +527,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     assert [
         line
         for line in awaited
-        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ wanted 1.60 \(.+ of 30 min\)", line)
+        if re.fullmatch(rf"waiting: {node}: its kubelet is v1\S+ expected 1.60 \(.+ of 30 min\)", line)
     ]
     # Once a look would be thirty times.
     assert len(awaited) < 15, awaited
