@@ -47,8 +47,8 @@ def refused(
 def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
     said, run = refused(playbook, NOBODY, **HOSTS, **WRONG)
     assert "kubewin_drivers is floppy, expected one or more of" in said
-    assert "kubewin_batches is abc; numbers of hosts or percentages" in said
-    assert "kubewin_skip_unreachable is maybe; true or false" in said
+    assert "kubewin_batches is abc, expected numbers of hosts or percentages" in said
+    assert "kubewin_skip_unreachable is maybe, expected true or false" in said
     assert len(run.plays()) == 1
 
 
