@@ -58,7 +58,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     assert look.code == 0, look.screen
     assert look.changed == []
     assert "wait until the driver's syncer has deregistered the disk" in look.screen
-    assert "know: it is Lost for some seconds" in look.screen
+    assert "it is Lost for some seconds" in look.screen
     assert list(folder.iterdir()) == []
     # For a while the policies stay as they are, and one is told what to do then; also beside a claim that fails.
     token = yaml.safe_load(kubeconfig_of_account(lab).read_text(encoding="utf-8"))["users"][0]["user"]["token"]

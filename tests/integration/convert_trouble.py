@@ -210,7 +210,7 @@ def what_never_lets_go_is_named_one_after_the_other(lab: Lab, folder: Path) -> N
     lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": [*present, "backup.example.com/protect"]}})
     result = refused(lab, story, folder)
     assert result["reason"] == "unknown_finalizer"
-    assert "is kept by backup.example.com/protect" in result["msg"]
+    assert "has finalizers backup.example.com/protect" in result["msg"]
     lab.api.patch(f"{VOLUMES}/{story.volume}", {"metadata": {"finalizers": ["kubernetes.io/pv-protection"]}})
     until_converted(lab, story, folder)
     lab.api.gone(f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/{story.name}")
@@ -276,7 +276,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     with renewed(lab, path, "elsewhere/1-1/1-1"):
         result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
-    assert f"at the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
+    assert f"another run works on the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
     assert (

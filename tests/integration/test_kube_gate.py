@@ -307,7 +307,7 @@ def test_a_second_provider_is_red_on_the_nodes_it_reaches(gated: Lab) -> None:
         eventually(lambda: gated.api.get(second)["status"].get("numberReady"), "the second provider")
         judgement = gate(connect(kubewin(gated)), host_facts(gated, HOSTS))
         assert [(one.node, one.verdict) for one in judgement.nodes] == [("win-1", "green"), ("win-2", "red")]
-        assert f"DaemonSet {vsphere.NAMESPACE}/second provides csi.vsphere.vmware.com here too" in text(
+        assert f"DaemonSet {vsphere.NAMESPACE}/second also provides csi.vsphere.vmware.com here" in text(
             judgement, "win-2"
         )
     finally:

@@ -154,9 +154,9 @@ def test_one_host_down_and_a_secret_everywhere(planted: Lab, inventory: Path, tm
     # The host that is down is named, and the others are there.
     summary = json.loads(files["summary.json"])
     assert [one["what"] for one in summary["missing"]] == ["host win-2"]
-    assert "cannot be reached" in summary["missing"][0]["why"]
+    assert "Nothing listens on" in summary["missing"][0]["why"]
     assert "host win-2" in files["index.html"]
-    assert "host win-2: The node cannot be reached" in run.screen
+    assert "host win-2: Nothing listens on" in run.screen
     assert {"hosts/win-1/service.txt", "hosts/win-3/service.txt", "readiness/snapshot.json"} <= set(files)
     assert not [name for name in files if name.startswith("hosts/win-2/")]
     assert (json.loads(files["hosts/win-1/csi-proxy.json"])["serving"], out.stat().st_mode & 0o777) == (True, 0o755)

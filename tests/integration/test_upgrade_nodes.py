@@ -604,7 +604,7 @@ def test_a_node_that_cannot_be_emptied_is_given_back_and_the_budget_named(ready:
     assert not ready.api.ok(LEASE)
     beside = upgrade_of(ready, name="beside", target={"kubelet": "1.70"})
     beside.plan()
-    (left,) = [text for text in beside.pages.warnings if text.startswith("upgrade stuck was begun")]
+    (left,) = [text for text in beside.pages.warnings if text.startswith("upgrade stuck began")]
     assert f"is not finished (stopped; {node} failed (CSI-U03))" in left
     assert "kubewin_upgrade_name=stuck" in left
 

@@ -241,7 +241,7 @@ def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(sh
     # cmd lists no folder whose path is that long.
     (gap,) = orders["not_compared"]
     assert f"{DEEP}/".startswith(f"{gap['path']}/")
-    assert "names and sizes alone: 6 files" in result["report"]
+    assert "names and sizes only: 6 files" in result["report"]
 
     (shop.disk("orders") / "gone.txt").unlink()
     result = shop.look("orders", compare=True)
