@@ -276,7 +276,10 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     with renewed(lab, path, "elsewhere/1-1/1-1"):
         result = refused(lab, story, folder / "here")
     assert result["reason"] == "locked"
-    assert f"another run works on the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease" in result["msg"]
+    assert (
+        f"another run works on the conversion of {NAMESPACE}/{story.claim}: elsewhere/1-1/1-1 renewed its lease"
+        in result["msg"]
+    )
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
     assert (

@@ -97,7 +97,6 @@ class ClusterFacts:
     reason: str = ""
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    unasked: str = ""
     events: Sequence[tuple[str, str]] = ()
     blockers: Sequence[Mapping[str, str]] = ()
     unread: str = ""
