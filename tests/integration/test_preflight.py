@@ -163,7 +163,7 @@ def test_a_host_that_cannot_be_reached_is_unproven_and_stops_nobody(lab: Lab, co
     seen = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
     assert set(seen) == {name for name in lab.state.nodes if name.startswith("win-")}
     assert seen["win-2"]["serving"] is None
-    assert "cannot be reached" in seen["win-2"]["reason"]
+    assert "Nothing listens on" in seen["win-2"]["reason"]
     assert seen["win-1"]["serving"] is not None
 
 
