@@ -167,7 +167,7 @@ def test_however_a_module_ends_the_task_says_so(run: tuple[Path, Run]) -> None:
     expected = {
         "fails": f"refused {'*' * 8}",
         "crashes": "kubewin.csi.probe: the process of the module ended with code 1: ValueError: no such thing, expected a result.",
-        "prints": "kubewin.csi.probe: the process of the module ended with code 0: nothing was printed, expected a result.",
+        "prints": "kubewin.csi.probe: the process of the module ended with code 0: no output, expected a result.",
         "dies": "kubewin.csi.probe: the process of the module was ended by SIGKILL, expected a result.",
         "lacks": "missing required arguments: does",
     }

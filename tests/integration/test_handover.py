@@ -275,7 +275,7 @@ def test_cut_off_after_the_first_node_it_goes_on_and_ours_is_gone(
         with asked_for(taken_over, "win-2"):
             run = hand_over(taken_over, "to_platform")
     assert run.code == 0, run.screen
-    assert re.search(r"waiting until our pod \S+ has left win-2 \(\d+ s of ", run.screen)
+    assert re.search(r"waiting until this collection's pod \S+ on win-2 ends \(\d+ s of ", run.screen)
     assert max(without) == 1
     assert not taken_over.api.ok(OURS)
     theirs = taken_over.api.get(foreign.path(THEIRS))
