@@ -65,6 +65,7 @@ ADMITTED: dict[str, set[tuple[str, str]]] = {
     "kubewin-csi-smb": {("get", "secrets")},
     "kubewin-csi-proof-namespace": {("patch", "namespaces"), ("delete", "namespaces")},
     "kubewin-csi-convert": {("delete", "persistentvolumes")},
+    "kubewin-csi-support": {("get", "pods/log")},
 }
 
 
