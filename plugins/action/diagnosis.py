@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts together what the controller has, what the module of the same name asked the cluster, and what the hosts told."""
+"""Puts together what the controller has, what the module of the same name asked the cluster, and what the hosts reported."""
 
 from __future__ import annotations
 
@@ -70,11 +70,10 @@ class ActionModule(ControllerAction):
         hostvars = (task_vars or {}).get("hostvars") or {}
         hosts = [_host(one, hostvars.get(one["name"]) or {}) for one in options.get("hosts") or ()]
         found = diagnose(controller, facts, hosts)
-        told = render(found)
         result: dict[str, Any] = {
             "changed": False,
             "diagnosis": [plain(one) for one in found],
-            "lines": told,
+            "lines": render(found),
             "controller": {"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         }
         if not passes(found, str(options.get("fail_on") or "blocked")):
@@ -82,7 +81,7 @@ class ActionModule(ControllerAction):
             result |= {
                 "failed": True,
                 "reason": "not_ready",
-                "msg": f"{first.object}: {first.found}, expected {first.expected}. {first.remedy}",
+                "msg": f"{first.object}: {first.found}, expected: {first.expected}. {first.remedy}",
             }
         return result
 

@@ -239,12 +239,12 @@ def _be_a_module(payload: bytes, environment: Mapping[str, str], folder: str) ->
     # It is read when the client is imported, which was before.
     kube_config = sys.modules.get("kubernetes.config.kube_config")
     if kube_config is not None and "KUBECONFIG" in environment:
-        kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment["KUBECONFIG"]  # type: ignore[attr-defined]
+        kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment["KUBECONFIG"]  # type: ignore[attr-defined]  # sys.modules gives a plain module
     os.chdir(folder)
     # From ansible-core 2.19 on a warning goes into the result only outside of Ansible's own processes.
     internal = sys.modules.get("ansible.module_utils._internal")
     if internal is not None:
-        internal.is_controller = False  # type: ignore[attr-defined]
+        internal.is_controller = False  # type: ignore[attr-defined]  # absent before 2.19
         basic._ANSIBLE_PROFILE = _PROFILE
     warnings._global_warnings.clear()
     warnings._global_deprecations.clear()

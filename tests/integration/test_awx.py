@@ -12,6 +12,7 @@ import base64
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,11 @@ def test_no_secret_is_written_anywhere(bench: Bench) -> None:
 
 
 @pytest.mark.torture
+def reached(running: Running, events: int) -> bool:
+    """Whether a job has reported so many events, or has ended."""
+    return len(running.events) >= events or running.over
+
+
 def test_a_cancelled_upgrade_is_finished_by_the_next_job_in_another_container(bench: Bench) -> None:
     bench.cluster.prepare(CELLS[0])
     assert bench.run("enable_csi", {"kubewin_drivers": ["vsphere"], "kubewin_batches": "100%"}).code == 0
@@ -185,7 +191,7 @@ def test_a_cancelled_upgrade_is_finished_by_the_next_job_in_another_container(be
         running = bench.launch("upgrade", asked)
         # A whole upgrade of one node has more events than the last moment.
         least = 4 + moment * 110 // MOMENTS
-        eventually(lambda running=running, least=least: len(running.events) >= least or running.over, "it has begun")  # type: ignore[misc]
+        eventually(partial(reached, running, least), "it has begun")
         running.cancel()
         cancelled = running.finish()
         begun = time.monotonic()

@@ -103,7 +103,7 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
     if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
         return ""
     told = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
-    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or 'nobody'} {told}: there is no leader"
+    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or '(no holder)'} {told}: there is no leader"
 
 
 class View:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -59,7 +60,7 @@ def gather(client: Client, into: Gathered, say: Callable[[str], None] = lambda t
     nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
     windows = {one["metadata"]["name"] for one in nodes}
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
-        _listed(client, into, kind, kind.plural, keep=lambda one, kind=kind: _is_about(one, kind, windows))  # type: ignore[misc]
+        _listed(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
     sets = _listed(client, into, kinds.DAEMON_SET, "daemonsets", keep=_is_plugin)
     owners = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in sets}
     pods = _listed(client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and _node(one) in windows)

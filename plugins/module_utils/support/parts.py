@@ -51,14 +51,14 @@ class Missing:
 
 
 def cut(part: Part, limit: int = PART) -> Part:
-    """A part of at most so many bytes: its end, from the beginning of a line, since a log's end is what tells."""
+    """A part of at most so many bytes: its end, from the beginning of a line, since the end of a log says what happened last."""
     if part.size <= limit:
         return part
     raw = part.text.encode("utf-8", "replace")
     begin = raw.find(b"\n", len(raw) - limit)
     kept = raw[begin + 1 :].decode("utf-8", "replace") if 0 <= begin < len(raw) - 1 else ""
-    told = f"the last {len(kept.encode()) // 1024} of {part.size // 1024} KiB alone"
-    return replace(part, text=kept, problem="; ".join(filter(None, (part.problem, told))))
+    shortened = f"only the last {len(kept.encode()) // 1024} of {part.size // 1024} KiB"
+    return replace(part, text=kept, problem="; ".join(filter(None, (part.problem, shortened))))
 
 
 def fit(parts: Iterable[Part], limit: int) -> tuple[tuple[Part, ...], tuple[Part, ...]]:

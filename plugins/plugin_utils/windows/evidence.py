@@ -127,4 +127,4 @@ def _log(node: Node, path: str, log_bytes: int) -> Evidence:
     if len(raw) < log_bytes:
         return Evidence(title, raw)
     # The first line may have lost its beginning, and with it what shows that its rest is a secret.
-    return Evidence(title, raw.partition(b"\n")[2], f"{path}: the last {log_bytes // 1024} KiB alone")
+    return Evidence(title, raw.partition(b"\n")[2], f"{path}: only the last {log_bytes // 1024} KiB")

@@ -37,4 +37,4 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        Loader.get_code = _get_code  # type: ignore[method-assign]
+        Loader.get_code = _get_code  # type: ignore[method-assign]  # for the tests' processes alone

@@ -11,6 +11,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
 
 import pytest
@@ -187,7 +188,7 @@ def test_what_is_no_secret_stays(line: str) -> None:
 
 def test_an_object_is_redacted_by_its_keys() -> None:
     planted = secret(3, ANY)
-    pod = {
+    pod: dict[str, Any] = {
         "kind": "Pod",
         "metadata": {
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"x": planted}), "token": planted},
@@ -207,7 +208,7 @@ def test_an_object_is_redacted_by_its_keys() -> None:
     found = Redactor().data(pod)
     assert not survives(planted, json.dumps(found, ensure_ascii=False))
     container = found["spec"]["containers"][0]
-    assert found["spec"]["volumes"] == pod["spec"]["volumes"]  # type: ignore[index]
+    assert found["spec"]["volumes"] == pod["spec"]["volumes"]
     assert (container["name"], container["args"][2], container["env"][1]["value"]) == ("app", "--v=5", "443")
     of_secret = {"kind": "Secret", "data": {"ca.crt": b64(planted)}, "stringData": {"x": planted}, "type": "Opaque"}
     assert Redactor().data(of_secret) == {"kind": "Secret", "data": HIDDEN, "stringData": HIDDEN, "type": "Opaque"}

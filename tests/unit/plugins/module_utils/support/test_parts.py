@@ -17,7 +17,7 @@ def test_a_file_keeps_its_end_from_the_beginning_of_a_line() -> None:
     assert kept.size <= 500
     assert kept.text.endswith("line 999 ä\n")
     assert kept.text.splitlines()[0].startswith("line ")
-    assert "alone" in kept.problem
+    assert kept.problem.startswith("only the last ")
     assert cut(part, part.size) is part
     assert cut(Part("one-line", "x" * 1000), 500).text == ""
 
