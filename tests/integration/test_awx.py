@@ -33,6 +33,7 @@ SURVEYS: dict[str, Any] = yaml.safe_load((PROJECT / "controller" / "surveys.yml"
 FOR_FILES = {"build_csi_proxy", "gather"}
 # For a person at a terminal: it names what keeps a job from starting, too.
 BY_HAND = {"diagnose"}
+# How often a job is cancelled as torture.
 MOMENTS = int(os.environ.get("KUBEWIN_MOMENTS", "20"))
 UPGRADE = "upgrade-one-node.yml"
 # What a person could answer instead, by input. Free texts are left out.
@@ -172,25 +173,25 @@ def test_no_secret_is_written_anywhere(bench: Bench) -> None:
     assert leaks(bench.mesh.folder, bench.credential.secrets) == []
 
 
-@pytest.mark.torture
 def reached(running: Running, events: int) -> bool:
     """Whether a job has reported so many events, or has ended."""
     return len(running.events) >= events or running.over
 
 
-def test_a_cancelled_upgrade_is_finished_by_the_next_job_in_another_container(bench: Bench) -> None:
+@pytest.mark.parametrize("moments", [2, pytest.param(MOMENTS, marks=pytest.mark.torture)])
+def test_a_cancelled_upgrade_is_finished_by_the_next_job_in_another_container(bench: Bench, moments: int) -> None:
     bench.cluster.prepare(CELLS[0])
     assert bench.run("enable_csi", {"kubewin_drivers": ["vsphere"], "kubewin_batches": "100%"}).code == 0
-    for moment in range(MOMENTS):
+    for moment in range(moments):
         asked = {
-            "kubewin_upgrade_name": f"moment-{moment}",
+            "kubewin_upgrade_name": f"moment-{moment}-of-{moments}",
             "kubewin_upgrade_hook": "tasks",
             "kubewin_upgrade_tasks": "wait.yml",
             "kubewin_upgrade_nodes": "win-1",
         }
         running = bench.launch("upgrade", asked)
         # A whole upgrade of one node has more events than the last moment.
-        least = 4 + moment * 110 // MOMENTS
+        least = 4 + moment * 110 // moments
         eventually(partial(reached, running, least), "it has begun")
         running.cancel()
         cancelled = running.finish()
