@@ -155,7 +155,11 @@ def check_parts(bench: Bench) -> list[Part]:
         step.run(command, cwd=own, env=lint_environment(bench))
 
     def changelog(step: Step) -> None:
-        step.run([bench.lint.bin / "antsibull-changelog", "lint"], cwd=own, env=lint_environment(bench))
+        program, made = bench.lint.bin / "antsibull-changelog", "changelogs/changelog.yaml"
+        for words in (["lint"], ["lint-changelog-yaml", "--strict", made], ["generate"]):
+            step.run([program, *words], cwd=own, env=lint_environment(bench))
+        if (own / "CHANGELOG.rst").read_bytes() != (paths.ROOT / "CHANGELOG.rst").read_bytes():
+            raise PartFailed(f"CHANGELOG.rst is not what {made} says; `antsibull-changelog generate` writes it")
 
     def builder(step: Step) -> None:
         # What `ansible-builder build` does before it needs a container engine, and its files as a build would get them.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is public: ansible-doc lists every plugin, and those that users are not to call begin with "Internal"."""
+"""What is public: ansible-doc lists every plugin and role, and those that users are not to call begin with "Internal"."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
-PLUGINS = Path(__file__).parents[3] / "plugins"
+ROOT = Path(__file__).parents[3]
+PLUGINS = ROOT / "plugins"
 PUBLIC = {
     "inventory/windows_nodes",
     "modules/csi_proxy",
@@ -47,3 +49,21 @@ def test_what_users_are_not_to_call_says_so_first(name: str) -> None:
     )
     assert described is not None
     assert described[1].startswith("Internal: ") == (name not in PUBLIC)
+
+
+def test_the_readme_names_everything_public() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    public = {name.partition("/")[2] for name in PUBLIC}
+    public |= {path.stem for path in (ROOT / "playbooks").glob("*.yml") if "-" not in path.stem}
+    public |= {path.name for path in (ROOT / "roles").iterdir()}
+    assert sorted(name for name in public if f"`{name}`" not in readme) == []
+
+
+@pytest.mark.parametrize("role", sorted(path.name for path in (ROOT / "roles").iterdir()))
+def test_a_role_that_users_are_not_to_run_says_so_first(role: str) -> None:
+    specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
+    # The role kubewin shows the inputs of the playbooks.
+    beginning = {"csi_driver": "Internal: ", "kubewin": "Inputs of the playbook "}.get(role, "")
+    for entry in specs["argument_specs"].values():
+        assert entry["short_description"].startswith(beginning)
+        assert entry["short_description"].startswith("Internal: ") == (role == "csi_driver")
