@@ -219,6 +219,11 @@ next:
   returned: after the journal was read
   type: dict
   sample: {kind: gate, nodes: [win-1]}
+approval:
+  description: What O(confirmed) must name to continue. Empty if the run does not wait for an approval.
+  returned: when RV(outcome) is V(handed), V(resting) or V(stopped)
+  type: str
+  sample: canary
 turns:
   description: How often something may still be handed out, at most.
   returned: after the journal was read

@@ -44,9 +44,8 @@ def command(run: Invocation, following: str) -> str:
     """The command line of a playbook, as this run was started. following: its name, and more arguments behind it."""
     name, *arguments = shlex.split(following)
     if run.awx:
-        return f"launch the job template of kubewin.csi.{name}" + (
-            f" with {shlex.join(arguments)}" if arguments else ""
-        )
+        answers = [word for word in arguments if word != "-e"]
+        return f"launch the job template of kubewin.csi.{name}" + (f" with {shlex.join(answers)}" if answers else "")
     words = ["ansible-playbook"]
     for inventory in run.inventories:
         words += ["-i", inventory]

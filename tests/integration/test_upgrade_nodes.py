@@ -446,7 +446,8 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         second = play(PLAYBOOK, "localhost,", **job("second"))
         assert second.code == 0, second.screen
         assert "waiting up to " in second.screen
-        assert "kubewin_upgrade_confirmed=canary" in second.screen
+        # What continues it is ready to paste.
+        assert second.summary["next"][0].endswith(" -e kubewin_upgrade_confirmed=canary"), second.screen
         assert second.summary["outcome"] == "paused"
         assert journal(ready, "apart")["state"] == "resting"
         third = play(PLAYBOOK, "localhost,", **job("third", kubewin_upgrade_confirmed="canary"))

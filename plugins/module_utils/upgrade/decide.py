@@ -93,10 +93,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Nothing is wrong, and nothing may be done now: for a person, a window, or the cluster's own upgrade."""
+    """Nothing is wrong, and nothing may be done now: for a person, a window, or the cluster's own upgrade.
+
+    approval: the pause that a person has to confirm, if it is one.
+    """
 
     why: str
     journal: Journal
+    approval: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,7 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
                 f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). "
                 f"To continue, run again with kubewin_upgrade_confirmed={name}"
             )
-            return Rest(why, replace(journal, state="resting", why=why, held_since=""))
+            return Rest(why, replace(journal, state="resting", why=why, held_since=""), name)
     if any(seen.nodes[entry.node].pods is None for entry in batch):
         return Wait((), journal)
     journal = replace(journal, state="open", why="", held_since="")

@@ -189,7 +189,9 @@ class Upgrade:
             return self._finished(decision.journal)
         outcome = "handed" if isinstance(decision, Hand) else "resting" if isinstance(decision, Rest) else "stopped"
         following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Hand) else None
-        return {**self._told(decision.journal, outcome, following), "findings": [plain(one) for one in findings]}
+        told = self._told(decision.journal, outcome, following)
+        approval = decision.approval if isinstance(decision, Rest) else ""
+        return {**told, "approval": approval, "findings": [plain(one) for one in findings]}
 
     def _finished(self, journal: Journal) -> dict[str, Any]:
         before = picture.unpack(journal.before)

@@ -55,3 +55,14 @@ def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
 def test_in_awx_a_job_template_is_named() -> None:
     run = typed("playbooks/enable_csi.yml", awx=True)
     assert command(run, "verify") == "launch the job template of kubewin.csi.verify"
+    assert command(run, "upgrade -e kubewin_upgrade_confirmed=canary") == (
+        "launch the job template of kubewin.csi.upgrade with kubewin_upgrade_confirmed=canary"
+    )
+
+
+def test_an_approval_takes_the_place_of_the_one_before() -> None:
+    run = typed("kubewin.csi.upgrade", "kubewin_upgrade_pause=batches", "kubewin_upgrade_confirmed=batch-1")
+    assert command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
+        "ansible-playbook -i inventory.yml kubewin.csi.upgrade -e kubewin_upgrade_pause=batches "
+        "-e kubewin_upgrade_confirmed=batch-2"
+    )
