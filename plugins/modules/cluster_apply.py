@@ -94,9 +94,8 @@ reason:
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
@@ -109,12 +108,10 @@ def main() -> None:
     """Plan or apply."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    try:
+    with failing(ansible):
         wanted = documents(params["definition"])
         applier = Applier(connect(ansible), only_existing=params["only_existing"], force=params["force_conflicts"])
         outcome = applier.plan(wanted) if ansible.check_mode else applier.apply(wanted)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     for warning in outcome.warnings:
         ansible.warn(warning)
     ansible.exit_json(

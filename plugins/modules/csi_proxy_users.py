@@ -61,11 +61,10 @@ reason:
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pipes import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import csi_proxy_users
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 
 ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "str", "default": []}}
 
@@ -73,14 +72,9 @@ ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "
 def main() -> None:
     """Look and report."""
     ansible = module(ARGUMENT_SPEC)
-    for name in ansible.params["drivers_going"]:
-        if name not in DRIVERS:
-            ansible.fail_json(msg=unknown(name), reason="configuration")
-    going = {DRIVERS[name].name for name in ansible.params["drivers_going"]}
-    try:
+    with failing(ansible):
+        going = {driver_named(name).name for name in ansible.params["drivers_going"]}
         users, volumes = csi_proxy_users(connect(ansible), DRIVERS.values(), going)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     ansible.exit_json(
         changed=False,
         users=list(users),

@@ -110,12 +110,11 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MODE
@@ -145,10 +144,6 @@ _ACCESS = (
     "this account may not delete pods in {namespace}, which replacing plugin pods node by node needs. Bind the "
     "ClusterRole kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace"
 )
-
-
-class Refused(Exception):
-    """What keeps a change from beginning. Nothing was written."""
 
 
 class Job:
@@ -212,7 +207,7 @@ class Job:
         if not self.client.allowed("delete", "", "pods", self.roller().namespace):
             refused += (_ACCESS.format(namespace=self.roller().namespace),)
         if refused:
-            raise Refused("\n".join(refused))
+            raise ClusterError("\n".join(refused), "roll_refused")
         written = self.write(self.swapped(self.roller().held(live)), None, check=check)
         if check:
             report["replaced"] = [name for name in stands.order if name in stands.old]
@@ -277,20 +272,16 @@ class Job:
 def main() -> None:
     """Begin, or go on for one window."""
     ansible = module(ARGUMENT_SPEC)
-    if ansible.params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
     if wrong(ansible.params["batches"]):
         found = ", ".join(wrong(ansible.params["batches"]))
         said = f"value of batches must be numbers above 0 or percentages, such as 1 and 25%, got: {found}"
         ansible.fail_json(msg=said, reason="configuration")
     going = bool(ansible.params["progress"])
     try:
+        driver = driver_named(ansible.params["driver"])
         client = connect(ansible, retry_for=float(ansible.params["window"]) if going else None)
-        job = Job(ansible.params, DRIVERS[ansible.params["driver"]], client)
+        job = Job(ansible.params, driver, client)
         result = job.go_on() if going else job.begin(check=ansible.check_mode)
-    except Refused as error:
-        ansible.fail_json(msg=str(error), reason="roll_refused")
     except Unreachable as error:
         if not going:
             ansible.fail_json(msg=str(error), reason=error.reason)

@@ -131,7 +131,6 @@ from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
@@ -144,7 +143,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
@@ -380,14 +379,12 @@ def main() -> None:
     """Look, decide, make one step."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    if params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
     changed = False
     kept: list[str] = []
     watch_over(params["progress_file"])
     try:
-        steps = Steps(connect(ansible), DRIVERS[params["driver"]], params, reporter(params["progress_file"]))
+        driver = driver_named(params["driver"])
+        steps = Steps(connect(ansible), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
         if params["step"] != "look" and ansible.check_mode:
             changed = bool(made.nodes)

@@ -184,14 +184,12 @@ reason:
 from dataclasses import fields, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import UNREAD, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.observe import snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "driver": {"type": "str", "required": True},
@@ -225,12 +223,9 @@ def _frozen(value: Any) -> Any:
 def main() -> None:
     """Look, decide, report."""
     ansible = module(ARGUMENT_SPEC)
-    if ansible.params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
-    driver = DRIVERS[ansible.params["driver"]]
-    wanted = wanted_of(ansible.params)
-    try:
+    with failing(ansible):
+        driver = driver_named(ansible.params["driver"])
+        wanted = wanted_of(ansible.params)
         client = connect(ansible)
         seen = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
         made = plan(driver, wanted, seen)
@@ -238,8 +233,6 @@ def main() -> None:
             # Volumes are looked at only where they matter: that is every pod of the cluster.
             used = tuple((use.node, use.what) for use in in_use(client, driver))
             made = plan(driver, wanted, replace(seen, in_use=used))
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     if ansible.params["require"] and not made.deployable:
         ansible.fail_json(msg=made.refusal, reason="refused")
     ansible.exit_json(changed=False, driver_plan=made.as_dict())

@@ -85,7 +85,6 @@ reason:
 import time
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
     applied_for,
@@ -93,8 +92,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observ
     wait_until_gone,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -108,13 +106,10 @@ ARGUMENT_SPEC: dict[str, Any] = {
 def main() -> None:
     """Look, refuse or delete, wait."""
     ansible = module(ARGUMENT_SPEC)
-    if ansible.params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
-    driver = DRIVERS[ansible.params["driver"]]
     deadline = time.monotonic() + ansible.params["timeout"]
     say = reporter(ansible.params["progress_file"])
-    try:
+    with failing(ansible):
+        driver = driver_named(ansible.params["driver"])
         client = connect(ansible)
         found = applied_for(client, driver)
         # A run that was cut off after the plugin went has no say over volumes any more: it finishes the rest.
@@ -139,8 +134,6 @@ def main() -> None:
                     reason="timeout",
                     in_use=signs,
                 )
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     ansible.exit_json(
         changed=bool(objects),
         objects=objects,

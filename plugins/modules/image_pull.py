@@ -79,14 +79,12 @@ reason:
 import time
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared, pull
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.pull_apply import Pulls
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import daemon_set, documents
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
@@ -155,11 +153,8 @@ def main() -> None:
     """Begin, or go on for one window, or clear up."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    if params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(params["driver"]), reason="configuration")
-    driver = DRIVERS[params["driver"]].name
-    try:
+    with failing(ansible):
+        driver = driver_named(params["driver"]).name
         plugin = daemon_set(documents(params["definition"]))
         client = connect(ansible)
         pulls = Pulls(client, driver, plugin["metadata"]["namespace"])
@@ -170,8 +165,6 @@ def main() -> None:
             result = go_on(pulls, plugin, {**params, "driver": driver})
         else:
             result = begin(client, pulls, plugin, params, check=ansible.check_mode)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     ansible.exit_json(**result)
 
 

@@ -102,8 +102,7 @@ nodes_without_host:
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
@@ -152,7 +151,7 @@ def main() -> None:
     unusable = problems(ansible.params["hosts"])
     if ansible.params["require"] and unusable:
         ansible.fail_json(msg=unusable, reason="host_unusable")
-    try:
+    with failing(ansible):
         client = connect(ansible)
         listed = client.windows_nodes()
         nodes = {node["metadata"]["name"]: describe(node) for node in listed}
@@ -167,8 +166,6 @@ def main() -> None:
             if host["names"]
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in listed])
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
     if ansible.params["require"] and matching.errors:
         ansible.fail_json(msg="\n".join(matching.errors.values()), reason="host_unmatched")
     ansible.exit_json(

@@ -120,9 +120,8 @@ reason:
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts, HostFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules
@@ -164,13 +163,10 @@ def main() -> None:
     """Look once, or watch for one window. The action around it decides how often, and what the verdict means."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    if ansible.params["driver"] not in DRIVERS:
-        # Not by choices, which documentation would have to repeat for every new driver.
-        ansible.fail_json(msg=unknown(ansible.params["driver"]), reason="configuration")
-    driver = DRIVERS[params["driver"]]
     window = 0 if ansible.check_mode else params["window"]
     patience = min(float(params["api_timeout"]), float(window)) if window else None
     try:
+        driver = driver_named(params["driver"])
         client = connect(ansible, retry_for=patience)
         name = params["daemonset"] or driver.daemonset
         namespace = params["namespace"] or find_namespace(client, driver.name, name, driver.namespace)

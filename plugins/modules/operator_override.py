@@ -82,7 +82,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import OPERATOR
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.override import Planned, plan
@@ -105,20 +105,17 @@ def main() -> None:
     message: str | None = params["explanation"] if params["state"] == "present" else None
     if message == "":
         ansible.fail_json(msg="explanation: empty, expected the reason of the hold. Set it, or set state to absent.")
-    client = connect(ansible)
-    try:
-        found = _conditions(client)
-    except ClusterError as error:
-        if error.status != 403 or not params["allow_forbidden"]:
-            ansible.fail_json(msg=str(error), reason=error.reason)
-        if _may_be_there(client):
-            ansible.warn(f"Whether an override of this collection holds the Windows operator is unknown. {error}")
-        found = []
-    done: list[Planned] = []
-    try:
-        done += (_brought(client, one, message, ansible.check_mode) for one in found)
-    except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason)
+    with failing(ansible):
+        client = connect(ansible)
+        try:
+            found = _conditions(client)
+        except ClusterError as error:
+            if error.status != 403 or not params["allow_forbidden"]:
+                raise
+            if _may_be_there(client):
+                ansible.warn(f"Whether an override of this collection holds the Windows operator is unknown. {error}")
+            found = []
+        done = [_brought(client, one, message, ansible.check_mode) for one in found]
     for one in done:
         if one.action == "keep":
             ansible.warn(f"OperatorCondition {one.name}: {one.message}")

@@ -244,26 +244,24 @@ ARGUMENT_SPEC: dict[str, Any] = {
 }
 
 
-class Refused(Exception):
-    """The run cannot be made as it was asked for."""
-
-
 def desired(params: dict[str, Any]) -> Request:
     """The options, checked as far as they can be without a cluster."""
     if not params["drivers"]:
-        raise Refused(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.")
+        raise ClusterError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
     for name in (*params["drivers"], *params["storage_classes"]):
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.
-            raise Refused(unknown(name))
+            raise ClusterError(unknown(name), "refused")
     for name in ("parallel", "step_timeout", "timeout"):
         if params[name] < 1:
-            raise Refused(f"{name} is {params[name]}, expected at least 1.")
+            raise ClusterError(f"{name} is {params[name]}, expected at least 1.", "refused")
     for toleration in params["tolerations"]:
         if not tolerates(toleration):
-            raise Refused(f"tolerations has {toleration}, {TOLERATION}.")
+            raise ClusterError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
     if params["timeout"] < params["step_timeout"]:
-        raise Refused(f"timeout is {params['timeout']}, expected at least step_timeout, {params['step_timeout']}.")
+        raise ClusterError(
+            f"timeout is {params['timeout']}, expected at least step_timeout, {params['step_timeout']}.", "refused"
+        )
     return Request(
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(params["drivers"])),
         nodes=tuple(dict.fromkeys(params["nodes"])),
@@ -304,7 +302,7 @@ def refuse(client: Client, decided: Plan, room: Room) -> None:
     names = ", kubewin-csi-proof-pods and kubewin-csi-proof-namespace" if room.own else " and kubewin-csi-proof-pods"
     require(client, wants, "a verification", f"kubewin-csi-proof{names}")
     if refusals:
-        raise Refused("\n".join(refusals))
+        raise ClusterError("\n".join(refusals), "refused")
 
 
 def main() -> None:
@@ -343,8 +341,6 @@ def main() -> None:
         for other in others:
             other.rest(ends)
         left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
-    except Refused as error:
-        ansible.fail_json(msg=str(error), reason="refused", **told)
     except ClusterError as error:
         told["left"] = [plain(one) for one in prover.left] if prover else []
         ansible.fail_json(msg=str(error), reason=error.reason, **told)

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS, unknown
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import (
     ClusterError,
@@ -46,6 +49,22 @@ def module(argument_spec: dict[str, Any]) -> AnsibleK8SModule:
     hidden.difference_update(texts(given))
     hidden.update(kubeconfig_secrets(given))
     return made
+
+
+@contextmanager
+def failing(ansible: AnsibleK8SModule) -> Iterator[None]:
+    """Fail the module with the reason of a ClusterError."""
+    try:
+        yield
+    except ClusterError as error:
+        ansible.fail_json(msg=str(error), reason=error.reason)
+
+
+def driver_named(name: str) -> Driver:
+    """The driver of an option, which has no choices: documentation would have to repeat them for every new driver."""
+    if name not in DRIVERS:
+        raise ClusterError(unknown(name), "configuration")
+    return DRIVERS[name]
 
 
 def connect(for_module: AnsibleK8SModule, retry_for: float | None = None) -> Client:
