@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 RST = ROOT / "docs" / "docsite" / "rst"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "roles").glob("*/README.md")), *sorted(RST.glob("*.rst"))]
+# Pages for contributors, and for users of a part. Their links need not work elsewhere.
+BESIDE = [ROOT / "CONTRIBUTING.md", ROOT / "extensions" / "awx" / "README.md"]
 
 _MARKDOWN = re.compile(r"^( *)```(\S+)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _RST = re.compile(r"^( *)\.\. code-block:: (\S+)\n(?:\1   :.*\n)*\n((?:\1   .*\n|[ ]*\n)+)", re.MULTILINE)
@@ -42,12 +44,24 @@ def title(page: Path) -> str:
 
 
 def lines(block: Block) -> Iterator[str]:
-    """Every command of a console block: a line with a prompt, with the lines that end a loop."""
+    """Every command of a console block: a line with a prompt, and the lines that end its loop or are its here-document.
+
+    Any other line is output, which belongs into a block of text: AssertionError.
+    """
     command: list[str] = []
     for line in re.sub(r"\\\n\s*", "", block.text).splitlines():
         if _PROMPT.match(line):
             yield from ["\n".join(command)] if command else []
             command = [line]
-        elif command and " do\n" in "\n".join([*command, ""]) and not command[-1].endswith("done"):
+        elif line.strip():
+            assert _goes_on("\n".join(command)), f"{block.page}: no prompt before {line!r}"
             command.append(line)
     yield from ["\n".join(command)] if command else []
+
+
+def _goes_on(command: str) -> bool:
+    """Whether the shell reads another line: a loop without its end, or a here-document."""
+    document = re.search(r"<<(\w+)$", command, re.MULTILINE)
+    if document:
+        return not command.endswith(f"\n{document[1]}")
+    return bool(re.search(r" do$", command, re.MULTILINE)) and not command.endswith("done")

@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ import yaml
 from ansible import constants
 from ansible.cli import CLI
 from ansible.cli.adhoc import AdHocCLI
+from ansible.cli.doc import DocCLI
 from ansible.cli.galaxy import GalaxyCLI
 from ansible.cli.inventory import InventoryCLI
 from ansible.cli.playbook import PlaybookCLI
@@ -38,9 +40,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import CL
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
+from ci.cli import lane_name
+from ci.venvs import LaneError
 from kubernetes_validate import ValidationError  # type: ignore[import-untyped]  # the package has neither types nor stubs
 from lab import cli as lab
-from unit.plugins.shown import PAGES, ROOT, RST, Block, blocks, lines, title
+from unit.plugins.shown import BESIDE, PAGES, ROOT, RST, Block, blocks, lines, title
 from unit.roles.schemas import validate
 from unit.roles.test_rbac import IN_NAMESPACES, ROLES
 from winrm.protocol import Protocol
@@ -68,6 +72,7 @@ OTHERS = {
 }  # fmt: skip
 CLIS: Mapping[str, type[CLI]] = {
     "ansible": AdHocCLI,
+    "ansible-doc": DocCLI,
     "ansible-galaxy": GalaxyCLI,
     "ansible-inventory": InventoryCLI,
     "ansible-playbook": PlaybookCLI,
@@ -106,10 +111,21 @@ def commands(page: Any) -> list[str]:
 # Commands
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", [*pages(), *(pytest.param(page, id=title(page)) for page in BESIDE)])
 def test_every_command_can_be_typed(page: Any) -> None:
     for command in commands(page):
         checked(command)
+
+
+@pytest.mark.parametrize("page", [*pages(), *(pytest.param(page, id=title(page)) for page in BESIDE)])
+def test_a_command_in_a_sentence_can_be_typed(page: Any) -> None:
+    if page.stem == "guide_new_driver":
+        # With the driver that the page adds; tests/integration/test_new_driver.py follows it.
+        return
+    mark = "`" if page.suffix == ".md" else "``"
+    programs = "|".join((*CLIS, "make"))
+    for command in re.findall(rf"{mark}((?:{programs}) [^`]+){mark}", page.read_text(encoding="utf-8")):
+        checked(" ".join(command.split()))
 
 
 def checked(command: str) -> None:
@@ -120,7 +136,8 @@ def checked(command: str) -> None:
 def simple(command: str) -> Iterator[list[str]]:
     """The simple commands of a line of the shell, in words; loops, assignments and functions of the shell without what they are."""
     if command.startswith(("(umask", "show() {", "FILES=")):
-        # The kubeconfig of an account and its folder of files: run as they are in tests/integration/test_shipped_roles.py.
+        # The kubeconfig of an account and its folder of files: tests/integration/test_shipped_roles.py runs those of the README.
+        assert command in commands(ROOT / "README.md"), command
         return
     loop = re.fullmatch(r"for (\w+) in (.*?); do\s+(.*?); done", command, re.DOTALL)
     if loop:
@@ -161,10 +178,11 @@ def playbook(words: list[str]) -> None:
     """A playbook that is there, with variables that it takes and values that fit."""
     extra = [after for word, after in itertools.pairwise(words) if word == "-e"]
     given = {name: value for one in extra for name, value in parse_kv(one).items()}
+    ours = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
     for word in words:
         if word.startswith("playbooks/"):
             assert (ROOT / word).is_file(), word
-    ours = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
+            ours.append(Path(word).stem.replace("-", "_"))
     if ours:
         (name,) = ours
         assert (ROOT / "playbooks" / f"{name}.yml").is_file(), words
@@ -195,6 +213,7 @@ def make(words: list[str]) -> None:
     for one in given:
         name, _equals, value = one.partition("=")
         assert name in ("ARGS", "CMD", "CORE", "PARTS"), words
+        assert name != "CORE" or lane_name(value), words
         if value.startswith("python -m lab "):
             lab._parser().parse_args(shlex.split(value)[3:])
 
@@ -363,12 +382,30 @@ def options_of(role: str) -> frozenset[str]:
         "kubectl -n default get deployment vsphere-csi-controller",
         'make lane CORE=2.19 CMD="python -m lab upp --name mine"',
         "make demos",
+        'make lane CORE=2.15 CMD="ansible-playbook --version"',
+        "ansible-playbook playbooks/enable-csi.yml -e kubewin_driver=vsphere",
+        "FILES=~/.ansible/collections/elsewhere",
+        "ansible-doc -t rolle kubewin.csi.kubewin",
         "kubctl get pods",
     ],
 )
 def test_a_command_that_cannot_work_is_found(command: str) -> None:
-    with pytest.raises((AssertionError, ModuleNotFoundError, SystemExit)):
+    with pytest.raises((AssertionError, LaneError, ModuleNotFoundError, SystemExit)):
         checked(command)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ make demo\nkubectl get pods\n",
+        "kubectl get pods\n",
+        "$ for one in a b; do\n    kubectl get $one; done\nkubectl get pods\n",
+        "$ cat <<EOF\nhello\nEOF\nkubectl get pods\n",
+    ],
+)
+def test_a_line_that_would_not_be_checked_is_found(text: str) -> None:
+    with pytest.raises(AssertionError, match="no prompt before"):
+        list(lines(Block("page", "console", text)))
 
 
 @pytest.mark.parametrize(
@@ -402,13 +439,41 @@ def test_every_other_page_shows_something_to_type() -> None:
 
 
 def test_every_block_is_of_a_kind_that_is_checked() -> None:
-    kinds = {block.kind for page in PAGES for block in blocks(page)}
-    # The last four: tests/integration/test_new_driver.py follows that page; text is what programs print, PowerShell needs Windows.
-    assert kinds == {"console", "yaml", "text", "powershell", "python", "diff", "yaml+jinja"}
-    marked = sum(
-        len(re.findall(r"code-block::|^ *```\w", page.read_text(encoding="utf-8"), re.MULTILINE)) for page in PAGES
-    )
-    assert marked == sum(len(list(blocks(page))) for page in PAGES)
+    # tests/integration/test_new_driver.py follows that page; text is what programs print, PowerShell needs Windows.
+    of_that_page = {"python", "diff", "yaml+jinja"}
+    for page in PAGES:
+        kinds = {block.kind for block in blocks(page)} - (of_that_page if page.stem == "guide_new_driver" else set())
+        assert kinds <= {"console", "yaml", "text", "powershell"}, page.name
+
+
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=title)
+def test_no_block_is_without_a_kind(page: Path) -> None:
+    assert unmarked(page.read_text(encoding="utf-8"), page.suffix) == []
+    for block in of_kind(page, "text"):
+        assert not re.search(r"^(\$|C:\\>) ", block.text, re.MULTILINE), block.text
+
+
+def unmarked(text: str, suffix: str) -> list[str]:
+    """What begins a block of code that `blocks` does not see."""
+    if suffix == ".md":
+        fences = re.findall(r"^ *(?:```|~~~).*", text, re.MULTILINE)
+        return [fence for fence in fences[::2] if not re.fullmatch(r" *```[\w+]+", fence)]
+    others = r"\.\. (?:code|sourcecode|parsed-literal|literalinclude|include|raw|doctest)::.*|\.\. code-block::\s*$"
+    return re.findall(rf"^ *(?:{others}|(?!\.\. ).*::$|>>> .*)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("```\nmake demo\n```\n", ".md"),
+        ("~~~console\n$ make demo\n~~~\n", ".md"),
+        ("Run this::\n\n   make demo\n", ".rst"),
+        (".. code-block::\n\n   make demo\n", ".rst"),
+        (".. parsed-literal::\n\n   make demo\n", ".rst"),
+    ],
+)
+def test_a_block_that_would_not_be_checked_is_found(text: str, suffix: str) -> None:
+    assert len(unmarked(text, suffix)) == 1
 
 
 def test_pages_name_findings_that_exist() -> None:
