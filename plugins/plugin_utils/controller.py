@@ -32,6 +32,7 @@ from ansible.module_utils.common import warnings
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import blank
 
 display = Display()
 
@@ -42,6 +43,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal
 # The descriptors of this process, and how many there are at most where they cannot be listed.
 _DESCRIPTORS = "/proc/self/fd"
 _MOST = 1 << 16
+# Of the role kubewin, which every play of the playbooks has.
+_KUBECONFIG = "_kubewin_kubeconfig"
 # Seconds between two looks at what else is to be done while a module works.
 _TICK = 0.3
 
@@ -66,7 +69,10 @@ class ControllerAction(ActionBase):
         return result
 
     def _take_variables(self, task_vars: Mapping[str, Any] | None) -> None:
-        """Add the options of a driver that variables set and the task does not. AnsibleActionFail for a wrong value."""
+        """Add what variables set and the task does not: access to the cluster in the playbooks, and the options of a driver.
+
+        AnsibleActionFail for a wrong value.
+        """
         module, given = self.module.__name__.rpartition(".")[2], task_vars or {}
 
         def variable(name: str) -> Any:
@@ -78,6 +84,8 @@ class ControllerAction(ActionBase):
             found = driver_options.of_module(module, str(self._task.args.get("driver")), variable)
         except ValueError as error:
             raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
+        access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in given else {}
+        found |= {option: value for option, name in access.items() if not blank(value := variable(name))}
         self._task.args = {**found, **self._task.args}
 
     def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -108,6 +108,7 @@ TASKS: list[dict[str, Any]] = [
     {"name": "lacks", "probe": {}},
     {"name": "has its defaults", "kubewin.csi.driver_info": {"driver": "smb"}},
     {"name": "asks whom", "kubewin.csi.node_info": {}, "environment": {"K8S_AUTH_KUBECONFIG": "/from/the/environment"}},
+    {"name": "has inputs", "kubewin.csi.node_info": {}, "vars": {"_kubewin_kubeconfig": "{{ {'of': 'inputs'} }}", "kubewin_context": ""}},
 ]  # fmt: skip
 
 
@@ -126,9 +127,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         "module_defaults": {"group/kubewin.csi.cluster": {"kubeconfig": {"of": "defaults"}}},
         "tasks": TASKS,
     }
-    # The last one takes its access from the environment.
-    apart = {**play_of, "module_defaults": {}, "tasks": [play_of["tasks"][-1]]}
-    play_of["tasks"] = TASKS[:-1]
+    # The last ones take their access from the environment, and from the inputs of the playbooks.
+    apart = {**play_of, "module_defaults": {}, "tasks": TASKS[-2:]}
+    play_of["tasks"] = TASKS[:-2]
     (folder / "probe.yml").write_text(json.dumps([play_of, apart]), encoding="utf-8")
     (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": HOSTS}}), encoding="utf-8")
     environment = {"KUBECONFIG": "/of/the/run", "TMPDIR": str(folder)}
@@ -195,10 +196,10 @@ def test_what_a_module_tells_is_shown(run: tuple[Path, Run]) -> None:
     assert len(re.findall(r"^  half way$", run[1].screen, re.MULTILINE)) == len(HOSTS)
 
 
-def test_access_comes_from_module_defaults_and_from_the_environment(run: tuple[Path, Run]) -> None:
-    """Both name a kubeconfig that cannot be used: the errors differ from those without any."""
+def test_access_comes_from_module_defaults_the_environment_and_inputs(run: tuple[Path, Run]) -> None:
+    """Each names a kubeconfig that cannot be used: the errors differ from those without any."""
     _folder, done = run
-    for task in ("has its defaults", "asks whom"):
+    for task in ("has its defaults", "asks whom", "has inputs"):
         for result in both(done, task, "ignored"):
             assert result["reason"] == "configuration", result
             assert "Invalid kube-config" in result["msg"], result

@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
 ROOT = Path(__file__).parents[4]
 PLAYBOOKS = ROOT / "playbooks"
+CLUSTER = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]["cluster"])
 OPTIONS = {
     "csi_proxy": ["csi_proxy_version", "csi_proxy_source", "csi_proxy_state"],
     "vsphere_csi": ["vsphere_csi_version"],
@@ -183,6 +184,9 @@ def _closure(playbook: str) -> set[str]:
         todo += [one for one in included if one.exists()]
         if "kubewin.csi.host_looks" in here:
             text += (ROOT / "plugins" / "plugin_utils" / "looks.py").read_text(encoding="utf-8")
+        if CLUSTER & set(re.findall(r"\bkubewin\.csi\.(\w+):", here)):
+            # Access to the cluster is an input that the actions read.
+            text += (ROOT / "plugins" / "plugin_utils" / "controller.py").read_text(encoding="utf-8")
         called = set(re.findall(r"name: kubewin\.csi\.(\w+)", here)) - {"kubewin"}
         if "kubewin.csi.{{ kubewin_driver }}_csi" in here:
             called |= {"vsphere_csi", "csi_driver"}
