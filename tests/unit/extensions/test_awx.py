@@ -29,6 +29,13 @@ GIVEN = {
 }
 # Values that the documentation of AWX's API allows for a survey.
 TYPES = {"text", "textarea", "password", "integer", "float", "multiplechoice", "multiselect"}
+# The variables of the roles of infra.aap_configuration, in the order of its role dispatch, which applies them:
+# https://github.com/redhat-cop/infra.aap_configuration/blob/3.0.0/roles/dispatch/defaults/main.yml
+DISPATCHED = (
+    "controller_credentials", "controller_execution_environments", "controller_notifications", "controller_projects",
+    "controller_inventories", "controller_inventory_sources", "controller_templates", "controller_workflows",
+    "controller_schedules",
+)  # fmt: skip
 trust = getattr(template, "trust_as_template", str)
 
 
@@ -99,6 +106,14 @@ def test_a_definition_is_what_its_module_takes(
             name for name in set(options) - set(item) if "{{" in str(options[name]) and "omit" not in str(options[name])
         }
         assert not missing, f"{item['name']} lacks {missing}"
+
+
+def test_infra_aap_configuration_applies_the_same_variables_in_the_same_order() -> None:
+    defined = {name for path in (PROJECT / "controller").iterdir() for name in yaml.safe_load(path.read_text("utf-8"))}
+    assert {name for name in defined if name.startswith("controller_")} == set(DISPATCHED)
+    assert [loop for _module, loop, _options in tasks()] == list(DISPATCHED)
+    # Its role gives the module what the item says; the module's default would remove secrets that were entered in AWX.
+    assert [item["update_secrets"] for item in variables()["controller_credentials"]] == [False, False]
 
 
 def test_every_part_names_parts_that_are_there() -> None:
