@@ -87,7 +87,7 @@ options:
     default: 60
 requirements:
   - kubernetes.core >= 5.0.0, < 8.0.0
-  - kubernetes (Python library) >= 24.2.0
+  - kubernetes (Python library) >= 28.1.0
   - PyYAML
 notes:
   - Requests are safe to repeat and are repeated until O(api_timeout) has passed.

@@ -6,74 +6,71 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: windows_nodes
-short_description: The Windows hosts behind a cluster's Nodes
+short_description: Windows hosts of a cluster
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Lists the Windows Nodes of a cluster, and the instances that the Windows Machine Config Operator (WMCO) is told of in the
-    ConfigMap C(windows-instances), as hosts.
-  - A host is called as its Node, and its variable C(kubewin_node_name) says so too. The playbooks verify that on the host.
-  - Everything is listed, also what nothing can be done with. A Node without an address to connect to is in the group
-    C(kubewin_unreachable), and its variable C(kubewin_unreachable_because) says why. An instance that is no Node is in the
-    group C(kubewin_without_node), and its variable C(kubewin_without_node_because) says why.
-  - All other hosts are in the group C(kubewin_windows), a child of C(windows), which is what the playbooks work on.
-  - Users and passwords are not set; they come from the inventory's other variables or from AWX's Machine credential.
-  - The file's name must end in C(windows_nodes.yml) or C(windows_nodes.yaml).
+  - Lists the Windows Nodes of a cluster, and the instances in the ConfigMap C(windows-instances) of the Windows Machine Config Operator (WMCO), as hosts.
+  - A host has the name of its Node, also in its variable C(kubewin_node_name), which the playbooks verify on the host.
+  - Hosts with an address are in the group C(kubewin_windows), a child of C(windows), on which the playbooks work. A Node without an
+    address is in the group C(kubewin_unreachable), with the reason in C(kubewin_unreachable_because). An instance without a Node is in the
+    group C(kubewin_without_node), with the reason in C(kubewin_without_node_because).
+  - Sets no users and passwords. Keep them in other variables of the inventory, or in AWX's Machine credential.
+  - The file name must end in C(windows_nodes.yml) or C(windows_nodes.yaml).
 extends_documentation_fragment:
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
   - kubewin.csi.cluster
 options:
   plugin:
-    description: Says that the file is for this plugin.
+    description: Name of this plugin.
     type: str
     required: true
     choices: [kubewin.csi.windows_nodes]
   sources:
     description:
-      - Where hosts are looked for.
-      - V(windows_instances) alone lists only the instances that WMCO is told of. Where there is no such ConfigMap it adds
-        nothing.
+      - Sources of hosts.
+      - V(windows_instances) alone lists only the instances of WMCO. Without the ConfigMap it adds nothing.
     type: list
     elements: str
     choices: [nodes, windows_instances]
     default: [nodes, windows_instances]
   wmco_namespace:
-    description: Namespace of the operator, where its ConfigMap C(windows-instances) is.
+    description: Namespace of the operator and its ConfigMap C(windows-instances).
     type: str
     default: openshift-windows-machine-config-operator
   address:
     description:
-      - Which address becomes C(ansible_host), best first.
+      - Kinds of addresses for C(ansible_host), best first.
       - C(windows_instance) is the key in WMCO's ConfigMap. C(InternalIP), C(ExternalIP), C(InternalDNS), C(ExternalDNS) and
-        C(Hostname) are what the Node tells under C(status.addresses). C(annotation:KEY) and C(label:KEY) are values on
+        C(Hostname) are in C(status.addresses) of the Node. C(annotation:KEY) and C(label:KEY) are values of
         the Node.
-      - Values that are neither an IP address nor a host name are passed over, and so are link-local addresses.
-      - Where this is not enough, O(compose) an C(ansible_host).
+      - Values that are neither an IP address nor a host name are ignored, and so are link-local addresses.
+      - For other addresses, set C(ansible_host) with O(compose).
     type: list
     elements: str
     default: [windows_instance, InternalIP]
   ip_family:
-    description: Families that can be connected to, the preferred one first. The order of O(address) goes before it.
+    description: Families of addresses, best first. The order of O(address) comes first.
     type: list
     elements: str
     choices: [ipv4, ipv6]
     default: [ipv4, ipv6]
   connection:
     description:
-      - What C(ansible_connection) becomes. V(ssh) sets C(ansible_shell_type=cmd) too.
-      - V(auto) is V(ssh) on OpenShift, because WMCO's nodes are only known to have that, and V(winrm) anywhere else.
-      - V(none) sets nothing, so that group variables decide.
+      - Value of C(ansible_connection). V(ssh) also sets C(ansible_shell_type=cmd).
+      - V(auto) is V(ssh) on OpenShift, which WMCO requires, and V(winrm) elsewhere.
+      - V(none) sets nothing, so group variables apply.
     type: str
     choices: [auto, winrm, psrp, ssh, none]
     default: auto
   port:
-    description: What C(ansible_port) becomes. Without it the connection's own default counts.
+    description: Value of C(ansible_port). Defaults to the connection's own default.
     type: int
   annotations:
     description:
-      - Annotations of Nodes to give as C(kubewin_node.annotations), besides those that O(address) names and WMCO's versions.
-      - Others are not read into the inventory or its cache, because anybody may keep anything there.
+      - Annotations of Nodes for C(kubewin_node.annotations), in addition to those that O(address) names and WMCO's versions.
+      - Others are not in the inventory or its cache, because they can hold anything.
     type: list
     elements: str
     default: []
@@ -81,27 +78,27 @@ options:
     description:
       - A readiness report of this cluster, as JSON. Hosts then get the variables C(kubewin_verdict) (V(ignore:ready),
         V(ignore:blocked) or V(ignore:unknown)), C(kubewin_verdict_because), C(kubewin_verdict_taken_at), C(kubewin_verdict_age) in seconds and
-        C(kubewin_verdict_target) (the versions that were asked about, empty for the cluster as it is), and are in the group
+        C(kubewin_verdict_target) (target versions, empty for the current cluster), and are in the group
         C(kubewin_verdict_ready), C(kubewin_verdict_blocked) or C(kubewin_verdict_unknown).
-      - Read each time, never cached. It serves to choose hosts; the playbooks decide by what they see themselves.
+      - Read each time, never cached. Use it to select hosts; the playbooks read the cluster again.
       - A relative path starts at the current directory.
     type: path
 notes:
   - Groups besides those above are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
-    (who prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(nobody)),
+    (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(nobody)),
     C(kubewin_build_NUMBER) and C(kubewin_driver_NAME).
   - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
-    That it is named there proves nothing about it; see P(kubewin.csi.drivers#lookup) for the names.
+    The entry does not prove that the driver works. See P(kubewin.csi.drivers#lookup) for the names.
   - Variables besides those above are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
     C(kubewin_registered_drivers), C(kubewin_address_from), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
     C(kubelet_version), C(os_image), C(labels), C(annotations) and C(addresses)), and for WMCO's instances C(kubewin_instance) and
     C(kubewin_instance_user).
-  - Access works by environment alone, with C(K8S_AUTH_*), C(KUBECONFIG), in a pod of the cluster, or with AWX's credential
-    "OpenShift or Kubernetes API Bearer Token". The rules that are needed are in C(roles/csi_driver/files/kubewin-rbac.yaml).
-  - A cache is kept apart by file, API server, user and the options that decide what is read. It holds no secret. Where server and
-    user cannot be told without asking, nothing is cached.
-  - Ansible goes on with an empty inventory when a source fails, unless C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED) is set.
-  - Several clusters in one inventory are refused when they have a Node of the same name. The playbooks work on one cluster.
+  - Access needs no option with C(K8S_AUTH_*), C(KUBECONFIG), in a pod of the cluster, or with AWX's credential
+    "OpenShift or Kubernetes API Bearer Token". The required rules are in C(roles/csi_driver/files/kubewin-rbac.yaml).
+  - A cache is valid for one file, API server, user and set of options. It holds no secret. If server and user are not known without a
+    request, nothing is cached.
+  - Ansible continues with an empty inventory if a source fails, unless C(ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED) is set.
+  - Several clusters in one inventory are refused if they have a Node of the same name. The playbooks work on one cluster.
 seealso:
   - module: kubewin.csi.node_info
 """
@@ -110,17 +107,17 @@ EXAMPLES = r"""
 # This line is enough: everything below has a default. Access comes from KUBECONFIG, K8S_AUTH_* or AWX's credential.
 plugin: kubewin.csi.windows_nodes
 
-# By ssh, at the address that somebody wrote to an annotation, else at the Node's own; IPv6 first.
+# By ssh, at the address in an annotation, else at the Node's own; IPv6 first.
 connection: ssh
 port: 2222
 address: [annotation:example.com/management-address, InternalIP, Hostname]
 ip_family: [ipv6, ipv4]
 
-# The users that WMCO has for its instances. Hosts for which an expression fails are left as they are, unless strict is true.
+# The users of WMCO's instances. Hosts for which an expression fails do not change, unless strict is true.
 compose:
   ansible_user: kubewin_instance_user
 
-# A group for each zone, and one of the hosts that can be worked on now.
+# A group for each zone, and one of the hosts that can be changed now.
 keyed_groups:
   - prefix: zone
     key: kubewin_node.labels['topology.kubernetes.io/zone'] | default('none')

@@ -84,7 +84,7 @@ objects:
   sample: [{kind: Node, namespace: null, name: win-1, action: update, validated: true}]
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(forbidden), V(conflict), V(invalid), V(not_found),
+    - Stable key of the failure, one of V(forbidden), V(conflict), V(invalid), V(not_found),
       V(admission_refused), V(unauthorized), V(unreachable), V(too_many_requests), V(configuration), V(api_error).
   returned: failure
   type: str

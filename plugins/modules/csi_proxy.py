@@ -10,13 +10,12 @@ short_description: Run csi-proxy as a service on a Windows node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Installs, upgrades, adopts, repairs and removes csi-proxy, and proves that it serves - success is what was seen.
-  - It works over the host's own connection with in-box commands. A node that is as wanted costs one command and no write.
-  - An upgrade stages and verifies the new release while the old one runs, commits with one change of the service's
-    command line, and goes back to the old one when the new one does not serve.
-  - A csi-proxy that somebody else manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never
-    changed.
-  - Before an upgrade of a node that runs pods, no volume operation should be in flight there; the playbook
+  - Installs, upgrades, adopts, repairs and removes csi-proxy. Succeeds only if the service was observed to serve its pipes.
+  - Runs in-box commands over the host's own connection. A node in the desired state costs one command and no write.
+  - An upgrade downloads and verifies the new release while the old one runs, then changes the command line of the service. If the new release
+    does not serve, the old one is restored.
+  - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed.
+  - Before you upgrade csi-proxy on a node that runs pods, make sure that no volume operation is in flight there. The playbook
     C(kubewin.csi.enable_csi) cordons the node and waits for that.
 extends_documentation_fragment:
   - kubewin.csi.attributes
@@ -31,36 +30,36 @@ options:
     description:
       - V(present) installs or upgrades the service, starts it and waits until it serves.
       - V(absent) removes the service and the directory that the collection created. Logs stay.
-      - V(staged) puts the verified executable on the node, beside what runs there, and touches nothing that serves. V(present)
-        with the same options then needs no download.
+      - V(staged) stores the verified executable on the node and does not change the service. V(present) with the same options
+        then needs no download.
     type: str
     choices: [absent, present, staged]
     default: present
   from_variables:
     description:
-      - Internal to the role C(csi_proxy). Takes each option that the task leaves out from the variable C(csi_proxy_<option>).
-        A blank variable is not given.
+      - Internal. The role C(csi_proxy) reads each option that the task does not set from the variable C(csi_proxy_<option>).
+        A blank variable counts as not set.
     type: bool
     default: false
   version:
     description:
       - Release of csi-proxy. Required unless O(state=absent).
-      - Releases below 1.1.3 are refused (CVE-2023-3893). The recommended one is 1.3.0.
+      - Releases below 1.1.3 are refused (CVE-2023-3893). 1.3.0 is recommended.
     type: str
   source:
     description:
-      - Where C(csi-proxy.exe) comes from, an C(http) or C(https) URL that the node can reach, or a file on the controller,
-        which is sent through the connection. Relative paths are looked for in C(files).
+      - Source of C(csi-proxy.exe). An C(http) or C(https) URL that the node can reach, or a file on the controller, which is sent
+        through the connection. Relative paths are searched in C(files).
       - User information and query of a URL, such as a signature, are sent to the node's curl through its standard input.
         They do not appear on a command line, in output or in logs.
-      - Needed only when the node does not have the release yet.
+      - Required if the node does not have the release yet.
     type: str
   checksum:
     description:
       - SHA-256 of C(csi-proxy.exe), with or without C(sha256:) before it, or the line of a C(.sha256) file. Required
         unless O(state=absent).
-      - The project publishes no binary, so the digest is the only proof of what is installed. The playbook
-        C(kubewin.csi.build_csi_proxy) prints it.
+      - The csi-proxy project publishes no binary, so only the digest identifies the file. The playbook C(kubewin.csi.build_csi_proxy)
+        prints it.
     type: str
   source_proxy:
     description: URL of the HTTP proxy that the node uses for the download.
@@ -71,7 +70,7 @@ options:
       - The curl of older Windows releases reads only the node's certificate store; import the CA there for those.
     type: str
   source_check_revocation:
-    description: Whether the node checks the server certificate's revocation. Windows fails when it cannot reach the list.
+    description: Whether the node checks if the server certificate is revoked. Windows fails if it cannot reach the revocation list.
     type: bool
     default: true
   source_connect_timeout:
@@ -79,11 +78,11 @@ options:
     type: int
     default: 15
   source_timeout:
-    description: Seconds that one attempt of the download may take.
+    description: Timeout in seconds for one attempt of the download.
     type: int
     default: 600
   source_retries:
-    description: How often a failed download is tried again.
+    description: Number of times to retry a failed download.
     type: int
     default: 3
   source_retry_delay:
@@ -92,8 +91,8 @@ options:
     default: 5
   log_dir:
     description:
-      - Directory of C(csi-proxy.log). The default is the one that OpenShift's must-gather collects.
-      - The log is rolled whenever the service is stopped anyway; the file before is C(csi-proxy.log.1).
+      - Directory of C(csi-proxy.log). OpenShift's must-gather collects the default.
+      - When the service is stopped for a change, the log is renamed to C(csi-proxy.log.1).
     type: str
     default: C:\var\log\csi-proxy
   log_file_max_size:
@@ -110,10 +109,10 @@ options:
     elements: str
     default: []
   require_privacy:
-    description: Whether SMB mappings must be encrypted. From csi-proxy 1.2.0 on; without it the release's own default holds.
+    description: Whether SMB mappings must be encrypted. Requires csi-proxy 1.2.0. Defaults to the release's own default.
     type: bool
   metrics_bind_address:
-    description: Address and port for metrics, such as V(127.0.0.1:8888). From csi-proxy 1.3.0 on.
+    description: Address and port for metrics, such as V(127.0.0.1:8888). Requires csi-proxy 1.3.0.
     type: str
   extra_flags:
     description:
@@ -127,7 +126,7 @@ options:
     choices: [auto, delayed-auto, demand]
     default: auto
   recovery:
-    description: What Windows does when the process ends unexpectedly. Without it the actions stay as they are.
+    description: Actions of Windows when the process ends unexpectedly. Defaults to the actions that are set on the host.
     type: dict
     suboptions:
       reset_seconds:
@@ -135,18 +134,18 @@ options:
         type: int
         default: 86400
       actions:
-        description: The actions for the first, second and following failures.
+        description: Actions for the first, second and later failures.
         type: list
         elements: dict
         default: []
         suboptions:
           type:
-            description: What to do.
+            description: The action.
             type: str
             choices: [none, restart]
             default: restart
           delay_ms:
-            description: Milliseconds to wait before.
+            description: Milliseconds to wait before the action.
             type: int
             required: true
   dependencies:
@@ -155,17 +154,17 @@ options:
     elements: str
     default: []
   allow_downgrade:
-    description: Whether a lower release than the one in place may be installed.
+    description: Whether to install a lower release than the installed one.
     type: bool
     default: false
   adopt:
     description:
-      - Whether a service that runs csi-proxy from elsewhere, and that no other tool manages, is taken over.
-      - Its executable stays where it is; its command line is recorded, and is what a failed takeover goes back to.
+      - Whether to take over a service that runs csi-proxy from another directory and that no other tool manages.
+      - The executable stays there. Its command line is recorded, and restored if the takeover fails.
     type: bool
     default: true
   lock_timeout:
-    description: Seconds to wait while another run changes this node.
+    description: Timeout in seconds for another run that changes this node.
     type: int
     default: 60
 seealso:
@@ -197,15 +196,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 csi_proxy:
-  description: What is on the node, after the task (in check mode, and where it was refused, as found).
+  description: State of the node after the task. In check mode, and if the task was refused, the state before.
   returned: when the node could be observed
   type: dict
   contains:
     observed_at:
-      description: When it was seen, by the controller's clock.
+      description: Time of the observation, by the controller's clock.
       type: str
     host:
-      description: What the host says of itself, from its registry and event log.
+      description: What the host reports, from its registry and event log.
       type: dict
       contains:
         name:
@@ -228,23 +227,23 @@ csi_proxy:
           description: Last boot, UTC.
           type: str
         boot_id:
-          description: Number that grows with each boot, where Windows keeps one.
+          description: Number that grows with each boot, if Windows has one.
           type: int
     managed_by:
-      description: Who owns csi-proxy here. C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
+      description: Owner of csi-proxy on this host, one of C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
       type: str
     service:
-      description: The Windows service, null where there is none.
+      description: The Windows service, null if there is none.
       type: dict
     executable:
-      description: Path, SHA-256 and, where the digest is the recorded one, release. Null where there is no service.
+      description: Path, SHA-256 and, if the digest is the recorded one, release. Null without a service.
       type: dict
     pipes:
       description: Names of csi-proxy's pipes that are served.
       type: list
       elements: str
     pipes_by:
-      description: How the pipes were found. V(listing), or V(opening) each one on a Windows that cannot list pipes.
+      description: How the pipes were read. V(listing), or V(opening) each one if Windows cannot list pipes.
       type: str
     api_groups:
       description: API groups with the versions that are served.
@@ -257,29 +256,29 @@ csi_proxy:
       type: list
       elements: str
     drift:
-      description: What differs from what is wanted, with C(item), C(found) and C(expected).
+      description: Differences from the desired state, with C(item), C(found) and C(expected).
       type: list
       elements: dict
     findings:
-      description: What volumes trip over, with C(id), C(severity), C(object), C(message) and C(remedy). Nothing of it is changed.
+      description: Problems for volumes, with C(id), C(severity), C(object), C(message) and C(remedy). The task does not change them.
       type: list
       elements: dict
 plan:
-  description: The steps that were done, or in check mode would be, each with C(step) and C(description).
+  description: The steps of the task, in check mode the planned ones, each with C(step) and C(description).
   returned: unless refused
   type: list
   elements: dict
 reason:
-  description: A stable word for what went wrong, such as C(connection_lost), C(checksum_mismatch) or C(start_failed).
+  description: Stable key of the failure, such as C(connection_lost), C(checksum_mismatch) or C(start_failed).
   returned: on failure
   type: str
 rolled_back:
-  description: Whether the release that was there before is back.
-  returned: when a swap failed
+  description: Whether the former release was restored.
+  returned: if the new release failed
   type: bool
 log_tail:
   description: The last lines of csi-proxy's log.
-  returned: when the service did not start or serve
+  returned: if the service did not start or serve
   type: list
   elements: str
 """

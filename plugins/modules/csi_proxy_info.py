@@ -10,8 +10,8 @@ short_description: Return the state of csi-proxy on a Windows node
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Tells what csi-proxy is on a node, who manages it, what it serves, and what volumes there would trip over.
-  - It reads only, with in-box commands over the host's own connection. Nothing is kept as facts.
+  - Reports the csi-proxy of a node, who manages it, what it serves, and problems for volumes there.
+  - Only reads, with in-box commands over the host's own connection. Sets no facts.
 extends_documentation_fragment:
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
@@ -22,22 +22,22 @@ attributes:
 options:
   reference_counters:
     description:
-      - Directory in which a driver keeps a file for each volume in use on this host, such as C(C:\csi\smbmounts) of the SMB driver in
-        its HostProcess form. The files are then returned.
+      - Return the files in this directory, in which a driver keeps one for each volume in use on the host, such as C(C:\csi\smbmounts) of
+        the SMB driver as a HostProcess container.
     type: str
   smb_mappings:
     description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
     type: bool
     default: false
   start_mode:
-    description: Expected start mode of the service. With V(demand), a service that no reboot starts is a warning instead of a blocker (C(CSI-N18)).
+    description: Expected start mode of the service. With V(demand), a service that does not start with Windows is a warning, not a blocker (C(CSI-N18)).
     type: str
     choices: [auto, delayed-auto, demand]
     default: auto
   details:
     description:
-      - Return everything in an ad hoc command as well. Without it C(ansible -m kubewin.csi.csi_proxy_info) returns RV(summary) alone,
-        because nobody can register its result and all of it is printed.
+      - Return everything in an ad hoc command too. Otherwise C(ansible -m kubewin.csi.csi_proxy_info) returns only RV(summary), because
+        Ansible prints the whole result.
     type: bool
     default: false
 seealso:
@@ -45,7 +45,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at the pipes that the vSphere driver needs
+- name: Check the pipes that the vSphere driver needs
   kubewin.csi.csi_proxy_info:
     required_pipes: [csi-proxy-disk-v1, csi-proxy-volume-v1, csi-proxy-filesystem-v1, csi-proxy-system-v1alpha1]
   register: node
@@ -54,21 +54,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 summary:
-  description: What is on the node in a few lines, with what volumes there would trip over.
+  description: State of the node in a few lines, with problems for volumes.
   returned: in an ad hoc command, without O(details)
   type: list
   elements: str
   sample: ["csi-proxy 1.3.0 running, serving, managed by kubewin"]
 csi_proxy:
-  description: What is on the node, the same as M(kubewin.csi.csi_proxy) returns.
+  description: State of the node, as M(kubewin.csi.csi_proxy) returns it.
   returned: when the node could be observed
   type: dict
   contains:
     observed_at:
-      description: When it was seen, by the controller's clock.
+      description: Time of the observation, by the controller's clock.
       type: str
     host:
-      description: What the host says of itself, from its registry and event log.
+      description: What the host reports, from its registry and event log.
       type: dict
       contains:
         name:
@@ -91,23 +91,23 @@ csi_proxy:
           description: Last boot, UTC.
           type: str
         boot_id:
-          description: Number that grows with each boot, where Windows keeps one.
+          description: Number that grows with each boot, if Windows has one.
           type: int
     managed_by:
-      description: Who owns csi-proxy here. C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
+      description: Owner of csi-proxy on this host, one of C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
       type: str
     service:
-      description: The Windows service, null where there is none.
+      description: The Windows service, null if there is none.
       type: dict
     executable:
-      description: Path, SHA-256 and, where the digest is the recorded one, release. Null where there is no service.
+      description: Path, SHA-256 and, if the digest is the recorded one, release. Null without a service.
       type: dict
     pipes:
       description: Names of csi-proxy's pipes that are served.
       type: list
       elements: str
     pipes_by:
-      description: How the pipes were found. V(listing), or V(opening) each one on a Windows that cannot list pipes.
+      description: How the pipes were read. V(listing), or V(opening) each one if Windows cannot list pipes.
       type: str
     api_groups:
       description: API groups with the versions that are served.

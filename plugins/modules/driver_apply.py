@@ -11,19 +11,18 @@ short_description: Apply a CSI driver's Windows node plugin and update it node b
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Applies a driver's objects as M(kubewin.csi.cluster_apply) does.
-  - Where the pod template of a DaemonSet of this collection changes while its pods run, the new template is applied under
-    C(OnDelete), so that nothing moves by itself. Then the first node's pod is replaced (the canary), and only when the driver
-    works there again as M(kubewin.csi.node_rollout) judges it, the other nodes follow in batches. At no time more nodes
-    than O(definition)'s C(maxUnavailable) are without a Ready plugin. At the end the strategy is what the definition says.
-  - Pods that are of the wanted template already are left alone.
-  - When the canary does not come to work in time, the template from before, which the cluster keeps as a ControllerRevision, is
-    applied again and the canary brought back to it; the task fails and says so. When a later node does not, everything
-    stays as it is, the remaining nodes with their former pods, until a run with another wish or after a repair goes on.
-  - Where the change stands is an annotation of the DaemonSet (C(kubewin.io/rolling)), so that a run that was cut off at any point is
-    finished by the next one. Runs over different nodes may work at the same time. Each replaces its own pods, together they leave no
-    more nodes without a plugin than C(maxUnavailable), and the last one restores the strategy. A run with another template takes over.
-  - Deleting plugin pods needs the role C(kubewin-csi-roll) in the driver's namespace; each pod is deleted by its uid.
+  - Applies a driver's objects with server-side apply, and changes only what differs.
+  - If the pod template of a running DaemonSet of this collection changes, applies the new template under C(OnDelete), so that no pod is
+    replaced yet. Replaces the pod of the first node, the canary. When the driver works there again, as M(kubewin.csi.node_rollout) checks it,
+    replaces the pods of the other nodes in batches. Never leaves more nodes without a Ready plugin than C(maxUnavailable) of O(definition).
+    At the end restores the update strategy of the definition.
+  - Does not replace pods that have the desired template.
+  - If the canary fails, applies the former template, which the cluster keeps as a ControllerRevision, restores the canary and fails. If a later
+    node fails, stops, and the remaining nodes keep their former pods, until you fix the node or change the options and run again.
+  - Records the state of the change in the annotation C(kubewin.io/rolling) of the DaemonSet. The next run finishes an interrupted one. Runs over
+    different nodes can work at the same time; each replaces its own pods, together they respect C(maxUnavailable), and the last one restores
+    the strategy. A run with another template takes over.
+  - Requires the ClusterRole C(kubewin-csi-roll) in the driver's namespace to delete plugin pods. Deletes each pod by its uid.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver.apply
@@ -38,20 +37,20 @@ attributes:
     support: full
 options:
   definition:
-    description: The objects, as YAML text with any number of documents, or as a list of dictionaries.
+    description: Objects as YAML text with one or more documents, or as a list of dictionaries.
     type: raw
     required: true
   driver:
     description:
-      - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+      - Key of the driver, such as V(vsphere) or V(azure_disk).
     type: str
     required: true
   window:
-    description: Seconds of one look; the action sets it.
+    description: Internal. Seconds to watch in one call.
     type: int
     default: 30
   progress:
-    description: What a look before found out; the action sets it.
+    description: Internal. Result of the previous call.
     type: dict
     default: {}
 seealso:
@@ -61,7 +60,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Apply a node plugin, and roll it where it has changed
+- name: Apply a node plugin, and update its pods node by node if it changed
   kubewin.csi.driver_apply:
     driver: vsphere
     definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
@@ -71,35 +70,35 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: Every object and what was, or in check mode would be, done with it; see M(kubewin.csi.cluster_apply).
+  description: Every object with its action, in check mode the planned one.
   returned: success
   type: list
   elements: dict
 roll:
-  description: What became of the nodes, null when no running pod is concerned.
-  returned: always, once the objects were looked at
+  description: Result by node, null if no running pod had to be replaced.
+  returned: always, after the objects were read
   type: dict
   contains:
     step:
       description:
-        - V(finish) when every pod is of the wanted template, V(rest) when pods of other nodes are not, V(stop) when a node did not
-          come to work, V(back) when the former template was brought back, V(plan) in check mode.
+        - V(finish) if every pod has the desired template, V(rest) if only nodes of other runs lack it, V(stop) if a node failed, V(back) if
+          the former template was restored, V(plan) in check mode.
       type: str
     states:
       description: Each node with C(node), C(state) (V(old), V(moving) or V(done)) and C(why).
       type: list
       elements: dict
     left:
-      description: Nodes that this run leaves alone and whose pod is of another template.
+      description: Nodes of other runs whose pod has another template.
       type: list
       elements: str
     replaced:
-      description: Nodes whose pod was replaced, in order; in check mode those that would be.
+      description: Nodes whose pod was replaced, in order; in check mode the planned ones.
       type: list
       elements: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. V(roll_refused), V(canary_failed), V(roll_stopped) or a word of
+    - Stable key of the failure. V(roll_refused), V(canary_failed), V(roll_stopped) or a word of
       M(kubewin.csi.cluster_apply).
   returned: failure
   type: str

@@ -85,7 +85,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Who would hand over to whom, on which nodes?
+- name: Plan a hand-over to the platform
   kubewin.csi.driver_handover:
     driver: azure_file
     direction: to_platform
@@ -107,10 +107,10 @@ handover:
       type: list
       elements: str
     other:
-      description: The other side's DaemonSet as namespace/name, empty where it is gone.
+      description: The other DaemonSet as namespace/name, empty if it is gone.
       type: str
     summary:
-      description: For people, a line an item.
+      description: Lines for display.
       type: list
       elements: str
 kept:

@@ -11,13 +11,11 @@ short_description: Plan a CSI driver's Windows node plugin for a cluster
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Looks at a cluster and decides which release of a driver's Windows node plugin fits, in which mode and namespace,
-    what has to exist first and what is in the way.
-  - It changes nothing, and fails on what it finds only with O(require); RV(driver_plan.deployable) and RV(driver_plan.refusal)
-    say it. What cannot work is refused together with the nearest combination that does.
-  - The action renders the plan with the templates of the role C(csi_driver), as RV(definition).
-  - Objects that belong to the driver's own installation (CSIDriver, feature-state map, Linux controller) are checked
-    only.
+  - Reads a cluster and plans a driver's Windows node plugin for it, with release, mode, namespace, prerequisites and blockers.
+  - Changes nothing. Fails because of a blocker only with O(require); RV(driver_plan.deployable) and RV(driver_plan.refusal) report it. A combination that
+    cannot work is refused with the nearest one that can.
+  - Renders the plan with the templates of the role C(csi_driver), as RV(definition).
+  - Only checks objects of the driver's own installation, which are the CSIDriver, the feature states and the controller.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver
@@ -26,44 +24,44 @@ extends_documentation_fragment:
 options:
   driver:
     description:
-      - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+      - Key of the driver, such as V(vsphere) or V(azure_disk).
     type: str
     required: true
   csi_proxy_version:
-    description: Release of csi-proxy that this collection installs, for notes on older ones.
+    description: Release of csi-proxy that this collection installs. Older releases lead to notes.
     type: str
   replace:
     description:
-      - The DaemonSet of somebody else that ours is to replace node by node, as namespace/name. It is then no blocker, unless
-        its owner would bring it again; M(kubewin.csi.driver_handover) does it.
+      - DaemonSet of another user, as namespace/name, that M(kubewin.csi.driver_handover) replaces node by node. It is then no blocker, unless
+        its owner would create it again.
     type: str
     default: ''
   require:
-    description: Fail with RV(driver_plan.refusal) as the message when something is in the way.
+    description: Fail with RV(driver_plan.refusal) as the message if there is a blocker.
     type: bool
     default: false
   show:
-    description: Print the plan, in check mode every line of it.
+    description: Print the plan, in check mode with every line.
     type: bool
     default: false
   planned:
-    description: RV(planned) of the plans of other drivers, to be returned with this one.
+    description: RV(planned) of the plans of other drivers. They are returned with this plan.
     type: list
     elements: dict
     default: []
 seealso:
-  - module: kubewin.csi.cluster_apply
+  - module: kubewin.csi.driver_apply
   - module: kubewin.csi.driver_handover
   - module: kubewin.csi.node_rollout
 """
 
 EXAMPLES = r"""
-- name: What would be deployed here?
+- name: Plan the node plugin of vSphere
   kubewin.csi.driver_info:
     driver: vsphere
   register: seen
 
-- name: Show it
+- name: Show the plan
   ansible.builtin.debug:
     msg: "{{ seen.driver_plan.summary }}"
 """
@@ -75,85 +73,85 @@ driver_plan:
   type: dict
   contains:
     driver:
-      description: The driver's name in this collection.
+      description: Key of the driver in this collection.
       type: str
     title:
-      description: The driver's name for people.
+      description: Name of the driver for display.
       type: str
     csi_driver:
-      description: Its CSI name.
+      description: CSI name of the driver.
       type: str
     mode:
-      description: V(csi_proxy) or V(host_process), null when refused for it.
+      description: V(csi_proxy) or V(host_process), null if no mode can run.
       type: str
     version:
-      description: The release.
+      description: Release of the driver.
       type: str
     template:
-      description: Template of the role C(csi_driver) that renders it.
+      description: Template of the role C(csi_driver) that renders the plan.
       type: str
     namespace:
-      description: Where it goes.
+      description: Namespace of the DaemonSet.
       type: str
     daemonset:
-      description: Name of its DaemonSet.
+      description: Name of the DaemonSet.
       type: str
     pipes:
-      description: Pipes of csi-proxy that its pods mount, bare names.
+      description: Bare names of the pipes of csi-proxy that the pods mount.
       type: list
       elements: str
     platform:
-      description: Who runs the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty where nothing shows it.
+      description: Platform of the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty if none was detected.
       type: str
     providers:
       description:
-        - DaemonSets of others that provide the driver on Windows nodes, each with C(namespace), C(name), C(owner), C(mark)
-          (what shows it), C(comes_back) and C(how) its owner is told to leave.
+        - DaemonSets of other owners that provide the driver on Windows nodes, each with C(namespace), C(name), C(owner), C(mark)
+          (which shows the owner), C(comes_back) (whether the owner creates it again) and C(how) to remove it there.
       type: list
       elements: dict
     topology_keys:
-      description: Keys that a registered node has in its topology; one that ends in a slash is what they begin with.
+      description: Topology keys of a registered node. A key that ends in a slash is a prefix.
       type: list
       elements: str
     mirrors:
-      description: Other repositories that upstream publishes the driver's image to.
+      description: Other repositories in which upstream publishes the driver's image.
       type: list
       elements: str
     in_tree:
-      description: The in-tree plugin that the driver replaces, null when there is none.
+      description: The in-tree plugin that the driver replaces, null if there is none.
       type: str
     fstypes:
       description: File systems that a StorageClass may name for Windows, empty for a driver that mounts shares.
       type: list
       elements: str
     drain_to:
-      description: Modes to which a node may be switched only without volumes of this driver on it.
+      description: Modes to which a node can change only while it has no volume of this driver.
       type: list
       elements: str
     switch:
-      description: The change of mode that this means for the node plugin that runs, with C(from), C(to), C(drain) (whether only without
-        volumes on a node) and C(counters) (directory on the hosts that tells of volumes in use); null when there is none.
+      description: Change of mode of the running node plugin, with C(from), C(to), C(drain) (whether the node must have no volume) and
+        C(counters) (directory on the hosts with a file for each volume in use); null if the mode stays.
       type: dict
     credentials:
-      description: What somebody has to provide, each with C(needed_by), C(what) and C(required).
+      description: Credentials that you provide, each with C(needed_by), C(what) and C(required).
       type: list
       elements: dict
     prerequisites:
-      description: What has to be there and cannot be seen from the cluster.
+      description: Prerequisites that cannot be checked in the cluster.
       type: list
       elements: str
     deployable:
-      description: Whether nothing is in the way.
+      description: Whether there is no blocker.
       type: bool
     refusal:
-      description: All that is in the way, with what helps; empty when nothing is.
+      description: All blockers with their remedies, empty if there is none.
       type: str
     summary:
-      description: The plan for people, a line an item.
+      description: The plan as lines for display.
       type: list
       elements: str
     findings:
-      description: What was found, each with C(id), C(severity), C(object), C(message) and C(remedy).
+      description: Findings, each with C(id), C(severity), C(object), C(message) and C(remedy).
       type: list
       elements: dict
     nodes:
@@ -161,10 +159,10 @@ driver_plan:
       type: list
       elements: str
     settings:
-      description: What the templates read.
+      description: Values for the templates.
       type: dict
 definition:
-  description: The objects of the plan as YAML, for O(kubewin.csi.driver_apply#module:definition). Empty when it cannot be deployed.
+  description: The objects of the plan as YAML, for O(kubewin.csi.driver_apply#module:definition). Empty if it cannot be deployed.
   returned: success
   type: str
 planned:
@@ -175,7 +173,7 @@ planned:
   type: list
   elements: dict
 reason:
-  description: Why the task failed, as a word that does not change; see M(kubewin.csi.cluster_apply). V(refused) with O(require).
+  description: Stable key of the failure; see M(kubewin.csi.cluster_apply). V(refused) with O(require).
   returned: failure
   type: str
   sample: unreachable

@@ -11,12 +11,11 @@ short_description: Remove a CSI driver's Windows node plugin that nothing uses
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Deletes every object that M(kubewin.csi.cluster_apply) applied for a driver, and nothing else. They are found by the
-    labels that all of them carry, so renamed DaemonSets and other namespaces are found too.
-  - Refuses while a Windows node uses a volume of the driver, as pods, attachments and the kubelets themselves tell.
-  - Each object is deleted only if it is the one that was seen. A run that was cut off is finished by the next.
-  - Waits until the plugin's pods are gone. Claims, volumes and the driver's controller are left alone, and so is the
-    namespace, which may hold what others put there.
+  - Deletes every object that this collection applied for a driver, and no other object. Finds them by their labels, also under other names and in
+    other namespaces.
+  - Refuses while a Windows node uses a volume of the driver, according to pods, attachments and kubelets.
+  - Deletes each object by the uid that was read. The next run finishes an interrupted one.
+  - Waits until the plugin's pods are gone. Keeps claims, volumes, the driver's controller and the namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -29,25 +28,25 @@ attributes:
     support: none
 options:
   driver:
-    description: The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
+    description: Key of the driver, such as V(vsphere) or V(azure_disk).
     type: str
     required: true
   force_in_use:
     description:
-      - Remove the plugin although volumes are in use on Windows nodes. Pods with such volumes can then not end, and
-        their nodes not be drained, until a node plugin is back.
+      - Remove the plugin although Windows nodes use volumes. Pods with such volumes then cannot end, and their nodes cannot be drained,
+        until a node plugin runs there again.
     type: bool
     default: false
   timeout:
-    description: Seconds to wait until the plugin's pods are gone.
+    description: Timeout in seconds for the end of the plugin's pods.
     type: int
     default: 300
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file.
+    description: Internal. Progress messages are appended to this file.
     type: path
 seealso:
   - module: kubewin.csi.driver_info
-  - module: kubewin.csi.cluster_apply
+  - module: kubewin.csi.driver_apply
 """
 
 EXAMPLES = r"""
@@ -58,25 +57,25 @@ EXAMPLES = r"""
 
 RETURN = r"""
 objects:
-  description: What was, or in check mode would be, deleted.
+  description: Deleted objects, in check mode the planned ones.
   returned: success
   type: list
   elements: dict
   sample: [{kind: DaemonSet, namespace: vmware-system-csi, name: vsphere-csi-node-windows}]
 in_use:
-  description: What uses volumes of the driver on Windows nodes.
-  returned: always, once the cluster was looked at
+  description: Users of the driver's volumes on Windows nodes.
+  returned: always, after the cluster was read
   type: list
   elements: dict
   sample: [{node: win-1, what: pod shop/db-0 (claim data-db-0)}]
 namespaces:
-  description: Namespaces that held the objects; they are kept.
+  description: Namespaces of the objects. They are kept.
   returned: success
   type: list
   elements: str
   sample: [vmware-system-csi]
 reason:
-  description: Why the task failed, V(in_use), V(timeout) or a word of M(kubewin.csi.cluster_apply).
+  description: Stable key of the failure, V(in_use), V(timeout) or a word of M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
   sample: in_use

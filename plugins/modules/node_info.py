@@ -41,7 +41,7 @@ options:
         elements: str
         default: []
       node_name:
-        description: The Node this host is said to be. It is verified like any other.
+        description: Expected Node of the host. It is verified too.
         type: str
       problem:
         description: Why the host could not be read. It is then matched to no Node.
@@ -59,7 +59,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Which Node is this host?
+- name: Match a host to its Node
   kubewin.csi.node_info:
     hosts:
       - name: "{{ inventory_hostname }}"

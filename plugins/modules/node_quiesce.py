@@ -45,7 +45,7 @@ options:
     type: int
     default: 300
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file.
+    description: Internal. Progress messages are appended to this file.
     type: path
 seealso:
   - module: kubewin.csi.node_info
@@ -66,7 +66,7 @@ busy:
   elements: str
   sample: [pod shop/web-0 is starting and its volumes are being mounted]
 reason:
-  description: Why the task failed, as a word that does not change, such as V(busy) or V(forbidden).
+  description: Stable key of the failure, such as V(busy) or V(forbidden).
   returned: failure
   type: str
   sample: busy

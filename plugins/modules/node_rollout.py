@@ -80,12 +80,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rollout:
-  description: The judgement.
+  description: Result of the check.
   returned: always, except when the API server could not be asked
   type: dict
   contains:
     verdict:
-      description: As bad as the worst node; one of V(green), V(unproven), V(waiting), V(red).
+      description: Verdict of the worst node, one of V(green), V(unproven), V(waiting), V(red).
       type: str
     settled:
       description: Whether waiting longer would change nothing.
@@ -94,7 +94,7 @@ rollout:
       description: Namespace, name and counts of the DaemonSet, null when there is none.
       type: dict
     nodes:
-      description: The judged nodes, each with C(node), C(verdict), C(pod), C(lacks) and C(notes).
+      description: The checked nodes, each with C(node), C(verdict), C(pod), C(lacks) and C(notes).
       type: list
       elements: dict
     others:
@@ -102,15 +102,15 @@ rollout:
       type: list
       elements: dict
     trouble:
-      description: What is wrong with the whole, each with C(id), C(verdict), C(message) and C(remedy).
+      description: Problems of the whole rollout, each with C(id), C(verdict), C(message) and C(remedy).
       type: list
       elements: dict
     table:
-      description: All of it for people.
+      description: The result as text for display.
       type: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(gate_red), V(gate_timeout), V(gate_unproven),
+    - Stable key of the failure, one of V(gate_red), V(gate_timeout), V(gate_unproven),
       V(no_nodes), V(forbidden), V(unreachable), V(unauthorized), V(configuration), V(too_many_requests), V(api_error).
   returned: failure
   type: str

@@ -293,7 +293,7 @@ finding:
   type: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(stopped), V(volumes_changed), V(refused), V(locked), V(taken_over),
+    - Stable key of the failure, one of V(stopped), V(volumes_changed), V(refused), V(locked), V(taken_over),
       V(journal_unreadable), V(too_large), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(conflict), V(invalid), V(api_error).
   returned: failure

@@ -28,7 +28,7 @@ attributes:
     support: none
 options:
   state:
-    description: Whether the override is to be there.
+    description: Whether the override exists.
     type: str
     choices: [present, absent]
     default: present
@@ -72,7 +72,7 @@ conditions:
       type: str
   sample: [{name: windows-machine-config-operator.v9.0.0, action: set, message: "preflight found a blocker: CSI-V12"}]
 reason:
-  description: Why the task failed, as a word that does not change, such as V(forbidden) or V(conflict).
+  description: Stable key of the failure, such as V(forbidden) or V(conflict).
   returned: failure
   type: str
   sample: forbidden

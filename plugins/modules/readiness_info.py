@@ -11,13 +11,12 @@ short_description: Report what will happen to every volume on Windows nodes
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Looks at a cluster once, and judges for each Windows node whether the drivers that its volumes need work there, for each
-    volume who serves it, and for each workload whether it will start again after a restart. Every verdict names what was seen.
-  - What could not be seen is said, and called unknown. Nothing that depends on it is called well.
-  - It reads only. Lists are read in pages, all of them of one moment, and cut down to what is judged while they arrive, so
-    that memory follows what runs on Windows. The rules that it needs are in
-    C(roles/csi_driver/files/kubewin-preflight-rbac.yaml); when one is missing the others are used.
-  - A cluster that cannot be read as a whole is an error, never a report about a part of it.
+  - Reads a cluster once. Reports for each Windows node whether the drivers of its volumes work there, for each volume what serves it, and for each
+    workload whether it will start again after a restart. Every verdict has its evidence.
+  - What could not be read is named and is unknown. Nothing that depends on it is ready.
+  - Only reads. Lists are read in pages of one resourceVersion and reduced while they arrive, so memory depends on what runs on Windows. The
+    required rules are in C(roles/csi_driver/files/kubewin-preflight-rbac.yaml). If a rule is missing, the others are used.
+  - Fails without a report if the cluster as a whole cannot be read.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -29,11 +28,11 @@ attributes:
     details: In check mode no file is written to O(output_dir).
 options:
   cluster_name:
-    description: What the cluster is called in the report.
+    description: Name of the cluster in the report.
     type: str
     default: ""
   hosts:
-    description: What was seen on the hosts, for example made from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    description: Facts of the hosts, for example from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
     type: list
     elements: dict
     default: []
@@ -43,10 +42,10 @@ options:
         type: str
         required: true
       observed_at:
-        description: When it was seen, RFC 3339.
+        description: Time of the observation, RFC 3339.
         type: str
       serving:
-        description: Whether csi-proxy serves. Not given means that the host could not be looked at.
+        description: Whether csi-proxy serves. Omit it if the host could not be read.
         type: bool
       release:
         description: Release of csi-proxy.
@@ -55,31 +54,31 @@ options:
         description: State of the service.
         type: str
       reason:
-        description: Why it does not serve, or why nobody could look.
+        description: Why csi-proxy does not serve, or why the host could not be read.
         type: str
       missing_pipes:
-        description: Required pipes that are not there, bare names.
+        description: Bare names of missing required pipes.
         type: list
         elements: str
       pipes:
-        description: All pipes that are there. With them every pipe that a pod mounts is checked.
+        description: Existing pipes. If set, every pipe that a pod mounts is checked.
         type: list
         elements: str
       boot_time:
-        description: When the host booted, RFC 3339.
+        description: Time of the host's last boot, RFC 3339.
         type: str
       managed_by:
-        description: Who owns csi-proxy there, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.managed_by).
+        description: Owner of csi-proxy on the host, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.managed_by).
         type: str
       findings:
-        description: What M(kubewin.csi.csi_proxy_info) found there; it is in the report, too.
+        description: Findings of M(kubewin.csi.csi_proxy_info) for the host. The report includes them.
         type: list
         elements: dict
   target:
     description:
       - Report for these versions instead of the current ones.
-      - Versions are text; C(4.10) without quotes is a number to YAML, and becomes 4.1. May also be given as
-        C(openshift=4.14, wmco=9.0.0).
+      - Versions are text. YAML reads C(4.10) without quotes as the number 4.1. The text C(openshift=4.14, wmco=9.0.0) is accepted
+        too.
     type: dict
     default: {}
     suboptions:
@@ -88,34 +87,33 @@ options:
         type: str
         aliases: [kubelet]
       openshift:
-        description: Release of OpenShift. It brings its Kubernetes and its Windows Machine Config Operator.
+        description: Release of OpenShift. It implies the releases of Kubernetes and the Windows Machine Config Operator.
         type: str
       wmco:
         description: Release of the Windows Machine Config Operator.
         type: str
       driver:
-        description: The driver that O(target.driver_version) and O(target.mode) are about, such as V(vsphere). Without it every one that is needed.
+        description: Driver of O(target.driver_version) and O(target.mode), such as V(vsphere). Defaults to every driver that volumes need.
         type: str
       driver_version:
         description: Release of the driver's node plugin.
         type: str
       mode:
-        description: How its node plugin is to run.
+        description: Mode of the driver's node plugin.
         type: str
         choices: [csi_proxy, host_process]
   run:
     description:
-      - What a run is about to deploy. The cluster is then judged twice from one look, as it is and as it would be after
-        that run, and all that is returned is about the second.
-      - RV(verdict), RV(counts), RV(blockers) and O(fail_on) are then about that run alone. What it would break counts, and what
-        is wrong with the controllers and CSIDrivers of its drivers. What is wrong today because csi-proxy or a driver is not
-        there yet does not, and neither does what it leaves as it is. Whether a driver can be deployed at all
-        M(kubewin.csi.driver_info) says.
-      - Not together with O(target) and O(pseudonyms). Nothing is written to O(output_dir).
+      - What a run is about to deploy. The report compares the current cluster with the cluster after that run, from one read, and describes
+        the latter.
+      - RV(verdict), RV(counts), RV(blockers) and O(fail_on) then count what the run would break, and problems of the controllers and
+        CSIDrivers of its drivers. They do not count problems that the run solves or does not change. M(kubewin.csi.driver_info) reports
+        whether a driver can be deployed.
+      - Mutually exclusive with O(target) and O(pseudonyms). Nothing is written to O(output_dir).
     type: dict
     suboptions:
       drivers:
-        description: Its drivers.
+        description: Drivers that the run deploys.
         type: list
         elements: dict
         required: true
@@ -125,18 +123,18 @@ options:
             type: str
             required: true
           definition:
-            description: Its objects, as O(kubewin.csi.driver_apply#module:definition).
+            description: Objects of the driver, as O(kubewin.csi.driver_apply#module:definition).
             type: raw
             required: true
       nodes:
-        description: Nodes on which csi-proxy is proven by then.
+        description: Nodes on which csi-proxy serves after the run.
         type: list
         elements: str
         default: []
   suppressions:
     description:
-      - Findings that were accepted. They are told in the report with their reason and do not count.
-      - One that has expired counts again, and one that fits nothing is a finding of its own.
+      - Accepted findings. The report lists them with their reason and does not count them.
+      - An expired one counts again. One that matches nothing is a finding of its own.
     type: list
     elements: dict
     default: []
@@ -146,7 +144,7 @@ options:
         type: str
         required: true
       object:
-        description: The object as the report names it. May hold wildcards.
+        description: The object as in the report. Wildcards are allowed.
         type: str
         required: true
       reason:
@@ -154,36 +152,33 @@ options:
         type: str
         required: true
       expires:
-        description: The last day on which it is, such as C(2027-01-31).
+        description: Last day of the acceptance, such as C(2027-01-31).
         type: str
         required: true
   fail_on:
     description:
-      - When to fail, with RV(reason=not_ready). The report is made and written all the same.
-      - V(blocked) when there is a blocker, V(unknown) also when something is not known, V(warning) also on a warning,
-        V(never) not at all.
+      - When to fail, with RV(reason=not_ready). The report is printed and written before.
+      - V(blocked) fails on a blocker, V(unknown) also if something is unknown, V(warning) also on a warning, V(never) not at all.
     type: str
     choices: [never, blocked, unknown, warning]
     default: never
   output_dir:
     description:
-      - Folder on the machine where this runs. C(readiness.json), C(readiness.md), C(readiness.html) and C(snapshot.json)
-        are written there, one after the other and each as a whole.
-      - It is made when it does not exist.
+      - Directory on the controller for C(readiness.json), C(readiness.md), C(readiness.html) and C(snapshot.json). It is created if it does
+        not exist.
     type: path
   snapshot_from:
     description:
-      - Judge this snapshot, which an earlier run has written, instead of a cluster. No cluster is contacted, and none is
-        needed; O(hosts) and O(cluster_name) are those of the snapshot.
+      - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and O(cluster_name) are those of the snapshot.
     type: path
   host_facts_max_age:
-    description: Seconds after which facts from a host count as nobody having looked.
+    description: Seconds after which facts from a host are too old to count.
     type: int
     default: 3600
   pseudonyms:
     description:
-      - Replace names of objects, hosts and addresses by pseudonyms, in the snapshot and in everything made from it, so that
-        it can be given away. The same name has the same pseudonym everywhere in one run, and nobody gets back from it.
+      - Replace names of objects, hosts and addresses by pseudonyms, in the snapshot and the report, so that you can share them. A name has
+        one pseudonym in a run, which cannot be reversed.
     type: bool
     default: false
   before:
@@ -193,11 +188,11 @@ options:
     type: bool
     default: false
   details:
-    description: Return the whole report. A large cluster's is some megabytes, which logs and job events then hold as well.
+    description: Return the whole report. That of a large cluster has some megabytes, which logs and job events then hold too.
     type: bool
     default: true
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file.
+    description: Internal. Progress messages are appended to this file.
     type: path
 requirements:
   - msgspec (Python library) >= 0.18.6
@@ -207,7 +202,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Is everything well?
+- name: Report on the cluster
   kubewin.csi.readiness_info:
   register: readiness
 
@@ -217,7 +212,7 @@ EXAMPLES = r"""
     fail_on: blocked
     output_dir: /srv/reports/production
 
-- name: May these drivers be deployed, for all that uses volumes?
+- name: Check what a deployment would do to volumes
   kubewin.csi.readiness_info:
     run:
       drivers:
@@ -226,24 +221,24 @@ EXAMPLES = r"""
       nodes: [win-1, win-2]
     fail_on: blocked
 
-- name: Judge again what was looked at elsewhere
+- name: Report on a saved snapshot
   kubewin.csi.readiness_info:
     snapshot_from: /srv/reports/production/snapshot.json
 """
 
 RETURN = r"""
 verdict:
-  description: V(ready), V(blocked) by any blocker, or V(unknown) while something is not known.
+  description: V(ready), V(blocked) with a blocker, or V(unknown) if something is unknown.
   returned: when the cluster could be read
   type: str
   sample: blocked
 counts:
-  description: How many findings there are of each severity, those that were accepted left out.
+  description: Number of findings by severity, without accepted ones.
   returned: when the cluster could be read
   type: dict
   sample: {blocker: 1, warning: 4, note: 2}
 taken_at:
-  description: When the cluster was looked at, by its own clock.
+  description: Time of the read, by the cluster's clock.
   returned: when the cluster could be read
   type: str
   sample: "2026-11-02T09:30:00+00:00"
@@ -255,17 +250,17 @@ blockers:
   type: list
   elements: dict
 unread:
-  description: What this account could not read, each with C(resource), C(why) and the C(rule) to add to its role.
-  returned: when the cluster could be read, unless the task failed after it printed the report
+  description: Resources that the account could not read, each with C(resource), C(why) and the C(rule) to add to its role.
+  returned: if the cluster could be read, unless the task failed after it printed the report
   type: list
   elements: dict
 table:
-  description: The report for a terminal, line by line; with O(run) in a few lines.
-  returned: when the cluster could be read, unless the task failed after it printed the report
+  description: Lines of the report for a terminal; with O(run) only a few.
+  returned: if the cluster could be read, unless the task failed after it printed the report
   type: list
   elements: str
 paths:
-  description: Files that were written, by kind.
+  description: Written files, by kind.
   returned: when the cluster could be read
   type: dict
   sample: {json: /srv/reports/production/readiness.json}
@@ -274,7 +269,7 @@ report:
   returned: when the cluster could be read and O(details=true)
   type: dict
 reason:
-  description: Why the task failed, V(not_ready), V(configuration) or a word of M(kubewin.csi.cluster_apply).
+  description: Stable key of the failure, V(not_ready), V(configuration) or a word of M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
   sample: not_ready

@@ -91,15 +91,14 @@ options:
     type: path
 seealso:
   - module: kubewin.csi.node_rollout
-  - module: kubewin.csi.summary
 """
 
 EXAMPLES = r"""
-- name: Prove vSphere volumes on every Windows node
+- name: Verify vSphere volumes on every Windows node
   kubewin.csi.storage_proof:
     drivers: [vsphere]
 
-- name: Prove two drivers on two nodes, with a class of my own
+- name: Verify two drivers on two nodes, with your own StorageClass
   kubewin.csi.storage_proof:
     drivers: [azure_disk, smb]
     nodes: [win-1, win-2]
@@ -111,12 +110,12 @@ EXAMPLES = r"""
 RETURN = r"""
 run:
   description: Name of this run, which its objects carried as the label C(kubewin.io/proof-run).
-  returned: always, once it began
+  returned: always, after the run began
   type: str
   sample: 5f0c1b9e
 proofs:
-  description: What came of each driver on each node.
-  returned: always, once it began
+  description: Result of each driver on each node.
+  returned: always, after the run began
   type: list
   elements: dict
   contains:
@@ -133,27 +132,27 @@ proofs:
       description: V(proven), V(failed), or V(not_run) when the time was over before.
       type: str
     volume:
-      description: The PersistentVolume that was made.
+      description: The created PersistentVolume.
       type: str
     read_on:
       description: Nodes on which the file was read back, the first by another pod on the same node.
       type: list
       elements: str
     seconds:
-      description: How long all steps took.
+      description: Duration of all steps.
       type: float
     steps:
       description: Each step with C(step), C(node), C(seconds), C(ok) and C(told), which is what was read or what went wrong.
       type: list
       elements: dict
     note:
-      description: What was not tried, and why.
+      description: What was not verified, and why.
       type: str
     error:
-      description: What went wrong, in the cluster's words.
+      description: Message of the cluster about the failure.
       type: str
     remedy:
-      description: What helps.
+      description: Remedy.
       type: str
     events:
       description: Warnings about the pod and its claim.
@@ -161,38 +160,38 @@ proofs:
       elements: str
 proven:
   description: Nodes on which each driver was proven, for O(kubewin.csi.node_rollout#module:proven).
-  returned: always, once it began
+  returned: always, after the run began
   type: dict
   sample: {vsphere: [win-1, win-2]}
 left_out:
-  description: Nodes on which a driver was not tried, with C(driver), C(node) and C(why).
-  returned: always, once the cluster was looked at
+  description: Nodes on which a driver was not verified, with C(driver), C(node) and C(why).
+  returned: always, after the cluster was read
   type: list
   elements: dict
 left:
   description:
     - What is still there, with C(kind), C(namespace), C(name), C(why) and C(kept), which is true when a StorageClass keeps
       its volumes.
-  returned: always, once it began
+  returned: always, after the run began
   type: list
   elements: dict
 earlier:
   description: Runs that had left something, with C(run), C(namespace) and C(lives), which says why one was left alone.
-  returned: always, once the cluster was looked at
+  returned: always, after the cluster was read
   type: list
   elements: dict
 plan:
-  description: What is done, or in check mode would be, for people.
-  returned: always, once the cluster was looked at
+  description: The plan as lines for display.
+  returned: always, after the cluster was read
   type: list
   elements: str
 report:
-  description: All of it for people.
-  returned: always, once it began
+  description: The result as text for display.
+  returned: always, after the run began
   type: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(proof_failed), V(refused), V(left_behind),
+    - Stable key of the failure, one of V(proof_failed), V(refused), V(left_behind),
       V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
       V(admission_refused), V(api_error).
   returned: failure

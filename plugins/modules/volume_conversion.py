@@ -132,7 +132,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what would be done
+- name: Print the steps
   kubewin.csi.volume_conversion:
     claims: [shop/data-db-0]
   check_mode: true
@@ -141,12 +141,12 @@ EXAMPLES = r"""
   kubewin.csi.volume_conversion:
     claims: [shop/data-db-0, shop/uploads]
 
-- name: Keep them, once they have proven themselves
+- name: Make the conversions final
   kubewin.csi.volume_conversion:
     claims: [shop/data-db-0, shop/uploads]
     final: true
 
-- name: Go back
+- name: Roll back
   kubewin.csi.volume_conversion:
     claims: [shop/data-db-0]
     state: undone
@@ -154,8 +154,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 results:
-  description: How each claim stands.
-  returned: always, once they were looked at
+  description: State of each claim.
+  returned: always, after the claims were read
   type: list
   elements: dict
   contains:
@@ -188,7 +188,7 @@ results:
       description: Its handle.
       type: str
     findings:
-      description: What is in the way (severity C(blocker)) or worth knowing.
+      description: Findings; those of the severity C(blocker) prevent the conversion.
       type: list
       elements: dict
     plan:
@@ -207,7 +207,7 @@ results:
       type: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(refused), V(claim_gone), V(claim_changed),
+    - Stable key of the failure, one of V(refused), V(claim_gone), V(claim_changed),
       V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs),
       V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
       V(record_unwritable), V(too_large), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),

@@ -11,129 +11,127 @@ short_description: Save a baseline of the data of Windows workloads and compare 
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Takes a baseline of what is on each claim's volume before something is changed, and says afterwards exactly which file
-    differs and what was not compared.
-  - Baselines live in the cluster, in ConfigMaps of O(record_namespace), so that a later run on another machine finds them. Anyone who
-    may read ConfigMaps there can read the names of the files. Where there are too many files to keep them by name, digests of their
-    folders are kept instead, and the report says so.
-  - A volume in use is listed through the pod that uses it, with C(cmd) in that pod's own container; names, sizes and times are
-    all that is looked at. A volume that nobody uses, because its workload was scaled to 0, is read too, by a pod that this
-    module makes on it, which cannot write, and deletes again.
-  - What nobody could read is never called equal. A locked file, one that the pod's user may not read, one outside of the sample
-    and a folder that could not be listed are each named as not compared.
-  - Contents go through the API server, so they are limited in bytes, rate and time. When a volume holds more than O(limit), names,
-    sizes and times are compared of all files and contents of a sample, which is the same for the same O(seed).
-  - Symbolic links and junctions are compared by where they lead, and never followed. Alternate data streams, attributes and access
-    rights are not compared, nor are C(System Volume Information) and C($RECYCLE.BIN).
+  - Saves a baseline of what is on each claim's volume before a change, and compares with it afterwards. Reports each file that differs and what was not
+    compared.
+  - Stores baselines in ConfigMaps of O(record_namespace), so that a later run on another machine finds them. Anyone who can read ConfigMaps there can
+    read the names of the files. With too many files, a baseline has digests of directories, and the report says so.
+  - Lists a volume in use through the pod that uses it, with C(cmd) in that pod's own container. Only names, sizes and times are compared. Reads a
+    volume that is not in use, because its workload was scaled to 0, through a helper pod with a read-only mount, which is deleted afterwards.
+  - Never calls equal what was not read. Locked files, files that the pod's user may not read, files outside of the sample and directories that could
+    not be listed are named as not compared.
+  - Contents travel through the API server, limited in bytes, rate and time. If a volume holds more than O(limit), names, sizes and times of all
+    files are compared, and the contents of a sample, which is the same for the same O(seed).
+  - Compares symbolic links and junctions by their target, and does not follow them. Ignores alternate data streams, attributes, access rights,
+    C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; it says what it would look at and how, and makes and writes nothing.
+    description: Can run in check mode; it returns what it would read and how, and creates and writes nothing.
     support: full
   diff_mode:
     description: Will not return details about what has changed; baselines are data, not configuration.
     support: none
 options:
   namespace:
-    description: Namespace of the claims that are named without one.
+    description: Namespace of claims that are listed without one.
     type: str
     default: ''
   claims:
-    description: Names of the PersistentVolumeClaims, as C(name) or C(namespace/name). Each has to be bound.
+    description: Names of the PersistentVolumeClaims, as C(name) or C(namespace/name). Each must be bound.
     type: list
     elements: str
     default: []
   name:
-    description: Name of this set of baselines, such as the one of the upgrade.
+    description: Name of this set of baselines, such as the name of the upgrade.
     type: str
     default: default
   record_namespace:
     description:
-      - Existing namespace for the baselines. An empty text keeps them in O(directory) alone.
+      - Existing namespace for the baselines. If empty, they are only in O(directory).
     type: str
     default: kubewin
   directory:
     description:
-      - Directory on this machine for copies of the baselines, a file a claim. Only its owner can read them.
+      - Directory on the controller for copies of the baselines, one file for each claim. Only its owner can read them.
     type: path
   keep_going:
     description:
-      - Go on with the next claim when one cannot be looked at, and do not fail because data differ. RV(volumes), RV(report) and RV(lost)
-        say what came of each claim, and a later comparison says why a baseline is missing.
+      - Continue with the next claim if one cannot be read, and do not fail because data differ. RV(volumes), RV(report) and RV(lost)
+        have the result of each claim, and a later comparison reports why a baseline is missing.
     type: bool
     default: false
   forget:
-    description: Only remove this set of baselines from the cluster. With O(claims), only remove the baselines of these claims.
+    description: Only remove this set of baselines from the cluster; with O(claims), only those of these claims.
     type: bool
     default: false
   compare:
-    description: Compare with the baselines, instead of taking them. The task fails when something differs.
+    description: Compare with the baselines instead of saving them. The task fails if something differs.
     type: bool
     default: false
   renew:
-    description: Take a baseline anew although there is one. Without it the one that is there stays, so that a run can be repeated.
+    description: Replace existing baselines. By default they stay, so that you can repeat a run.
     type: bool
     default: false
   growing:
     description:
-      - Patterns of files that may grow, such as logs. Of these what was there before has to be there still, at the beginning; new ones
-        are no difference. V(*) stands for anything. A pattern with a slash is about the path from the volume's root, any other
-        about the name; case does not matter.
+      - Patterns of files that may grow, such as logs. Their former contents must still be at the beginning. New files that match are no
+        difference. V(*) matches any text. A pattern with a slash matches the path from the volume's root, any other one the name. Case is
+        ignored.
     type: list
     elements: str
     default: []
   limit:
-    description: MiB that may go through the API server for each claim.
+    description: Maximum MiB through the API server for each claim.
     type: int
     default: 1024
   rate:
-    description: MiB that may go through the API server each second.
+    description: Maximum MiB through the API server in one second.
     type: int
     default: 20
   timeout:
-    description: Seconds that looking at one claim may take. What was not read by then is named as not compared.
+    description: Timeout in seconds for one claim. What was not read by then is named as not compared.
     type: int
     default: 900
   seed:
-    description: Decides which files are in the sample when not all of them may be read.
+    description: Seed of the sample, if not all files may be read.
     type: str
     default: kubewin
   image:
     description:
-      - Image of the pod that reads; it has to hold C(cmd), C(ping) and C(tar) and to fit the node's build of Windows. Without it
-        C(mcr.microsoft.com/windows/nanoserver) with the tag of the node's build. It runs as C(ContainerAdministrator).
+      - Image of the helper pod. It needs C(cmd), C(ping) and C(tar), must fit the node's Windows build, and runs as C(ContainerAdministrator).
+        Defaults to C(mcr.microsoft.com/windows/nanoserver) with the tag of the node's build.
     type: str
     default: ''
   node:
-    description: Node of the pod that reads. Without it one that the volume can go to, with its driver if there is such a one.
+    description: Node of the helper pod. Defaults to a node that the volume can reach and that has its driver.
     type: str
     default: ''
   tolerations:
-    description: Tolerations of the pod that reads besides those for taints that only say Windows.
+    description: Additional tolerations of the helper pod. Taints that mark Windows nodes are always tolerated.
     type: list
     elements: dict
     default: []
   step_timeout:
-    description: Seconds until the pod that reads has to run, and until it has to be gone.
+    description: Timeout in seconds for the start and for the end of the helper pod.
     type: int
     default: 300
   progress_file:
-    description: The action sets it. Lines for whoever waits are added to this file, and the run ends when it disappears.
+    description: Internal. Progress messages are appended to this file; the module ends when the file is removed.
     type: path
 seealso:
   - module: kubewin.csi.storage_proof
 """
 
 EXAMPLES = r"""
-- name: Note what is on two volumes
+- name: Save a baseline of two volumes
   kubewin.csi.workload_data:
     namespace: shop
     claims: [data-orders-0, data-orders-1]
     name: orders-2026
 
-- name: Say whether everything is still there, whatever the logs got in between
+- name: Compare with the baseline; logs may have grown
   kubewin.csi.workload_data:
     namespace: shop
     claims: [data-orders-0, data-orders-1]
@@ -144,8 +142,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 volumes:
-  description: What came of each claim.
-  returned: once the first was looked at
+  description: Result of each claim.
+  returned: after the first claim was read
   type: list
   elements: dict
   contains:
@@ -171,20 +169,20 @@ volumes:
       description: Whether the baseline was there already and stays.
       type: bool
     files:
-      description: How many files there are.
+      description: Number of files.
       type: int
     bytes:
-      description: How much they hold.
+      description: Size of all files in bytes.
       type: int
     read_files:
-      description: How many of them were read.
+      description: Number of files that were read.
       type: int
     read_bytes:
-      description: How much of it was read.
+      description: Bytes that were read.
       type: int
     verdict:
       description:
-        - Of a comparison. V(same) when everything was compared and is equal, V(incomplete) when nothing differs and not everything was
+        - Result of a comparison. V(same) if everything was compared and is equal, V(incomplete) if nothing differs but not everything was
           compared, V(different).
       type: str
     differences:
@@ -198,37 +196,37 @@ volumes:
       type: list
       elements: dict
     different:
-      description: How many differences there are.
+      description: Number of differences.
       type: int
     uncompared:
-      description: How many paths were not compared.
+      description: Number of paths that were not compared.
       type: int
     equal:
-      description: How many files were read and are equal.
+      description: Number of files that were read and are equal.
       type: int
     grown:
-      description: How many files grew, or came, as was declared.
+      description: Number of files that grew or were added as declared.
       type: int
     listed:
-      description: How many files were compared by name and size alone, since the volume was in use.
+      description: Number of files that were compared by name and size only, because the volume is in use.
       type: int
 lost:
-  description: Files that are gone, or are not what they were, a line each. Files that were added, written to or grew are not among them.
+  description: Missing, truncated and replaced files, one line each. Files that were added, written to or grew are not included.
   returned: with O(compare=true)
   type: list
   elements: str
 report:
-  description: All of it for people.
-  returned: once the first was looked at
+  description: The result as text for display.
+  returned: after the first claim was read
   type: str
 plan:
-  description: In check mode, what would be looked at and how.
+  description: In check mode, what would be read and how.
   returned: in check mode
   type: list
   elements: str
 reason:
   description:
-    - Why the task failed, as a word that does not change. One of V(data_differs), V(refused), V(baseline_unreadable), V(not_found), V(not_bound), V(in_use),
+    - Stable key of the failure, one of V(data_differs), V(refused), V(baseline_unreadable), V(not_found), V(not_bound), V(in_use),
       V(not_comparable), V(no_node), V(helper_failed), V(left_behind), V(cut), V(conflict), V(interrupted), V(configuration),
       V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests), V(admission_refused), V(api_error).
   returned: failure
