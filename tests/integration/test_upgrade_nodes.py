@@ -436,7 +436,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         first = start(PLAYBOOK, "localhost,", record=tmp_path / "first.jsonl", **job("first"))
         eventually(lambda: begun.exists() or first.poll() is not None, "its tasks work", PATIENCE)
         renewed = ready.api.get(LEASE)["spec"]
-        assert renewed["leaseDurationSeconds"] == 60
+        assert renewed["leaseDurationSeconds"] == 45
         # While a task works the lease is renewed.
         eventually(lambda: ready.api.get(LEASE)["spec"]["renewTime"] != renewed["renewTime"], "it is renewed", PATIENCE)
         first.kill()

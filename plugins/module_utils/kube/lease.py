@@ -23,12 +23,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIE
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import Held, is_dead
 
-# Seconds without a renewal after which the next run may follow.
-SECONDS = 60
+# Seconds without a renewal after which the next run may follow. With what it does before its first change, that is within a minute.
+SECONDS = 45
 # Renewed after this part of it, so that a change begins with the larger part left.
 _RENEWALS = 4
 # Seconds after which a write that has no answer is given up: renewal, check and write fit into SECONDS.
-_SILENCE = SECONDS / 6
+_SILENCE = 10.0
 # Seconds between two looks at another run's lease, and at whether our own run lives.
 _LOOK = 1.0
 # Tries to give it back.

@@ -65,7 +65,7 @@ def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> N
     upgrade = upgrade_of(store, *entries, term=1)
     result, _journal = upgrade.go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
-    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] == 60
+    assert store.things[LEASE]["spec"]["leaseDurationSeconds"] == 45
     upgrade.lease.held()
     # As after the controller slept, and another run took over.
     store.things[LEASE]["metadata"]["resourceVersion"] = "later"

@@ -74,7 +74,7 @@ def test_a_run_that_renews_its_lease_keeps_a_second_one_away() -> None:
     second = Waiting(store, first.held)
     assert f"another run works on an upgrade of this cluster: {ELSEWHERE} renewed its lease" in second.lease.others()
     with pytest.raises(
-        ClusterError, match=r"renewed its lease .*The lease of a dead run expires within 60 s"
+        ClusterError, match=r"renewed its lease .*The lease of a dead run expires within 45 s"
     ) as refused:
         second.lease.take()
     assert refused.value.reason == "locked"
@@ -95,7 +95,7 @@ def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
     dead.leave()
     mine = Waiting(store)
     mine.lease.take()
-    assert 0 < mine.waited <= 63
+    assert 0 < mine.waited <= 48
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
     (told,) = mine.said
     assert re.search(r"waiting up to \d+ s for a renewal", told)
