@@ -196,73 +196,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 csi_proxy:
-  description: State of the node after the task. In check mode, and if the task was refused, the state before.
+  description:
+    - State of the node after the task. In check mode, and if the task was refused, the state before.
+    - The fields are those of RV(kubewin.csi.csi_proxy_info#module:csi_proxy). C(drift) has all differences from the desired state.
   returned: when the node could be observed
   type: dict
-  contains:
-    observed_at:
-      description: Time of the observation, by the controller's clock.
-      type: str
-    host:
-      description: What the host reports, from its registry and event log.
-      type: dict
-      contains:
-        name:
-          description: Host name.
-          type: str
-        dns_name:
-          description: Host name with its primary domain.
-          type: str
-        addresses:
-          description: IP addresses of its interfaces.
-          type: list
-          elements: str
-        os_build:
-          description: Build and revision of Windows.
-          type: str
-        installation_type:
-          description: Such as C(Server Core).
-          type: str
-        boot_time:
-          description: Last boot, UTC.
-          type: str
-        boot_id:
-          description: Number that grows with each boot, if Windows has one.
-          type: int
-    managed_by:
-      description: Owner of csi-proxy on this host, one of C(none), C(kubewin), C(adopted), C(wicd), C(nssm), C(rancher-wins), C(host-process) or C(foreign).
-      type: str
-    service:
-      description: The Windows service, null if there is none.
-      type: dict
-    executable:
-      description: Path, SHA-256 and, if the digest is the recorded one, release. Null without a service.
-      type: dict
-    pipes:
-      description: Names of csi-proxy's pipes that are served.
-      type: list
-      elements: str
-    pipes_by:
-      description: How the pipes were read. V(listing), or V(opening) each one if Windows cannot list pipes.
-      type: str
-    api_groups:
-      description: API groups with the versions that are served.
-      type: dict
-    serving:
-      description: Whether the service runs with a stable process and serves every required pipe.
-      type: bool
-    missing_pipes:
-      description: Required pipes that are not served.
-      type: list
-      elements: str
-    drift:
-      description: Differences from the desired state, with C(item), C(found) and C(expected).
-      type: list
-      elements: dict
-    findings:
-      description: Problems for volumes, with C(id), C(severity), C(object), C(message) and C(remedy). The task does not change them.
-      type: list
-      elements: dict
 plan:
   description: The steps of the task, in check mode the planned ones, each with C(step) and C(description).
   returned: unless refused

@@ -60,7 +60,7 @@ summary:
   elements: str
   sample: ["csi-proxy 1.3.0 running, serving, managed by kubewin"]
 csi_proxy:
-  description: State of the node, as M(kubewin.csi.csi_proxy) returns it.
+  description: State of the node.
   returned: when the node could be observed
   type: dict
   contains:
