@@ -12,7 +12,8 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
-from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import accepts_unproven, ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
+from ansible_collections.kubewin.csi.plugins.plugin_utils.rollout import ended, progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windowed import WINDOW, WindowedAction
 
 display = Display()
@@ -30,6 +31,7 @@ class ActionModule(WindowedAction):
         arguments = dict(self._task.args)
         timeout = self._number(arguments.get("timeout", 600))
         started = time.monotonic()
+        accepts = switched(arguments.get("accept_unproven"), default=False)
         known: dict[str, str] = {}
         last: dict[str, Any] | None = None
         while True:
@@ -41,7 +43,7 @@ class ActionModule(WindowedAction):
                 return result
             if "rollout" in seen:
                 last = seen["rollout"]
-                for line in progress(last, known, int(waited), int(timeout), accepts=accepts_unproven(arguments)):
+                for line in progress(last, known, int(waited), int(timeout), accepts=accepts):
                     display.display(line)
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:

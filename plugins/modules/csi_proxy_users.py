@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: csi_proxy_users
-short_description: "Internal: list what in a cluster still needs csi-proxy on Windows nodes"
+short_description: "Internal: fail if something in a cluster still needs csi-proxy on Windows nodes"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Finds every DaemonSet and pod, in any namespace and of any owner, that mounts a pipe of csi-proxy, and every volume in use on a Windows
     node whose driver reaches the host through it.
-  - It changes nothing, and does not fail on what it finds; RV(refusal) says it.
+  - It changes nothing, and fails with all that it finds.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -30,33 +30,16 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look whether csi-proxy can go
+- name: Check that nothing needs csi-proxy
   kubewin.csi.csi_proxy_users:
-  register: proxy
-  failed_when: proxy is failed or proxy.refusal
 """
 
 RETURN = r"""
-users:
-  description: DaemonSets and pods that mount its pipes, for people.
-  returned: success
-  type: list
-  elements: str
-  sample: [DaemonSet kube-system/csi-smb-node-win mounts csi-proxy-smb-v1]
-in_use:
-  description: Volumes in use that were mounted through it, each with C(driver), C(node) and C(what).
-  returned: success
-  type: list
-  elements: dict
-refusal:
-  description: Why it has to stay, with what helps; empty when nothing needs it.
-  returned: success
-  type: str
 reason:
-  description: Why the task failed, as a word that does not change; see M(kubewin.csi.cluster_apply).
+  description: Why the task failed, V(in_use) or a word of M(kubewin.csi.cluster_apply).
   returned: failure
   type: str
-  sample: unreachable
+  sample: in_use
 """
 
 from typing import Any
@@ -70,19 +53,13 @@ ARGUMENT_SPEC: dict[str, Any] = {"drivers_going": {"type": "list", "elements": "
 
 
 def main() -> None:
-    """Look and report."""
+    """Look, and fail with what is found."""
     ansible = module(ARGUMENT_SPEC)
     with failing(ansible):
         going = {driver_named(name).name for name in ansible.params["drivers_going"]}
-        users, volumes = csi_proxy_users(connect(ansible), DRIVERS.values(), going)
-    ansible.exit_json(
-        changed=False,
-        users=list(users),
-        in_use=[
-            {"driver": driver.key, "node": use.node, "what": use.what} for driver, found in volumes for use in found
-        ],
-        refusal=refusal(users, volumes),
-    )
+        if found := refusal(*csi_proxy_users(connect(ansible), DRIVERS.values(), going)):
+            ansible.fail_json(msg=found, reason="in_use")
+    ansible.exit_json(changed=False)
 
 
 if __name__ == "__main__":

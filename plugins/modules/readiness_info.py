@@ -302,6 +302,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.run import R
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target import check
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import telling
 
@@ -318,19 +319,9 @@ NAMED = 20
 ARGUMENT_SPEC: dict[str, Any] = {
     "cluster_name": {"type": "str", "default": ""},
     "hosts": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
+        **HOSTS,
         "options": {
-            "node": {"type": "str", "required": True},
-            "observed_at": {"type": "str"},
-            "serving": {"type": "bool"},
-            "release": {"type": "str"},
-            "state": {"type": "str"},
-            "reason": {"type": "str"},
-            "missing_pipes": {"type": "list", "elements": "str"},
-            "pipes": {"type": "list", "elements": "str"},
-            "boot_time": {"type": "str"},
+            **HOSTS["options"],
             "managed_by": {"type": "str"},
             "findings": {"type": "list", "elements": "dict"},
         },

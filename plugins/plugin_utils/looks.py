@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.summary import brief
-
-_TRUE = frozenset({"true", "yes", "on", "1", "y", "t"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def look(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> L
         name=name,
         returned=returned,
         node_name=str(variables.get("kubewin_node_name") or ""),
-        skip_unreachable=str(variables.get("kubewin_skip_unreachable", "")).lower() in _TRUE,
+        skip_unreachable=switched(variables.get("kubewin_skip_unreachable"), default=False),
         nodes=nodes,
         done=done,
         evidence=variables.get("kubewin_evidence") or {},

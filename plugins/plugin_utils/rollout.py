@@ -10,10 +10,10 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
-_TRUE = frozenset({"yes", "on", "true", "1", "y", "t"})
 
 
 def progress(
@@ -77,7 +77,7 @@ def ended(
         names = ", ".join(node["node"] for node in rollout["nodes"])
         result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return result
-    if verdict == "unproven" and accepts_unproven(arguments):
+    if verdict == "unproven" and switched(arguments.get("accept_unproven"), default=False):
         result["msg"] = f"accepted although not every host was read:\n{text}"
         return result
     if check_mode:
@@ -139,8 +139,3 @@ def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str
 def _why(node: Mapping[str, Any]) -> str:
     reasons = [lack["message"] for lack in node["lacks"]] + list(node["notes"])
     return f" ({'; '.join(reasons)})" if reasons else ""
-
-
-def accepts_unproven(arguments: Mapping[str, Any]) -> bool:
-    """Whether the task accepts a node whose host was not read."""
-    return str(arguments.get("accept_unproven")).lower() in _TRUE
