@@ -19,6 +19,11 @@ display = Display()
 # Options that tell one lease from another.
 _LEASE = ("kubeconfig", "context", "host", "namespace")
 
+# Options that variables of the role set.
+VARIABLES = {
+    name: f"node_upgrade_{name}"
+    for name in node_upgrade.ARGUMENT_SPEC.keys() - {"term", "results", "only_lease", "holder", "progress_file"}
+}
 # What a failed task returns of what is long, by the fields of its entries.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
 _LEFT_OUT = frozenset({"next", "turns", "claims", "text", "plan"})
@@ -28,6 +33,7 @@ class ActionModule(ControllerAction):
     """The work is the module's. It ends between two requests when the file that it tells its progress to goes."""
 
     module = node_upgrade
+    variables = VARIABLES
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._task.args["holder"] = holder_of_run()

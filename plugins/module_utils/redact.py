@@ -54,13 +54,6 @@ def is_secret(name: str) -> bool:
     return bool(_NAMED.search(name)) and not _ABOUT.search(name)
 
 
-def named_secrets(variables: Mapping[str, Any]) -> Iterator[str]:
-    """The values of variables whose names say that they are secrets."""
-    for name, value in variables.items():
-        if is_secret(str(name)):
-            yield from texts(value)
-
-
 def texts(value: Any) -> Iterator[str]:
     """Every text in it."""
     if isinstance(value, Mapping):

@@ -19,6 +19,7 @@ description:
   - A node that cannot be drained is uncordoned. A node that fails after a change stays cordoned. Other nodes of the batch are finished,
     or uncordoned if nothing was changed on them. No further node starts.
   - Never starts an upgrade of the cluster or of a node, and never forces a pod away.
+  - An option that the task leaves out is taken from the role's variable C(node_upgrade_<option>).
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes

@@ -50,7 +50,7 @@ _TICK = 0.3
 
 
 class ControllerAction(ActionBase):
-    """An action that runs a module on the controller. module: the module's file, imported.
+    """An action that runs a module on the controller. module: the module's file, imported. variables: by the option that each sets.
 
     A module with the option progress_file gets one: its lines are shown as they come, and it ends when the file disappears.
     """
@@ -60,6 +60,7 @@ class ControllerAction(ActionBase):
     _supports_async = False
     _requires_connection = False
     module: ModuleType
+    variables: Mapping[str, str] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module returns for the task's options."""
@@ -69,7 +70,7 @@ class ControllerAction(ActionBase):
         return result
 
     def _take_variables(self, task_vars: Mapping[str, Any] | None) -> None:
-        """Add what variables set and the task does not: access to the cluster in the playbooks, and the options of a driver.
+        """Add what variables set and the task does not: access to the cluster in the playbooks, options of a role or a driver.
 
         AnsibleActionFail for a wrong value.
         """
@@ -85,7 +86,8 @@ class ControllerAction(ActionBase):
         except ValueError as error:
             raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
         access = {"kubeconfig": _KUBECONFIG, "context": "kubewin_context"} if _KUBECONFIG in given else {}
-        found |= {option: value for option, name in access.items() if not blank(value := variable(name))}
+        named = {**access, **self.variables}
+        found |= {option: value for option, name in named.items() if not blank(value := variable(name))}
         self._task.args = {**found, **self._task.args}
 
     def _run_module(self, options: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability imp
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 
 Mode = Literal["csi_proxy", "host_process"]
-MODES: tuple[Mode, ...] = ("csi_proxy", "host_process")
 
 # Roles of an image in a node plugin pod; a user's overrides are keyed by them.
 IMAGE_ROLES = ("driver", "registrar", "liveness_probe")

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.redact import (
     decoded,
     is_secret,
     kubeconfig_secrets,
-    named_secrets,
+    texts,
 )
 
 PLAIN = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -222,8 +222,9 @@ def test_what_the_run_holds_is_found_by_its_names() -> None:
         "ansible_ssh_private_key_file": "/root/.ssh/id",
         "kubewin_hosts": "windows",
     }
-    assert {"one", "two", "three"} <= set(named_secrets(variables))
-    assert not {"/root/.ssh/id", "windows"} & set(named_secrets(variables))
+    found = {text for name, value in variables.items() if is_secret(name) for text in texts(value)}
+    assert {"one", "two", "three"} <= found
+    assert not {"/root/.ssh/id", "windows"} & found
     config = {"users": [{"name": "a", "user": {"token": "abc", "client-key": "/etc/key", "client-key-data": "ZGVm"}}]}
     assert set(kubeconfig_secrets(config)) == {"abc", "ZGVm"}
     assert not is_secret("nodeStageSecretRef")

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_proxy
-from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, MODES, Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, Driver, Mode
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
 
@@ -49,7 +50,7 @@ def test_every_mode_that_can_be_deployed_has_its_template() -> None:
 @drivers
 def test_modes_are_named_as_their_templates_and_proxy_ones_have_pipes(driver: Driver) -> None:
     for rule in driver.modes:
-        assert rule.mode in MODES
+        assert rule.mode in get_args(Mode)
         assert rule.template in (None, f"{driver.key}.yaml.j2", f"{driver.key}_{rule.mode}.yaml.j2")
         assert (rule.mode == "csi_proxy") == bool(rule.pipes)
         assert (rule.mode == "host_process") == (rule.min_containerd == "1.6")
