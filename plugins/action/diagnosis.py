@@ -36,7 +36,7 @@ FILES = Path(__file__).resolve().parents[2] / "roles" / "csi_driver" / "files"
 # Package of the index, and the module by which it is there.
 PACKAGES = {
     "kubernetes": "kubernetes", "msgspec": "msgspec", "pywinrm": "winrm", "pypsrp": "pypsrp", "requests-ntlm": "requests_ntlm",
-    "requests-kerberos": "requests_kerberos", "requests-credssp": "requests_credssp", "gssapi": "gssapi",
+    "pykerberos": "kerberos", "requests-credssp": "requests_credssp", "gssapi": "gssapi",
 }  # fmt: skip
 # How a connection logs on where nothing is said.
 _TRANSPORT = {"winrm": "ansible_winrm_transport", "psrp": "ansible_psrp_auth"}

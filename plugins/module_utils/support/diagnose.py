@@ -33,7 +33,7 @@ LEAST: Mapping[str, str] = {
 _OF_CONNECTION: Mapping[str, tuple[str, ...]] = {"winrm": ("pywinrm",), "psrp": ("pypsrp",), "ssh": ("ssh",)}
 _OF_TRANSPORT: Mapping[tuple[str, str], str] = {
     ("winrm", "ntlm"): "requests-ntlm",
-    ("winrm", "kerberos"): "requests-kerberos",
+    ("winrm", "kerberos"): "pykerberos",
     ("winrm", "credssp"): "requests-credssp",
     ("psrp", "kerberos"): "gssapi",
     ("psrp", "credssp"): "requests-credssp",

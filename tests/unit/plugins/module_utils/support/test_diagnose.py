@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.support.diagnose import (
+    _OF_TRANSPORT,
     LAYERS,
     LEAST,
     ClusterFacts,
@@ -76,8 +79,8 @@ PLANTED: dict[str, tuple[Controller, ClusterFacts, HostFacts, str, str]] = {
         replace(CONTROLLER, missing=frozenset({"pywinrm"})), CLUSTER, lost("connection_configuration", "No module named winrm. X."),
         "controller", "pip install --upgrade 'pywinrm>="),
     "kerberos is missing": (
-        replace(CONTROLLER, missing=frozenset({"requests-kerberos"})), CLUSTER, replace(HOST, transport="kerberos"),
-        "controller", "requests-kerberos"),
+        replace(CONTROLLER, missing=frozenset({"pykerberos"})), CLUSTER, replace(HOST, transport="kerberos"),
+        "controller", "pykerberos"),
     "an old kubernetes.core": (
         replace(CONTROLLER, installed={**LEAST, "kubernetes.core": "3.2.0"}), CLUSTER, HOST,
         "controller", "ansible-galaxy collection install --upgrade kubernetes.core"),
@@ -189,3 +192,15 @@ def test_the_least_releases_are_those_that_are_required() -> None:
     }
     assert json.dumps(galaxy["dependencies"]).count(f">={LEAST['kubernetes.core']}") == 1
     assert runtime["requires_ansible"] == f">={LEAST['ansible-core']}"
+
+
+@pytest.mark.parametrize(("connection", "transport"), _OF_TRANSPORT)
+def test_a_logon_needs_what_pip_installs_for_it(connection: str, transport: str) -> None:
+    """The package is one that pywinrm and pypsrp, or pyspnego below it, require in general or for the extra of this name."""
+    found = set()
+    for package in {"winrm": ["pywinrm"], "psrp": ["pypsrp", "pyspnego"]}[connection]:
+        for line in importlib.metadata.requires(package) or ():
+            name, _semicolon, marker = line.partition(";")
+            if "extra" not in marker or re.search(rf"""extra == ['"]{transport}['"]""", marker):
+                found.add(re.split(r"[ <>=\[(]", name)[0])
+    assert _OF_TRANSPORT[connection, transport] in found
