@@ -51,20 +51,25 @@ class ActionModule(WindowedAction):
         changed, replaced = bool(begun["changed"]), []
         silent_since: float | None = None
         while True:
-            seen = self._window(task_vars, progress=following)
+            observed = self._window(task_vars, progress=following)
             waited = time.monotonic() - started
-            if seen.get("failed"):
-                return {**seen, "changed": changed}
-            following = seen["progress"]
-            if "unreachable_api" in seen:
+            if observed.get("failed"):
+                return {**observed, "changed": changed}
+            following = observed["progress"]
+            if "unreachable_api" in observed:
                 silent_since = silent_since or time.monotonic()
-                display.display(f"  {spell(waited)}: {seen['unreachable_api']}")
+                display.display(f"  {spell(waited)}: {observed['unreachable_api']}")
                 if time.monotonic() - silent_since > self._patience():
-                    return {"changed": changed, "failed": True, "reason": "unreachable", "msg": seen["unreachable_api"]}
+                    return {
+                        "changed": changed,
+                        "failed": True,
+                        "reason": "unreachable",
+                        "msg": observed["unreachable_api"],
+                    }
                 continue
             silent_since = None
-            roll = seen["roll"]
-            changed = changed or seen["changed"]
+            roll = observed["roll"]
+            changed = changed or observed["changed"]
             replaced += roll["replaced"]
             for line in progress(roll, known, waited, self._patience()):
                 display.display(line)

@@ -33,16 +33,16 @@ class ActionModule(WindowedAction):
         started = time.monotonic()
         try:
             while not result.get("failed"):
-                seen = self._window(task_vars, progress=following)
-                if seen.get("failed"):
-                    result.update(seen)
+                observed = self._window(task_vars, progress=following)
+                if observed.get("failed"):
+                    result.update(observed)
                     break
-                following = seen.pop("progress")
-                result["pulled"] = seen["pulled"]
-                for line in progress(seen, time.monotonic() - started, float(self._task.args.get("timeout", 1800))):
+                following = observed.pop("progress")
+                result["pulled"] = observed["pulled"]
+                for line in progress(observed, time.monotonic() - started, float(self._task.args.get("timeout", 1800))):
                     display.display(line)
-                result.update(ended(seen, following["left"]))
-                if not seen["waiting"]:
+                result.update(ended(observed, following["left"]))
+                if not observed["waiting"]:
                     break
         finally:
             # Also when this task is ended from outside: a keyword timeout raises here.

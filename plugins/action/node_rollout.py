@@ -36,22 +36,22 @@ class ActionModule(WindowedAction):
         last: dict[str, Any] | None = None
         while True:
             left = timeout - (time.monotonic() - started)
-            seen = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
+            observed = self._window(task_vars, min(WINDOW, max(1, int(left))), known=known)
             waited = time.monotonic() - started
-            if seen.get("failed"):
-                result.update(seen)
+            if observed.get("failed"):
+                result.update(observed)
                 return result
-            if "rollout" in seen:
-                last = seen["rollout"]
+            if "rollout" in observed:
+                last = observed["rollout"]
                 for line in progress(last, known, int(waited), int(timeout), accepts=accepts):
                     display.display(line)
                 known = {node["node"]: node["fingerprint"] for node in last["nodes"]}
             else:
-                display.display(f"  {so_far(waited, timeout)}: {seen['unreachable_api']}")
-            settled = last is not None and "rollout" in seen and last["settled"]
+                display.display(f"  {so_far(waited, timeout)}: {observed['unreachable_api']}")
+            settled = last is not None and "rollout" in observed and last["settled"]
             if settled or waited >= timeout or self._task.check_mode:
                 break
-        unreachable = seen.get("unreachable_api", "")
+        unreachable = observed.get("unreachable_api", "")
         result.update(ended(last, arguments, int(timeout), unreachable, check_mode=bool(self._task.check_mode)))
         if "table" in result:
             display.display(f"\n{result.pop('table')}\n")

@@ -22,11 +22,11 @@ _LEASE = ("kubeconfig", "context", "host", "namespace")
 # Options that variables of the role set.
 VARIABLES = {
     name: f"node_upgrade_{name}"
-    for name in node_upgrade.ARGUMENT_SPEC.keys() - {"term", "results", "only_lease", "holder", "progress_file"}
+    for name in node_upgrade.ARGUMENT_SPEC.keys() - {"generation", "results", "only_lease", "holder", "progress_file"}
 }
 # What a failed task returns of what is long, by the fields of its entries.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
-_LEFT_OUT = frozenset({"next", "turns", "claims", "text", "plan"})
+_LEFT_OUT = frozenset({"next", "max_rounds", "claims", "text", "plan"})
 
 
 class ActionModule(ControllerAction):
@@ -43,7 +43,7 @@ class ActionModule(ControllerAction):
             result = failed_part(result)
         for line in result.get("plan") or ():
             display.display(f"  {line}")
-        if result.get("outcome") in ("handed", "held"):
+        if result.get("outcome") in ("delegated", "held"):
             lock = _lock(self._task.args)
             if not _is_kept(lock):
                 self._run_beside(self._task.args, task_vars, lambda: _keep(lock))
@@ -60,9 +60,9 @@ def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _lock(options: Mapping[str, Any]) -> str:
     """A file in the folder that Ansible makes for each run, and removes at its end."""
-    told = repr([options.get(name) for name in _LEASE])
+    identity = repr([options.get(name) for name in _LEASE])
     return os.path.join(
-        vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        vars(constants)["DEFAULT_LOCAL_TMP"], f"kubewin-lease-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     )
 
 

@@ -45,8 +45,8 @@ def failure(result: Mapping[str, Any], task: str = "the task") -> str:
         return f"{task} failed; no_log hides why"
     # A module may return results of its own, which are no items of a loop.
     items = [one for one in result.get("results") or [] if isinstance(one, Mapping) and one.get("failed")] or [result]
-    told = [str(one["msg"]) for one in items if one.get("msg")]
-    return "\n".join(dict.fromkeys(told)) or f"{task} failed without a message"
+    messages = [str(one["msg"]) for one in items if one.get("msg")]
+    return "\n".join(dict.fromkeys(messages)) or f"{task} failed without a message"
 
 
 class FilterModule:

@@ -147,7 +147,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory import address, listing
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.verdicts import verdicts
@@ -185,33 +185,33 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             connection=self.get_option("connection"),
             port=self.get_option("port"),
         )
-        seen = self._seen(path, cache, desired)
-        judged = self._verdicts(seen)
+        observed = self._seen(path, cache, desired)
+        judged = self._verdicts(observed)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
-        for host in listing.hosts(seen, desired):
-            self._add(inventory, host, judged.get(host.name, {}), seen.server)
+        for host in listing.hosts(observed, desired):
+            self._add(inventory, host, judged.get(host.name, {}), observed.server)
 
-    def _seen(self, path: str, cache: bool, desired: Request) -> Seen:
+    def _seen(self, path: str, cache: bool, desired: Request) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
         whose = identity(access)
         key = self._key(path, whose, desired) if whose is not None and self.get_option("cache") else None
         if key is not None and cache:
             try:
-                return Seen.from_dict(self._cache[key])
+                return Observation.from_dict(self._cache[key])
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        seen = self._look(access, whose, desired)
+        observed = self._look(access, whose, desired)
         if key is not None:
-            self._cache[key] = seen.as_dict()
-        return seen
+            self._cache[key] = observed.as_dict()
+        return observed
 
     def _key(self, path: str, whose: Identity, desired: Request) -> str:
         read = [desired.instances, self.get_option("wmco_namespace"), self._annotations()]
         return f"{self.get_cache_key(path)}_{whose.narrowed(read)}"
 
-    def _look(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Seen:
+    def _look(self, access: Mapping[str, Any], whose: Identity | None, desired: Request) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
@@ -221,7 +221,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named = f" by kubeconfig {given}" if isinstance(given, str) else ""
         try:
             client = patiently(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
-            seen = look(
+            observed = look(
                 client,
                 whose.server if whose is not None else "",
                 instances_in=self.get_option("wmco_namespace") if desired.instances else None,
@@ -229,20 +229,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
-        return seen.resolved({name: _addresses(name) for name in listing.unknown_names(seen)})
+        return observed.resolved({name: _addresses(name) for name in listing.unknown_names(observed)})
 
     def _annotations(self) -> list[str]:
         prefix = "annotation:"
         named = [one[len(prefix) :] for one in self.get_option("address") if one.startswith(prefix)]
         return sorted({*named, *self.get_option("annotations")})
 
-    def _verdicts(self, seen: Seen) -> dict[str, dict[str, Any]]:
+    def _verdicts(self, observed: Observation) -> dict[str, dict[str, Any]]:
         path = self.get_option("readiness_report")
         if path is None:
             return {}
         try:
             report = json.loads(Path(path).read_text(encoding="utf-8"))
-            return verdicts(report, [node.name for node in seen.nodes], datetime.now(timezone.utc))
+            return verdicts(report, [node.name for node in observed.nodes], datetime.now(timezone.utc))
         except (OSError, ValueError) as error:
             raise AnsibleParserError(
                 f"readiness_report {path} cannot be used: {error}, expected a JSON report of preflight for this "

@@ -46,25 +46,25 @@ class Awaited:
 class Waits:
     """Tells what is waited for: at once when it is new, and now and then as long as it lasts."""
 
-    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._say, self._clock = say, clock
+    def __init__(self, notify: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._notify, self._clock = notify, clock
         # By what is waited for: when it is told again, and the pauses after that.
-        self._told: dict[str, tuple[float, Iterator[float]]] = {}
+        self._due: dict[str, tuple[float, Iterator[float]]] = {}
 
-    def tell(self, *awaited: Awaited) -> None:
+    def report(self, *awaited: Awaited) -> None:
         """These are waited for now, and nothing else."""
         now = self._clock()
-        self._told = {one.what: self._told.get(one.what, (now, pauses())) for one in awaited}
+        self._due = {one.what: self._due.get(one.what, (now, pauses())) for one in awaited}
         for one in awaited:
-            due, following = self._told[one.what]
+            due, following = self._due[one.what]
             if now >= due:
-                self._told[one.what] = (now + next(following), following)
-                self._say(str(one))
+                self._due[one.what] = (now + next(following), following)
+                self._notify(str(one))
 
 
 @contextmanager
-def telling(
-    say: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
+def reporting(
+    notify: Callable[[str], None], line: Callable[[], str], seldom: Callable[[], Iterator[float]] = pauses
 ) -> Iterator[None]:
     """Say now and then how it stands while something goes on, also while nothing comes of it."""
     over = threading.Event()
@@ -73,7 +73,7 @@ def telling(
         for pause in seldom():
             if over.wait(pause):
                 return
-            say(line())
+            notify(line())
 
     follower = threading.Thread(target=follow, daemon=True)
     follower.start()

@@ -179,14 +179,16 @@ _NEVER = ("", 0)
 class Steps:
     """The steps of one hand-over."""
 
-    def __init__(self, client: Client, driver: Driver, params: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, client: Client, driver: Driver, params: Mapping[str, Any], notify: Callable[[str], None]
+    ) -> None:
         self._client = client
         self._driver = driver
         self._params = params
-        self._say = say
+        self._notify = notify
         self._definition = documents(params["definition"]) if params["definition"] else []
         wanted = next((item for item in self._definition if item["kind"] == "DaemonSet"), None)
-        self._stage = Stage(client, driver, wanted, say)
+        self._stage = Stage(client, driver, wanted, notify)
 
     def decided(self) -> Handover:
         """What is to be done now."""
@@ -313,10 +315,10 @@ class Steps:
         judgement = self._judged(daemon_set, node, deadline)
         if judgement.verdict not in ("green", "unproven"):
             lacks = [lack for one in judgement.nodes for lack in one.lacks] + list(judgement.trouble)
-            told = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
+            lacking = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
             metadata = daemon_set["metadata"]
             raise ClusterError(
-                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {told}. No "
+                f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {lacking}. No "
                 "further node was changed",
                 "gate",
             )
@@ -360,7 +362,7 @@ class Steps:
             metadata = item["metadata"]
             self._client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
             changed = True
-            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._say):
+            if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._notify):
                 raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
         return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
 

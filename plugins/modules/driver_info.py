@@ -106,7 +106,7 @@ driver_plan:
     providers:
       description:
         - DaemonSets of other owners that provide the driver on Windows nodes, each with C(namespace), C(name), C(owner), C(mark)
-          (which shows the owner), C(comes_back) (whether the owner creates it again) and C(how) to remove it there.
+          (which shows the owner), C(recreates) (whether the owner creates it again) and C(how) to remove it there.
       type: list
       elements: dict
     topology_keys:
@@ -225,12 +225,12 @@ def main() -> None:
         driver = driver_named(ansible.params["driver"])
         wanted = wanted_of(ansible.params)
         client = connect(ansible)
-        seen = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
-        made = plan(driver, wanted, seen)
+        observed = snapshot(client, driver, wanted, check_access=ansible.params["check_access"])
+        made = plan(driver, wanted, observed)
         if made.change is not None and made.change.drain:
             # Volumes are looked at only where they matter: that is every pod of the cluster.
             used = tuple((use.node, use.what) for use in in_use(client, driver))
-            made = plan(driver, wanted, replace(seen, in_use=used))
+            made = plan(driver, wanted, replace(observed, in_use=used))
     if ansible.params["require"] and not made.deployable:
         ansible.fail_json(msg=made.refusal, reason="refused")
     ansible.exit_json(changed=False, driver_plan=made.as_dict())

@@ -106,7 +106,7 @@ def main() -> None:
     """Look, refuse or delete, wait."""
     ansible = module(ARGUMENT_SPEC)
     deadline = time.monotonic() + ansible.params["timeout"]
-    say = reporter(ansible.params["progress_file"])
+    notify = reporter(ansible.params["progress_file"])
     with failing(ansible):
         driver = driver_named(ansible.params["driver"])
         client = connect(ansible)
@@ -123,7 +123,11 @@ def main() -> None:
             namespace = metadata.get("namespace")
             client.delete(kind, metadata["name"], namespace, metadata["uid"], dry_run=ansible.check_mode)
             objects.append({"kind": kind.kind, "namespace": namespace, "name": metadata["name"]})
-            if kind == kinds.DAEMON_SET and not ansible.check_mode and not wait_until_gone(client, item, deadline, say):
+            if (
+                kind == kinds.DAEMON_SET
+                and not ansible.check_mode
+                and not wait_until_gone(client, item, deadline, notify)
+            ):
                 ansible.fail_json(
                     msg=(
                         f"pods of DaemonSet {namespace}/{metadata['name']} still exist after "

@@ -123,26 +123,26 @@ def go_on(pulls: Pulls, plugin: dict[str, Any], params: dict[str, Any]) -> dict[
     while True:
         now = time.monotonic()
         pods = pulls.pods()
-        seen = pull.look(pods, wanted, done, {node: now - then for node, then in since.items()})
-        news, done = set(seen.done) - set(done), seen.done
-        since = {node: since.get(node, now) for node in seen.why}
+        observed = pull.look(pods, wanted, done, {node: now - then for node, then in since.items()})
+        news, done = set(observed.done) - set(done), observed.done
+        since = {node: since.get(node, now) for node in observed.why}
         left = float(before["left"]) - (now - started)
         for node in news:
             pulls.delete(node, pods)
-        for node in seen.start:
+        for node in observed.start:
             pulls.create(pull.pod(plugin, params["driver"], node, wanted[node], int(left) + 60))
-        if seen.failures or not seen.waiting or news or now >= ends:
+        if observed.failures or not observed.waiting or news or now >= ends:
             break
         pulls.wait(min(1.0, ends - now))
     return {
         "changed": True,
-        "pulled": list(seen.done),
-        "waiting": list(seen.waiting),
-        "why": dict(seen.why),
-        "failures": dict(seen.failures),
+        "pulled": list(observed.done),
+        "waiting": list(observed.waiting),
+        "why": dict(observed.why),
+        "failures": dict(observed.failures),
         "progress": {
             "wanted": wanted,
-            "done": list(seen.done),
+            "done": list(observed.done),
             "trouble": {node: time.monotonic() - then for node, then in since.items()},
             "left": float(before["left"]) - (time.monotonic() - started),
         },

@@ -104,7 +104,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, failing, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -126,14 +126,14 @@ ARGUMENT_SPEC: dict[str, Any] = {
 
 def describe(node: dict[str, Any]) -> dict[str, Any]:
     """The few facts of a core/v1 Node that the plays decide on."""
-    metadata, seen = node["metadata"], NodeSeen.from_object(node)
+    metadata, observed = node["metadata"], ObservedNode.from_object(node)
     return {
-        "ready": seen.ready,
-        "unschedulable": seen.cordoned,
+        "ready": observed.ready,
+        "unschedulable": observed.cordoned,
         "cordoned_for": (metadata.get("annotations") or {}).get(CORDONED, ""),
         "labels": metadata.get("labels") or {},
         "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
-        "kubelet_version": seen.kubelet,
+        "kubelet_version": observed.kubelet,
     }
 
 

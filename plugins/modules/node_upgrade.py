@@ -141,8 +141,8 @@ options:
   output_dir:
     description: Directory for a copy of the journal, on the machine where the module runs.
     type: path
-  term:
-    description: RV(term) of the previous call in the same run. Without it, the call begins or resumes the upgrade.
+  generation:
+    description: RV(generation) of the previous call in the same run. Without it, the call begins or resumes the upgrade.
     type: int
     default: 0
   finished:
@@ -155,7 +155,7 @@ options:
     default: {}
   only_lease:
     description:
-      - Only hold the lease. With O(term), fail unless this run still holds the lease. Without O(term), take the lease for this run, which
+      - Only hold the lease. With O(generation), fail unless this run still holds the lease. Without O(generation), take the lease for this run, which
         keeps it until O(ended) or its own end. If another run holds the lease, wait at most a minute for a stale lease to expire.
       - With O(ended), release the lease if this run holds it.
     type: bool
@@ -202,7 +202,7 @@ EXAMPLES = r"""
     hook: tasks
     target: {kubelet: "1.27"}
     output_dir: /srv/upgrades
-    term: "{{ upgrade.term }}"
+    generation: "{{ upgrade.generation }}"
     finished: hook
     results: {win-1: ''}
 """
@@ -210,27 +210,27 @@ EXAMPLES = r"""
 RETURN = r"""
 outcome:
   description:
-    - V(handed) when RV(next) is to be done, V(resting) when nothing is wrong and nothing may be done now, V(finished), or V(stopped) when
+    - V(delegated) when the caller must do RV(next), V(paused) when the upgrade waits, V(finished), or V(stopped) when
       it failed.
     - V(planned) in check mode, V(held) with O(only_lease=true).
   returned: after the journal was read
   type: str
 next:
-  description: What is handed out, with C(kind), one of V(hook), V(gate), V(canary) or empty, and C(nodes).
+  description: Step for the caller. C(kind) is V(hook), V(gate), V(canary) or empty; C(nodes) are the Nodes.
   returned: after the journal was read
   type: dict
   sample: {kind: gate, nodes: [win-1]}
 approval:
   description: What O(confirmed) must name to continue. Empty if the run does not wait for an approval.
-  returned: when RV(outcome) is V(handed), V(resting) or V(stopped)
+  returned: when RV(outcome) is V(delegated), V(paused) or V(stopped)
   type: str
   sample: canary
-turns:
-  description: How often something may still be handed out, at most.
+max_rounds:
+  description: How many more steps may be delegated at most.
   returned: after the journal was read
   type: int
-term:
-  description: Number of this run of the upgrade, for O(term) of the next call.
+generation:
+  description: Number of this run of the upgrade, for O(generation) of the next call.
   returned: after the journal was read
   type: int
 journal:
@@ -348,7 +348,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "kubewin"},
     "operator_namespace": {"type": "str", "default": "openshift-windows-machine-config-operator"},
     "output_dir": {"type": "path"},
-    "term": {"type": "int", "default": 0},
+    "generation": {"type": "int", "default": 0},
     "finished": {"type": "str", "choices": ["hook", "gate", "canary"]},
     "results": {"type": "dict", "default": {}},
     "only_lease": {"type": "bool", "default": False},
@@ -387,24 +387,24 @@ def main() -> None:
             if params["ended"]:
                 upgrade.release()
                 ansible.exit_json(changed=False)
-            if params["term"]:
+            if params["generation"]:
                 upgrade.lease.held()
                 ansible.exit_json(changed=False, at=time.time())
             ansible.exit_json(changed=False, **upgrade.hold())
         when_ended(params["progress_file"], stop.set)
-        if not params["term"]:
+        if not params["generation"]:
             upgrade.refuse()
         if ansible.check_mode:
             planned = upgrade.plan()
             for text in warnings:
                 ansible.warn(text)
-            ansible.exit_json(changed=planned["turns"] > 0, **planned)
+            ansible.exit_json(changed=planned["max_rounds"] > 0, **planned)
         result, journal = upgrade.go_on()
     except Refused as error:
         ansible.fail_json(msg=str(error), reason="refused")
     except ClusterError as error:
         stands = ""
-        if pages is not None and (pages.written or params["term"]):
+        if pages is not None and (pages.written or params["generation"]):
             stands = f" The state of each node is in {pages.place}. Run again to continue."
         ansible.fail_json(msg=f"{error}{stands}", reason=error.reason, changed=bool(stands))
     for text in warnings:

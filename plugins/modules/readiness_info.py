@@ -289,7 +289,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
@@ -304,7 +304,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.target impor
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Report, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.options import HOSTS
 from ansible_collections.kubewin.csi.plugins.module_utils.text import harmless_json
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import reporting
 
 try:
     import msgspec
@@ -452,10 +452,10 @@ def main() -> None:
         if params["snapshot_from"]:
             snapshot = loaded(params["snapshot_from"])
         else:
-            hosts = tuple(HostSeen.from_option(host) for host in params["hosts"] or ())
+            hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
             now = datetime.now(timezone.utc)
             client, reading = connect(ansible), Reading()
-            with telling(reporter(params["progress_file"]), reading.__str__):
+            with reporting(reporter(params["progress_file"]), reading.__str__):
                 snapshot = take(client, name=params["cluster_name"], hosts=hosts, hosts_at=now, reading=reading)
     except ClusterError as error:
         ansible.fail_json(msg=str(error), reason=error.reason)

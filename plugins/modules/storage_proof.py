@@ -142,7 +142,7 @@ proofs:
       description: Duration of all steps.
       type: float
     steps:
-      description: Each step with C(step), C(node), C(seconds), C(ok) and C(told), which is what was read or what went wrong.
+      description: Each step with C(step), C(node), C(seconds), C(ok) and C(detail), which is what was read or what went wrong.
       type: list
       elements: dict
     note:
@@ -310,27 +310,29 @@ def main() -> None:
     params = ansible.params
     run = secrets.token_hex(4)
     room = Room(run, params["namespace"] or f"{PREFIX}-{run}", not params["namespace"])
-    say = reporter(params["progress_file"])
+    notify = reporter(params["progress_file"])
     watch_over(params["progress_file"])
-    told: dict[str, Any] = {}
+    returned: dict[str, Any] = {}
     prover: Prover | None = None
     try:
         wanted = desired(params)
         client = connect(ansible)
         decided = look(client, wanted)
-        told["plan"] = decided.steps()
-        told["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
+        returned["plan"] = decided.steps()
+        returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in decided.left_out]
         refuse(client, decided, room)
         found = earlier(client, room)
-        told["earlier"] = [{"run": one.room.run, "namespace": one.room.namespace, "lives": one.lives} for one in found]
+        returned["earlier"] = [
+            {"run": one.room.run, "namespace": one.room.namespace, "lives": one.lives} for one in found
+        ]
         dead = [one for one in found if not one.lives]
         if ansible.check_mode:
-            told["plan"] += [f"delete what run {one.room.run} left in {one.room.namespace}" for one in dead]
-            ansible.exit_json(changed=bool(dead), **told)
-        others = take_away(client, found, say)
+            returned["plan"] += [f"delete what run {one.room.run} left in {one.room.namespace}" for one in dead]
+            ansible.exit_json(changed=bool(dead), **returned)
+        others = take_away(client, found, notify)
         limits = Limits(step=params["step_timeout"], whole=params["timeout"], parallel=params["parallel"])
         holder = holder_of(os.getpid())
-        prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), say, holder)
+        prover = Prover(client, room, wanted, limits, lambda: secrets.token_hex(8), notify, holder)
         try:
             proofs = prover.run(decided.targets)
         finally:
@@ -341,16 +343,16 @@ def main() -> None:
             other.rest(ends)
         left = [one for cleaner in others for one in cleaner.left] + list(prover.left)
     except ClusterError as error:
-        told["left"] = [plain(one) for one in prover.left] if prover else []
-        ansible.fail_json(msg=str(error), reason=error.reason, **told)
+        returned["left"] = [plain(one) for one in prover.left] if prover else []
+        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
     except Interrupted:
-        told["left"] = [plain(one) for one in prover.left] if prover else []
+        returned["left"] = [plain(one) for one in prover.left] if prover else []
         ansible.fail_json(
             msg="the run was terminated. Its objects were deleted, except those reported as left",
             reason="interrupted",
-            **told,
+            **returned,
         )
-    told.update(
+    returned.update(
         run=run,
         proofs=[proof.as_dict() for proof in proofs],
         proven=proven_nodes(proofs),
@@ -361,11 +363,13 @@ def main() -> None:
         ansible.warn(f"{one.kind} {one.name}: {one.why}")
     stuck = [one for one in left if not one.kept]
     if headline := failed(proofs):
-        ansible.fail_json(msg=headline, reason="proof_failed", **told)
+        ansible.fail_json(msg=headline, reason="proof_failed", **returned)
     if stuck:
         names = "; ".join(f"{one.kind} {one.name} ({one.why})" for one in stuck)
-        ansible.fail_json(msg=f"proven, but these objects could not be deleted: {names}", reason="left_behind", **told)
-    ansible.exit_json(**told)
+        ansible.fail_json(
+            msg=f"proven, but these objects could not be deleted: {names}", reason="left_behind", **returned
+        )
+    ansible.exit_json(**returned)
 
 
 if __name__ == "__main__":

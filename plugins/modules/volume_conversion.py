@@ -18,7 +18,7 @@ description:
   - Scales the workload to 0 meanwhile. Reads all data before the change and, through the new volume, after it. If the data differs,
     the workload is not started.
   - Writes a record to two places before the first change and before each step. The next run continues from either copy, or rolls back
-    with O(state=undone).
+    with O(state=rolled_back).
   - Binds every update and deletion to the uid and resourceVersion that it read. Deletes only volumes with the policy C(Retain). If
     anything differs from what is expected, the run stops and the disk does not change.
   - Refuses a volume that does not meet a precondition; see the findings C(CSI-B01) and following.
@@ -41,9 +41,9 @@ options:
   state:
     description:
       - V(converted) converts, or continues a conversion.
-      - V(undone) rolls back. This is possible until O(final=true) made the conversion final.
+      - V(rolled_back) rolls back. This is possible until O(final=true) made the conversion final.
     type: str
-    choices: [converted, undone]
+    choices: [converted, rolled_back]
     default: converted
   variant:
     description: Whether to keep the claim or to create it again. A conversion in progress keeps its variant.
@@ -89,7 +89,7 @@ options:
   final:
     description:
       - Make the conversions final. Restores the policy and unlocks the claim. Final conversions cannot be rolled back.
-      - Without it a converted volume keeps the policy V(Retain) and its claim the lock, so that O(state=undone) works.
+      - Without it a converted volume keeps the policy V(Retain) and its claim the lock, so that O(state=rolled_back) works.
     type: bool
     default: false
   compare:
@@ -149,7 +149,7 @@ EXAMPLES = r"""
 - name: Roll back
   kubewin.csi.volume_conversion:
     claims: [shop/data-db-0]
-    state: undone
+    state: rolled_back
 """
 
 RETURN = r"""
@@ -165,8 +165,8 @@ results:
       sample: shop/data-db-0
     status:
       description:
-        - C(resting) when it was converted and can still be undone, C(converted) when it was made final, C(undone).
-        - C(native) when it was a native volume before, C(nothing) when there is nothing to undo.
+        - C(reversible) after a conversion that can be rolled back, C(converted) once it is final, C(rolled_back).
+        - C(native) when it was a native volume before, C(nothing) when there is nothing to roll back.
         - C(refused), C(failed), C(not_run) when another one failed before, or C(to_do) in check mode.
       type: str
     run:
@@ -176,7 +176,7 @@ results:
       description: How it is converted.
       type: str
     direction:
-      description: C(forward) or C(undo).
+      description: C(forward) or C(rollback).
       type: str
     step:
       description: The step at which it stands.
@@ -200,7 +200,7 @@ results:
       type: list
       elements: str
     msg:
-      description: Why it stopped, was undone, or rests.
+      description: Why it stopped or was rolled back, or how to make it final.
       type: str
     reason:
       description: The same as a word that does not change.
@@ -223,7 +223,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import L
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import Folder, Place, Space
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Result, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Result, RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -233,7 +233,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import r
 
 ARGUMENT_SPEC: dict[str, Any] = {
     "claims": {"type": "list", "elements": "str", "required": True},
-    "state": {"type": "str", "choices": ["converted", "undone"], "default": "converted"},
+    "state": {"type": "str", "choices": ["converted", "rolled_back"], "default": "converted"},
     "variant": {"type": "str", "choices": ["in_place", "re_claim"], "default": "in_place"},
     "storage_class": {"type": "str", "default": ""},
     "volume_name": {"type": "str", "default": ""},
@@ -258,7 +258,7 @@ class Unusable(Exception):
     """The task cannot be done as it was asked for."""
 
 
-def order(params: dict[str, Any]) -> Order:
+def run_options(params: dict[str, Any]) -> RunOptions:
     """The options, checked as far as they can be without a cluster."""
     names = list(dict.fromkeys(params["claims"]))
     if not names:
@@ -306,12 +306,12 @@ def order(params: dict[str, Any]) -> Order:
         image=params["image"],
         tolerations=tuple(params["tolerations"]),
     )
-    undo = params["state"] == "undone"
-    if undo and params["final"]:
+    roll_back = params["state"] == "rolled_back"
+    if roll_back and params["final"]:
         raise Unusable(
-            "state is undone and final is true, but a final conversion cannot be rolled back. Set one of them."
+            "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
-    return Order(desired, undo, limits, params["final"], params["parallel"])
+    return RunOptions(desired, roll_back, limits, params["final"], params["parallel"])
 
 
 def places(client: Client, params: dict[str, Any]) -> list[Place]:
@@ -321,7 +321,7 @@ def places(client: Client, params: dict[str, Any]) -> list[Place]:
     return [*found, Folder(params["record_dir"])] if params["record_dir"] else found
 
 
-def refuse(client: Client, asked: Order, params: dict[str, Any]) -> None:
+def refuse(client: Client, asked: RunOptions, params: dict[str, Any]) -> None:
     """What would fail half way: a namespace that is not there, or a permission."""
     namespaces = [one for one in (params["record_namespace"], params["second_record_namespace"]) if one]
 
@@ -337,9 +337,9 @@ def main() -> None:
     """Look at all claims, refuse, convert."""
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
-    told: dict[str, Any] = {}
+    returned: dict[str, Any] = {}
     try:
-        asked = order(params)
+        asked = run_options(params)
         client = connect(ansible)
         refuse(client, asked, params)
         runs = Runs(
@@ -350,24 +350,24 @@ def main() -> None:
         results = runs.prepare()
         for warning in runs.warnings:
             ansible.warn(warning)
-        told["results"] = [result.as_dict() for result in results]
+        returned["results"] = [result.as_dict() for result in results]
         refused = [result for result in results if result.status == "refused"]
         if refused:
-            ansible.fail_json(msg=_refusal(refused), reason="refused", **told)
+            ansible.fail_json(msg=_refusal(refused), reason="refused", **returned)
         if ansible.check_mode:
-            ansible.exit_json(changed=any(result.status == "to_do" for result in results), **told)
+            ansible.exit_json(changed=any(result.status == "to_do" for result in results), **returned)
         runs.run(results)
     except Unusable as error:
-        ansible.fail_json(msg=str(error), reason="configuration", **told)
+        ansible.fail_json(msg=str(error), reason="configuration", **returned)
     except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason, **told)
-    told["results"] = [result.as_dict() for result in results]
+        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
+    returned["results"] = [result.as_dict() for result in results]
     failed = [result for result in results if result.status == "failed"]
     changed = any(result.actions for result in results)
     if failed:
         text = "\n".join(f"{result.claim}: {result.message}" for result in failed)
-        ansible.fail_json(msg=text, reason=failed[0].reason, changed=changed, **told)
-    ansible.exit_json(changed=changed, **told)
+        ansible.fail_json(msg=text, reason=failed[0].reason, changed=changed, **returned)
+    ansible.exit_json(changed=changed, **returned)
 
 
 def _refusal(refused: list[Result]) -> str:

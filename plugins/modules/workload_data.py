@@ -187,7 +187,7 @@ volumes:
       type: str
     differences:
       description:
-        - The first 1000 differences, with C(path), C(told) and C(what), which is V(missing), V(added), V(changed), V(written),
+        - The first 1000 differences, with C(path), C(detail) and C(what), which is V(missing), V(added), V(changed), V(written),
           V(shortened), V(rewritten), V(retargeted) or V(replaced).
       type: list
       elements: dict
@@ -305,7 +305,7 @@ def checked(params: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(claims))
 
 
-class Looks:
+class DataRun:
     """One call. claims: as namespace/name."""
 
     def __init__(self, client: Client, params: dict[str, Any], claims: list[str]) -> None:
@@ -320,14 +320,14 @@ class Looks:
             patience=params["step_timeout"],
         )
         limits = Limits(params["limit"] << 20, params["rate"] << 20, params["timeout"], params["seed"])
-        say = reporter(params["progress_file"])
+        notify = reporter(params["progress_file"])
         self._readers = {
-            namespace: VolumeReader(client, namespace, desired, limits, say)
+            namespace: VolumeReader(client, namespace, desired, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
         }
-        self.told: dict[str, Any] = {"volumes": [], "report": ""}
+        self.returned: dict[str, Any] = {"volumes": [], "report": ""}
         if params["compare"]:
-            self.told["lost"] = []
+            self.returned["lost"] = []
         self.changed = False
 
     def refuse(self) -> None:
@@ -397,9 +397,9 @@ class Looks:
             except ClusterError as error:
                 if not self._params["keep_going"] or error.reason in _OF_ALL:
                     raise
-                self._not_looked_at(claim, str(error))
+                self._skipped(claim, str(error))
 
-    def _not_looked_at(self, claim: str, why: str, *, noted: bool = True) -> None:
+    def _skipped(self, claim: str, why: str, *, noted: bool = True) -> None:
         if not self._params["compare"]:
             # So that a later comparison can say why there is nothing to compare with.
             now: datetime = self._client.now()
@@ -407,19 +407,19 @@ class Looks:
             self.changed = True
         what = "not compared" if self._params["compare"] else "not recorded"
         left = {"noted": True} if self._params["compare"] and noted else {}
-        self._tell({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
+        self._report({"claim": claim, "why": why, **left}, f"{claim}: {what}: {why}")
 
-    def _tell(self, volume: dict[str, Any], report: str) -> None:
-        self.told["volumes"].append(volume)
-        self.told["report"] = "\n".join(filter(None, (self.told["report"], report)))
+    def _report(self, volume: dict[str, Any], report: str) -> None:
+        self.returned["volumes"].append(volume)
+        self.returned["report"] = "\n".join(filter(None, (self.returned["report"], report)))
 
     def _one(self, claim: str) -> None:
         compares, before = self._params["compare"], self._before(claim)
         if isinstance(before, Manifest) and not compares:
-            told: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
-            told |= {"place": self.baselines.where(claim), "kept": True, **summary(before)}
+            entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
+            entry |= {"place": self.baselines.where(claim), "kept": True, **summary(before)}
             text = f"{explain.taken(before)}; this is the baseline of {before.taken}, which is kept"
-            self._tell(told, text)
+            self._report(entry, text)
             return
         if compares and not isinstance(before, Manifest):
             why = (
@@ -427,26 +427,26 @@ class Looks:
                 if before
                 else f"there is no baseline of it in {self._where}"
             )
-            self._not_looked_at(claim, why, noted=False)
+            self._skipped(claim, why, noted=False)
             return
         old = before if isinstance(before, Manifest) else None
-        looker = self._readers[claim.partition("/")[0]]
-        after = looker.take(looker.find(claim.partition("/")[2]), old)
-        told = {
+        reader = self._readers[claim.partition("/")[0]]
+        after = reader.take(reader.find(claim.partition("/")[2]), old)
+        entry = {
             "claim": claim,
             "volume": after.volume,
             "how": after.how,
             "place": self.baselines.where(claim),
             "kept": False,
         }
-        told |= summary(after)
+        entry |= summary(after)
         if old is None:
             kept = self.baselines.write(claim, after, self._params["growing"])
             self.changed = True
-            self._tell(told, explain.taken(kept if isinstance(kept, Manifest) else after))
+            self._report(entry, explain.taken(kept if isinstance(kept, Manifest) else after))
             return
         found = compare(old, after, self._params["growing"])
-        told |= {
+        entry |= {
             "verdict": found.verdict,
             "differences": [plain(difference) for difference in found.differences[:_SHOWN]],
             "not_compared": [{"path": gap.path, "why": gap.why} for gap in found.not_compared[:_SHOWN]],
@@ -457,8 +457,8 @@ class Looks:
             "listed": found.listed,
         }
         lost = [one for one in found.differences if one.what in LOST]
-        self.told["lost"] += [f"{claim}: {one.what}: {one.path}: {one.told}" for one in lost[:_SHOWN]]
-        self._tell(told, explain.report(old, after, found))
+        self.returned["lost"] += [f"{claim}: {one.what}: {one.path}: {one.detail}" for one in lost[:_SHOWN]]
+        self._report(entry, explain.report(old, after, found))
 
 
 def main() -> None:
@@ -466,31 +466,31 @@ def main() -> None:
     ansible = module(ARGUMENT_SPEC)
     params = ansible.params
     watch_over(params["progress_file"])
-    told: dict[str, Any] = {"volumes": [], "report": ""}
+    returned: dict[str, Any] = {"volumes": [], "report": ""}
     try:
         claims = checked(params)
-        looks = Looks(connect(ansible), params, claims)
-        told = looks.told
+        data_run = DataRun(connect(ansible), params, claims)
+        returned = data_run.returned
         if params["forget"]:
-            gone = looks.baselines.noted(claims) if ansible.check_mode else looks.baselines.forget(claims)
-            ansible.exit_json(changed=bool(gone), **told)
-        looks.refuse()
+            gone = data_run.baselines.noted(claims) if ansible.check_mode else data_run.baselines.forget(claims)
+            ansible.exit_json(changed=bool(gone), **returned)
+        data_run.refuse()
         if ansible.check_mode:
-            ansible.exit_json(changed=looks.writes(), plan=list(looks.plan()))
-        looks.run()
-        changed = looks.changed
+            ansible.exit_json(changed=data_run.writes(), plan=list(data_run.plan()))
+        data_run.run()
+        changed = data_run.changed
     except Refused as error:
-        ansible.fail_json(msg=str(error), reason="refused", **told)
+        ansible.fail_json(msg=str(error), reason="refused", **returned)
     except ClusterError as error:
-        ansible.fail_json(msg=str(error), reason=error.reason, **told)
+        ansible.fail_json(msg=str(error), reason=error.reason, **returned)
     except Interrupted:
         msg = "the run was terminated. Its pod was deleted; written baselines are kept"
-        ansible.fail_json(msg=msg, reason="interrupted", **told)
-    different = [volume["claim"] for volume in told["volumes"] if volume.get("verdict") == "different"]
+        ansible.fail_json(msg=msg, reason="interrupted", **returned)
+    different = [volume["claim"] for volume in returned["volumes"] if volume.get("verdict") == "different"]
     if different and not params["keep_going"]:
-        msg = f"data differs on {', '.join(different)}:\n{told['report']}"
-        ansible.fail_json(msg=msg, reason="data_differs", **told)
-    ansible.exit_json(changed=changed, **told)
+        msg = f"data differs on {', '.join(different)}:\n{returned['report']}"
+        ansible.fail_json(msg=msg, reason="data_differs", **returned)
+    ansible.exit_json(changed=changed, **returned)
 
 
 if __name__ == "__main__":

@@ -444,10 +444,10 @@ INPUTS: dict[str, Input] = {
         upgrade_operator_namespace=_SPACE.of("Namespace of WMCO.", "openshift-windows-machine-config-operator"),
         upgrade_node_timeout=_SECONDS.of(
             "Timeout in seconds for one node, from its cordon until its workloads run again. Your tasks, the gate and "
-            "the verification have C(kubewin_upgrade_hand_timeout); after each of them this time starts again.",
+            "the verification have C(kubewin_upgrade_tasks_timeout); after each of them this time starts again.",
             3600,
         ),
-        upgrade_hand_timeout=_SECONDS.of(
+        upgrade_tasks_timeout=_SECONDS.of(
             "Timeout in seconds for the hook, gate and verification of one node, each. The running task is then "
             "terminated.",
             7200,

@@ -109,7 +109,7 @@ def proof(one: Look) -> dict[str, Any] | None:
     }
 
 
-def seen(one: Look) -> dict[str, Any] | None:
+def observed(one: Look) -> dict[str, Any] | None:
     """For O(hosts) of readiness_info: a host that could not be read is a row with the reason; None without a Node."""
     if not one.node:
         return None
@@ -174,7 +174,7 @@ def unsettled(one: Look) -> dict[str, Any] | None:
 FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "reported": reported,
     "proofs": proof,
-    "seen": seen,
+    "seen": observed,
     "rows": row,
     "gathered": gathered,
     "diagnosed": diagnosed,

@@ -14,9 +14,9 @@ def lines(plan: Mapping[str, Any], *, every: bool) -> list[str]:
     if every:
         return [f"  {line}" for line in plan["summary"]]
     count = len(plan["nodes"])
-    told = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
-    told += f"{count} Windows {'node' if count == 1 else 'nodes'}"
-    return [told, *(f"  {one['severity']} {one['id']} {one['object']}: {one['message']}" for one in warnings(plan))]
+    headline = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
+    headline += f"{count} Windows {'node' if count == 1 else 'nodes'}"
+    return [headline, *(f"  {one['severity']} {one['id']} {one['object']}: {one['message']}" for one in warnings(plan))]
 
 
 def warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:

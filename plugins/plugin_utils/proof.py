@@ -22,7 +22,7 @@ def report(result: Mapping[str, Any]) -> str:
             proof["driver"],
             _SHOWN.get(proof["verdict"], proof["verdict"]),
             f"{proof['seconds']:g}",
-            told(proof),
+            described(proof),
         ]
         for proof in sorted(proofs, key=lambda one: (one["node"], one["driver"]))
     ]
@@ -48,7 +48,7 @@ def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"proofs": proofs}
 
 
-def told(proof: Mapping[str, Any]) -> str:
+def described(proof: Mapping[str, Any]) -> str:
     """One proof in a sentence."""
     steps: Sequence[Mapping[str, Any]] = proof["steps"]
     wrote = next((step for step in steps if step["step"] == "write" and step["ok"]), None)

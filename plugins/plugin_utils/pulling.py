@@ -11,18 +11,18 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far
 
 
-def progress(seen: Mapping[str, Any], waited: float, limit: float) -> Iterator[str]:
+def progress(observed: Mapping[str, Any], waited: float, limit: float) -> Iterator[str]:
     """A line for the whole and one for each node that has trouble."""
-    done, waiting = seen["pulled"], seen["waiting"]
+    done, waiting = observed["pulled"], observed["waiting"]
     yield f"  {so_far(waited, limit)}: {len(done)} of {len(done) + len(waiting)} nodes have the images"
-    for node, why in seen["why"].items():
+    for node, why in observed["why"].items():
         yield f"    {node}: {why}"
 
 
-def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
+def ended(observed: Mapping[str, Any], left: float) -> dict[str, Any]:
     """What the task's result says: nothing more, or failed with a reason."""
-    if seen["failures"]:
-        listed = "; ".join(f"{node}: {why}" for node, why in seen["failures"].items())
+    if observed["failures"]:
+        listed = "; ".join(f"{node}: {why}" for node, why in observed["failures"].items())
         return {
             "failed": True,
             "reason": "pull_failed",
@@ -31,8 +31,8 @@ def ended(seen: Mapping[str, Any], left: float) -> dict[str, Any]:
                 "registry, tag and pull secret (the image options and image_mirror set them), then run again."
             ),
         }
-    if seen["waiting"] and left <= 0:
-        listed = "; ".join(f"{node}: {seen['why'].get(node, 'not pulled yet')}" for node in seen["waiting"])
+    if observed["waiting"] and left <= 0:
+        listed = "; ".join(f"{node}: {observed['why'].get(node, 'not pulled yet')}" for node in observed["waiting"])
         return {
             "failed": True,
             "reason": "timeout",

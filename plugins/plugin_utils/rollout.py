@@ -104,15 +104,15 @@ def _causes(rollout: Mapping[str, Any]) -> list[str]:
     causes: dict[str, list[str]] = {}
     for node in rollout["nodes"]:
         for lack in node["lacks"] if node["verdict"] != "green" else ():
-            causes.setdefault(_told(lack), []).append(node["node"])
-    lines = [f"{', '.join(names)}: {told}" for told, names in causes.items()]
-    lines += [_told(lack) for lack in rollout["trouble"]]
+            causes.setdefault(_lacking(lack), []).append(node["node"])
+    lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
+    lines += [_lacking(lack) for lack in rollout["trouble"]]
     lines += [] if rollout["nodes"] else [f"{other['node']}: {other['reason']}" for other in rollout["others"]]
     more = len(lines) - _NAMED
     return lines[:_NAMED] + ([f"and {more} more"] if more > 0 else [])
 
 
-def _told(lack: Mapping[str, Any]) -> str:
+def _lacking(lack: Mapping[str, Any]) -> str:
     return f"{lack['message']} -> {lack['remedy']}" if lack["remedy"] else str(lack["message"])
 
 

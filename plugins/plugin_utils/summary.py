@@ -120,12 +120,12 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
     known = [row for row in nodes if row["node"]]
     judged = [row for row in known if row["verdict"] != "not checked"]
     green = sum(row["verdict"] == "green" for row in judged)
-    told = (
+    hosts_line = (
         f"{green} of {len(judged)} Windows nodes can take CSI volumes now" if judged else "no Windows node was checked"
     )
     lines += [
         "",
-        told + (f"; {len(known) - len(judged)} others were not checked" if judged and known != judged else ""),
+        hosts_line + (f"; {len(known) - len(judged)} others were not checked" if judged and known != judged else ""),
     ]
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
@@ -137,7 +137,7 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
 def ending(failure: str, following: Sequence[str]) -> list[str]:
     """The last lines of every playbook: what is wrong, and the next commands."""
     lines = ["", "The run failed:"] if failure else []
-    lines += [f"  {line}" for told in failure.splitlines() for line in wrap(told, _WIDTH - 2)]
+    lines += [f"  {line}" for paragraph in failure.splitlines() for line in wrap(paragraph, _WIDTH - 2)]
     lines += ["", "Next:", *(f"  {one}" for one in following)] if following else []
     return lines
 
@@ -165,7 +165,7 @@ def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[
 
 
 def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    seen = host.get("csi_proxy")
+    observed = host.get("csi_proxy")
     node = host.get("node")
     if host.get("left_out"):
         verdict, why = "not checked", str(host["left_out"])
@@ -178,30 +178,30 @@ def _row(host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]]) -> 
             verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
         else:
             verdict, why = found or ("not checked", "the gate did not check this Node")
-    return {"node": node, "host": host["name"], "csi_proxy": _proxy(seen), "verdict": verdict, "why": why}
+    return {"node": node, "host": host["name"], "csi_proxy": _proxy(observed), "verdict": verdict, "why": why}
 
 
-def _proxy(seen: Mapping[str, Any] | None) -> str:
-    if not seen:
+def _proxy(observed: Mapping[str, Any] | None) -> str:
+    if not observed:
         return "not read"
-    service, executable = seen.get("service"), seen.get("executable")
-    owner = seen.get("managed_by")
+    service, executable = observed.get("service"), observed.get("executable")
+    owner = observed.get("managed_by")
     if not service:
-        return f"serving (managed by {owner})" if seen.get("serving") else "absent"
+        return f"serving (managed by {owner})" if observed.get("serving") else "absent"
     release = (executable or {}).get("release") or "unknown release"
     state = str(service.get("state", "")).lower()
-    pipes = "serving" if seen.get("serving") else f"{len(seen.get('missing_pipes') or [])} pipes missing"
+    pipes = "serving" if observed.get("serving") else f"{len(observed.get('missing_pipes') or [])} pipes missing"
     return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
 
 
-def brief(seen: Mapping[str, Any]) -> list[str]:
+def brief(observed: Mapping[str, Any]) -> list[str]:
     """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
-    lines = [f"csi-proxy {_proxy(seen)}"]
-    lines += [f"missing pipes: {', '.join(seen['missing_pipes'])}"] if seen.get("missing_pipes") else []
-    lines += [f"{one['item']}: found {one['found']}, expected {one['expected']}" for one in seen.get("drift") or ()]
-    for finding in seen.get("findings") or ():
-        told = f"{finding['severity']} {finding['id']}: {finding['message']}"
-        lines.append(told if finding["severity"] == "note" else f"{told} -> {finding['remedy']}")
+    lines = [f"csi-proxy {_proxy(observed)}"]
+    lines += [f"missing pipes: {', '.join(observed['missing_pipes'])}"] if observed.get("missing_pipes") else []
+    lines += [f"{one['item']}: found {one['found']}, expected {one['expected']}" for one in observed.get("drift") or ()]
+    for finding in observed.get("findings") or ():
+        line = f"{finding['severity']} {finding['id']}: {finding['message']}"
+        lines.append(line if finding["severity"] == "note" else f"{line} -> {finding['remedy']}")
     return lines
 
 

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     begin = time.monotonic()
 
-    def tell(text: str) -> None:
+    def notify(text: str) -> None:
         print(f"[{time.monotonic() - begin:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     print(
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with Rig(folder, artifacts) as rig:
                 forks = [int(number) for number in options.forks]
-                plan = Plan(rig, artifacts, tell, options.hosts, forks, options.starts, options.enabled)
+                plan = Plan(rig, artifacts, notify, options.hosts, forks, options.starts, options.enabled)
                 for comparison in options.names or COMPARISONS:
                     for title, rows in COMPARISONS[comparison](plan).items():
                         print(table(title, rows) + "\n", flush=True)

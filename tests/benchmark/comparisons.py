@@ -36,7 +36,7 @@ class Plan:
 
     rig: Rig
     artifacts: Path
-    tell: Progress
+    notify: Progress
     hosts: int = 100
     forks: Sequence[int] = (DEFAULT_FORKS, 50)
     starts: Sequence[float] = (0.0, 0.2, 1.0)
@@ -81,10 +81,10 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
     ours, peer = plan.rig.add_hosts("ours", number, 1), plan.rig.add_hosts("peer", number, 1)
     url = plan.rig.url(PULLED)
     our_variables, peer_variables = plan.ours(url, PULLED), plan.peer(PULLED, url=url)
-    plan.tell("first install, the node pulls")
+    plan.notify("first install, the node pulls")
     first = _both(plan.rig, ours, peer, our_variables, peer_variables)
     _expect("first install", first[0].changed > 0 and first[1].changed > 0)
-    plan.tell("converged")
+    plan.notify("converged")
     again = _both(plan.rig, ours, peer, our_variables, peer_variables)
     _expect("second run without changes", again[0].changed == 0 and again[1].changed == 0)
     again_parts = plan.rig.parts(ours[0], again[0])
@@ -127,7 +127,7 @@ def push(plan: Plan) -> dict[str, Sequence[Row]]:
     number = plan.number()
     ours, peer = plan.rig.add_hosts("ours", number, 1), plan.rig.add_hosts("peer", number, 1)
     file = str(plan.artifacts / PUSHED)
-    plan.tell("first install, 25 MB pushed")
+    plan.notify("first install, 25 MB pushed")
     both = _both(plan.rig, ours, peer, plan.ours(file, PUSHED), plan.peer(PUSHED, file=file))
     _expect("first install", both[0].changed > 0 and both[1].changed > 0)
     return {
@@ -147,19 +147,19 @@ def many(plan: Plan) -> dict[str, Sequence[Row]]:
     peer = plan.rig.add_hosts("peer", first, plan.hosts)
     url = plan.rig.url(PULLED)
     our_variables, peer_variables = plan.ours(url, PULLED), plan.peer(PULLED, url=url)
-    plan.tell(f"first install on {plan.hosts} hosts")
+    plan.notify(f"first install on {plan.hosts} hosts")
     plan.rig.start_seconds(0)
     plan.rig.play("ours", ours, our_variables, forks=20)
     plan.rig.play("peer", peer[:1], peer_variables)
     plan.rig.clone_peers(peer[0], peer[1:])
     tables: dict[str, Sequence[Row]] = {}
     for forks in plan.forks:
-        plan.tell(f"{plan.hosts} hosts converged, {forks} forks")
+        plan.notify(f"{plan.hosts} hosts converged, {forks} forks")
         mine = plan.rig.play("ours", ours, our_variables, forks=forks)
         _expect("converged hosts", mine.changed == 0)
         rows: list[Row] = []
         for seconds in plan.starts:
-            plan.tell(f"the same by ansible.windows, PowerShell starts in {seconds:g} s")
+            plan.notify(f"the same by ansible.windows, PowerShell starts in {seconds:g} s")
             plan.rig.start_seconds(seconds)
             other = plan.rig.play("peer", peer, peer_variables, forks=forks)
             _expect("converged hosts", other.changed == 0)
@@ -176,17 +176,17 @@ def many(plan: Plan) -> dict[str, Sequence[Row]]:
 
 def waiting(plan: Plan) -> dict[str, Sequence[Row]]:
     """The gate against polling."""
-    return gate.measure(plan.rig.folder, plan.tell)
+    return gate.measure(plan.rig.folder, plan.notify)
 
 
 def enabling(plan: Plan) -> dict[str, Sequence[Row]]:
     """A whole converged run of enable_csi."""
-    return enable.measure(plan.rig.folder, plan.tell, plan.enabled, DEFAULT_FORKS)
+    return enable.measure(plan.rig.folder, plan.notify, plan.enabled, DEFAULT_FORKS)
 
 
 def judging(plan: Plan) -> dict[str, Sequence[Row]]:
     """A large cluster read and judged."""
-    return readiness.measure(plan.rig.folder, plan.tell)
+    return readiness.measure(plan.rig.folder, plan.notify)
 
 
 COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {

@@ -45,13 +45,13 @@ class Ran:
     results: int
 
 
-def measure(folder: Path, tell: Callable[[str], None], counts: Sequence[int], forks: int) -> dict[str, Sequence[Row]]:
+def measure(folder: Path, notify: Callable[[str], None], counts: Sequence[int], forks: int) -> dict[str, Sequence[Row]]:
     """A table for each number of hosts, and one for what a further host costs."""
     tables: dict[str, Sequence[Row]] = {}
     cpu: dict[int, tuple[float, float]] = {}
     for count in counts:
         title = f"Converged enable_csi, {count} simulated hosts, {forks} forks (peer: as many actions that do nothing)"
-        tables[title], cpu[count] = _of(folder, tell, count, forks)
+        tables[title], cpu[count] = _of(folder, notify, count, forks)
     if len(cpu) > 1:
         few, many = min(cpu), max(cpu)
         ours, peer = ((cpu[many][side] - cpu[few][side]) / (many - few) for side in (0, 1))
@@ -62,8 +62,10 @@ def measure(folder: Path, tell: Callable[[str], None], counts: Sequence[int], fo
     return tables
 
 
-def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> tuple[Sequence[Row], tuple[float, float]]:
-    tell(f"a cluster with {count} hosts")
+def _of(
+    folder: Path, notify: Callable[[str], None], count: int, forks: int
+) -> tuple[Sequence[Row], tuple[float, float]]:
+    notify(f"a cluster with {count} hosts")
     lab = handle.start(f"bench-enable-{count}-{os.getpid()}", nodes=count)
     try:
         inventory = str(lab.state.inventories["ntlm-http"])
@@ -74,13 +76,13 @@ def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> tu
             "-e",
             json.dumps({"kubewin_drivers": "vsphere"}),
         ]
-        tell(f"enable_csi on {count} new hosts")
+        notify(f"enable_csi on {count} new hosts")
         # All at once after the canary: batches are no part of what is measured.
         _run(folder, [*enable, "-e", json.dumps({"kubewin_batches": "1,100%"})], forks=50)
         for host in lab.state.hosts:
             lab.front.counters(host.name, reset=True)
         size = lab.audit_size()
-        tell(f"enable_csi on {count} converged hosts")
+        notify(f"enable_csi on {count} converged hosts")
         ours = _run(folder, enable, forks=forks)
         if ours.changed:
             raise BenchmarkError(f"enable_csi changed {ours.changed} things in its second run, so nothing is measured")
@@ -96,7 +98,7 @@ def _of(folder: Path, tell: Callable[[str], None], count: int, forks: int) -> tu
         kilobytes = sum(one["bytes_in"] + one["bytes_out"] for one in counters) / 1000
     finally:
         lab.stop()
-    tell(f"{ours.results} actions that do nothing")
+    notify(f"{ours.results} actions that do nothing")
     peer = _run(folder, _nothing(folder, count, ours.results), forks=forks)
     rows = [
         Row("wall time", ours.seconds, peer.seconds, "s", 1),

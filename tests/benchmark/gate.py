@@ -37,9 +37,9 @@ _LONGEST = 600.0
 _WAITING = re.compile(r"^\s+\d[\w ]* of \d[\w ]*: |^FAILED - RETRYING: ")
 
 
-def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row]]:
+def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[Row]]:
     """Run all trials in a lab of their own and answer the table."""
-    tell("a cluster for the gate")
+    notify("a cluster for the gate")
     lab = handle.start(f"bench-{os.getpid()}", windows="none")
     try:
         _Play(folder, lab, "gate_setup.yml", {}).wait()
@@ -49,7 +49,7 @@ def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row
         _until("the first plugin pods to be Ready", lambda: names <= _ready(lab))
         seen: list[tuple[float, float]] = []
         for phase in PHASES:
-            tell(f"gate, the last pod may start {phase:g} s after both gates wait for it")
+            notify(f"gate, the last pod may start {phase:g} s after both gates wait for it")
             seen.append(_trial(folder, lab, phase))
     finally:
         lab.stop()

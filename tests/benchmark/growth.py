@@ -69,9 +69,9 @@ def panel(title: str, unit: str, lines: Sequence[Line], x: int) -> str:
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         parts += [f'<circle cx="{left:.1f}" cy="{level:.1f}" r="3" fill="{colour}"/>' for left, level in points]
         last, level = points[-1]
-        told = f"{line.values[-1]:.1f} {unit}" if line.values[-1] < 10 else f"{line.values[-1]:.0f} {unit}"
+        reported = f"{line.values[-1]:.1f} {unit}" if line.values[-1] < 10 else f"{line.values[-1]:.0f} {unit}"
         parts.append(
-            f'<text x="{last:.1f}" y="{level + beside:.1f}" {FONT} text-anchor="end" fill="{colour}">{line.name}: {told}</text>'
+            f'<text x="{last:.1f}" y="{level + beside:.1f}" {FONT} text-anchor="end" fill="{colour}">{line.name}: {reported}</text>'
         )
     return "\n".join(parts)
 

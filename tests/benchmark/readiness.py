@@ -110,18 +110,18 @@ def decoded(server: str) -> dict[str, Any]:
     return _run([server, "--json"])
 
 
-def measure(folder: Path, tell: Callable[[str], None]) -> dict[str, Sequence[Row]]:
+def measure(folder: Path, notify: Callable[[str], None]) -> dict[str, Sequence[Row]]:
     """Both comparisons."""
-    tell(f"a cluster of {LARGE.nodes:,} nodes")
+    notify(f"a cluster of {LARGE.nodes:,} nodes")
     with served(LARGE) as url:
         ours = read(url, LARGE)
-        tell("its pages through json.loads")
+        notify("its pages through json.loads")
         bare = decoded(url)
-    tell(f"a real API server with {REAL.nodes:,} nodes")
+    notify(f"a real API server with {REAL.nodes:,} nodes")
     with loaded(REAL) as config:
         real = read(config, REAL)
         plain = decoded(config)
-    tell(f"a cluster of {SMALL.nodes} nodes, through kubernetes.core.k8s_info")
+    notify(f"a cluster of {SMALL.nodes} nodes, through kubernetes.core.k8s_info")
     with served(SMALL) as url:
         mine = _play(folder, "readiness_ours.yml", url, SMALL)
         theirs = _play(folder, "readiness_peer.yml", url, SMALL)

@@ -21,7 +21,7 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 
@@ -33,7 +33,7 @@ def ours(client: Client, hosts: list[dict[str, Any]]) -> dict[str, Any]:
     """Read and judge, everything counted."""
     began, cpu = time.monotonic(), time.process_time()
     snapshot = take(
-        client, hosts=tuple(HostSeen.from_option(host) for host in hosts), hosts_at=datetime.now(timezone.utc)
+        client, hosts=tuple(ObservedHost.from_option(host) for host in hosts), hosts_at=datetime.now(timezone.utc)
     )
     reading = time.process_time() - cpu
     report = judge(snapshot)

@@ -46,14 +46,14 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     """One line to the reader, at once."""
     print(text, flush=True)
 
 
 def tell(text: str) -> None:
     """One line of preparation, with the seconds since the start."""
-    say(f"[{time.monotonic() - STARTED:4.0f} s] {text}")
+    notify(f"[{time.monotonic() - STARTED:4.0f} s] {text}")
 
 
 def bench_for(pythons: dict[str, Python], wanted: Sequence[str]) -> Bench:
@@ -80,16 +80,16 @@ def run_parts(bench: Bench, chosen: Sequence[Part]) -> int:
     """Runs parts and closes with the summary line."""
     started = time.monotonic()
     try:
-        outcomes = Runner(say).run(chosen)
+        outcomes = Runner(notify).run(chosen)
     finally:
         shutil.rmtree(parts.SCRATCH, ignore_errors=True)
     for name, why in bench.missing.items():
-        say(f"  note  {name} did not run: {why}")
-    say(durations(outcomes))
+        notify(f"  note  {name} did not run: {why}")
+    notify(durations(outcomes))
     dearest = stories.table(stories.dearest(parts.report(part.name) for part in chosen))
     for line in ["the dearest tests, and what each is for:", *dearest] if dearest else []:
-        say(line)
-    say(summary(outcomes, time.monotonic() - started))
+        notify(line)
+    notify(summary(outcomes, time.monotonic() - started))
     return 1 if any(outcome.counts.failed for outcome in outcomes) else 0
 
 
@@ -122,7 +122,7 @@ def order() -> int:
     if not report.exists():
         raise LaneError(f"{paths.short(report)} is missing; run `make test` or `make lab-tests` first")
     stories.keep_seconds(report)
-    say(f"written: {paths.short(stories.SECONDS)}")
+    notify(f"written: {paths.short(stories.SECONDS)}")
     return 0
 
 
@@ -229,8 +229,8 @@ def main(arguments: Sequence[str]) -> int:
             return 2
         return dispatch(options.target, words, pythons)
     except LaneError as error:
-        say(f"cannot go on: {error}")
+        notify(f"cannot go on: {error}")
         return 2
     except KeyboardInterrupt:
-        say("stopped")
+        notify("stopped")
         return 130

@@ -28,17 +28,19 @@ def lab(bench: Bench, *words: str) -> int:
     ).returncode
 
 
-def up(bench: Bench, say: Say) -> int:
+def up(bench: Bench, notify: Say) -> int:
     """Starts the lab (or finds it running), runs the playbook on it, and says how to go on."""
     started = time.monotonic()
     code = lab(bench, "up", "--name", LAB, "--demo")
     if code:
-        say(f"the lab did not start; its logs are in {paths.short(state() / 'logs')}, `make down` removes what is left")
+        notify(
+            f"the lab did not start; its logs are in {paths.short(state() / 'logs')}, `make down` removes what is left"
+        )
         return code
-    say(f"the lab is up after {time.monotonic() - started:.0f} s")
+    notify(f"the lab is up after {time.monotonic() - started:.0f} s")
     inventory = paths.short(state() / "inventory" / "ntlm-http.yml")
     command = [str(bench.main.bin / "ansible-playbook"), "-i", inventory, "playbooks/enable-csi.yml"]
-    say(f"$ ansible-playbook {' '.join(command[1:])}")
+    notify(f"$ ansible-playbook {' '.join(command[1:])}")
     playing = time.monotonic()
     code = subprocess.run(
         command,
@@ -46,9 +48,9 @@ def up(bench: Bench, say: Say) -> int:
         cwd=paths.ROOT,
         env={**os.environ, **environment(bench.main), "ANSIBLE_FORCE_COLOR": colour()},
     ).returncode
-    say(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
+    notify(f"the playbook took {time.monotonic() - playing:.0f} s, everything {time.monotonic() - started:.0f} s")
     if code:
-        say(f"the playbook failed; look around with the commands below, logs are in {paths.short(state() / 'logs')}")
+        notify(f"the playbook failed; look around with the commands below, logs are in {paths.short(state() / 'logs')}")
     print(explain(bench, inventory), flush=True)
     return code
 

@@ -22,14 +22,14 @@ from .venvs import MARKER, LaneError, Say, locked, pip_environment
 COLLECTIONS = ("kubernetes/core", "ansible/windows", "awx/awx")
 
 
-def ensure_collections(python: str, say: Say) -> Path:
+def ensure_collections(python: str, notify: Say) -> Path:
     """The cache folder that holds `ansible_collections/<namespace>/<name>` of COLLECTIONS; filled on first use."""
     pins = paths.REQUIREMENTS / "collections.txt"
     digest = hashlib.sha256(pins.read_bytes() + repr(COLLECTIONS).encode()).hexdigest()[:12]
     target = paths.cache() / "collections" / digest
     with locked(target):
         if not (target / MARKER).exists():
-            say(f"collections: fetching {', '.join(COLLECTIONS)} (54 MB)")
+            notify(f"collections: fetching {', '.join(COLLECTIONS)} (54 MB)")
             shutil.rmtree(target, ignore_errors=True)
             extract(download(python, pins, target / "wheel"), target)
             shutil.rmtree(target / "wheel")
@@ -79,6 +79,6 @@ def relink(place: Path, target: Path) -> None:
     scratch.replace(place)
 
 
-def ensure(say: Say, python: str = sys.executable) -> None:
+def ensure(notify: Say, python: str = sys.executable) -> None:
     """The whole link tree, ready to use."""
-    link(ensure_collections(python, say))
+    link(ensure_collections(python, notify))

@@ -134,7 +134,7 @@ def probe(*, checks: bool, lab: bool, tests: bool = False) -> Findings:
     return findings
 
 
-def install(packages: list[str], say: Say) -> str | None:
+def install(packages: list[str], notify: Say) -> str | None:
     """Installs Debian packages as root; what went wrong, or None."""
     if not packages:
         return None
@@ -143,7 +143,7 @@ def install(packages: list[str], say: Say) -> str | None:
         return f"packages are missing; run: sudo {line}"
     if not shutil.which("apt-get"):
         return f"these Debian packages, or what your system calls them, are missing: {' '.join(packages)}"
-    say(f"installing {', '.join(packages)}")
+    notify(f"installing {', '.join(packages)}")
     log = paths.LOGS / "apt.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -157,7 +157,7 @@ def install(packages: list[str], say: Say) -> str | None:
     return None
 
 
-def usable_pythons(say: Say) -> dict[str, Python] | str:
+def usable_pythons(notify: Say) -> dict[str, Python] | str:
     """The machine's Pythons if the main lane can be made with one of them, otherwise what is wrong."""
     pythons = discover()
     try:
@@ -165,7 +165,7 @@ def usable_pythons(say: Say) -> dict[str, Python] | str:
         return pythons
     except LaneError as error:
         # Debian's python3 comes without venv and ensurepip.
-        trouble = install(["python3-venv"], say) if shutil.which("apt-get") else str(error)
+        trouble = install(["python3-venv"], notify) if shutil.which("apt-get") else str(error)
     if trouble:
         return trouble
     pythons = discover()
@@ -176,22 +176,22 @@ def usable_pythons(say: Say) -> dict[str, Python] | str:
         return str(error)
 
 
-def require(say: Say, *, checks: bool = False, lab: bool = False, tests: bool = False) -> dict[str, Python] | None:
+def require(notify: Say, *, checks: bool = False, lab: bool = False, tests: bool = False) -> dict[str, Python] | None:
     """Probes, installs what it may, and says what stops the run. The machine's Pythons if the run can go on."""
     findings = probe(checks=checks, lab=lab, tests=tests)
     wine = absent(FOR_WINE) if lab else []
     if os.geteuid() != 0:
         findings.packages += wine
     problems = findings.problems
-    pythons = usable_pythons(say)
+    pythons = usable_pythons(notify)
     if isinstance(pythons, str):
         problems.append(pythons)
     if not problems:
-        problems += filter(None, [install(findings.packages, say)])
+        problems += filter(None, [install(findings.packages, notify)])
     if not problems and wine and os.geteuid() == 0:
-        trouble = install(wine, say)
+        trouble = install(wine, notify)
         if trouble:
-            say(f"note: no Wine here ({trouble}): the lab's Windows hosts are simulated ones")
+            notify(f"note: no Wine here ({trouble}): the lab's Windows hosts are simulated ones")
     for problem in problems:
-        say(f"cannot start: {problem}")
+        notify(f"cannot start: {problem}")
     return None if problems or isinstance(pythons, str) else pythons

@@ -115,7 +115,7 @@ def check_parts(bench: Bench) -> list[Part]:
     own = EXPORT / tree.OWN
 
     def export(step: Step) -> None:
-        step.say(f"exporting to {tree.export(EXPORT, bench.collections)}")
+        step.notify(f"exporting to {tree.export(EXPORT, bench.collections)}")
 
     def ruff(step: Step) -> None:
         command = [bench.main.bin / "ruff"]
@@ -245,7 +245,7 @@ def tarball(step: Step, bench: Bench) -> None:
             f"{place}: {name} is not packed; see build_ignore and {tree.__name__}" for name in sorted(expected - found)
         ]
     for problem in problems:
-        step.say(problem)
+        step.notify(problem)
     if problems:
         raise PartFailed(f"{len(problems)} files differ from what a user should get")
 
@@ -305,7 +305,7 @@ def go(step: Step) -> Counts:
         env={**os.environ, **environment},
     )
     if done.stdout or done.returncode:
-        step.say(f"gofmt -l:\n{done.stdout}{done.stderr}")
+        step.notify(f"gofmt -l:\n{done.stdout}{done.stderr}")
         raise PartFailed("`make format` repairs the layout")
     winland = paths.ROOT / "tests" / "lab" / "go" / "winland"
     step.run(["go", "vet", "./..."], cwd=winland, env=environment)
@@ -333,7 +333,7 @@ def go_counts(step: Step, code: int) -> Counts:
             failed.append(name)
     for name in failed:
         for line in output.get(name, []):
-            step.say(line)
+            step.notify(line)
     if code:
         raise PartFailed("go test failed", Counts(actions["pass"], max(1, actions["fail"]), actions["skip"]))
     return Counts(1 + actions["pass"], 0, actions["skip"])

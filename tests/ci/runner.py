@@ -70,7 +70,7 @@ class Step:
         """Closes the log."""
         self.out.close()
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Writes a line to the log."""
         self.out.write(text + "\n")
         self.out.flush()
@@ -85,7 +85,7 @@ class Step:
     ) -> int:
         """Runs a command into the log. `env` is added to the environment. PartFailed where it fails and may not."""
         words = [str(word) for word in command]
-        self.say("$ " + " ".join(words))
+        self.notify("$ " + " ".join(words))
         program = Path(words[0]).name
         if self.nice:
             words = ["nice", "-n", str(NICENESS), *words]
@@ -146,8 +146,8 @@ class Outcome:
 class Runner:
     """Runs parts, at most one per CPU at a time, and reports."""
 
-    def __init__(self, say: Callable[[str], None], jobs: int = 0) -> None:
-        self.say = say
+    def __init__(self, notify: Callable[[str], None], jobs: int = 0) -> None:
+        self.notify = notify
         self.jobs = jobs or max(1, len(os.sched_getaffinity(0)))
         self.running: dict[str, tuple[float, Step]] = {}
         self.outcomes: dict[str, Outcome] = {}
@@ -224,7 +224,7 @@ class Runner:
             self.running.pop(outcome.name, None)
             self.outcomes[outcome.name] = outcome
             for line in lines:
-                self.say(line)
+                self.notify(line)
 
     def heartbeat(self, elapsed: float) -> None:
         """Say what still runs, and how far the part that is alone or comes first is."""
@@ -238,7 +238,7 @@ class Runner:
         if leading:
             tail = leading[0].tail(1)
             last = f"  {tail[0].strip()[-70:]}" if tail else ""
-        self.say(f"  ...   {elapsed:.0f} s, running: {text}{last}")
+        self.notify(f"  ...   {elapsed:.0f} s, running: {text}{last}")
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:

@@ -106,7 +106,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def ensure(name: str, pythons: dict[str, Python], say: Say) -> Lane:
+def ensure(name: str, pythons: dict[str, Python], notify: Say) -> Lane:
     """The lane, made first where the cache does not hold it. Safe against other processes doing the same."""
     python = choose(name, pythons)
     target = folder(name, python)
@@ -116,9 +116,9 @@ def ensure(name: str, pythons: dict[str, Python], say: Say) -> Lane:
         if not (target / MARKER).exists():
             shutil.rmtree(target, ignore_errors=True)
             started = time.monotonic()
-            say(f"{name}: making its environment with Python {python.text}")
+            notify(f"{name}: making its environment with Python {python.text}")
             build(name, python, target)
-            say(f"{name}: ready after {time.monotonic() - started:.0f} s")
+            notify(f"{name}: ready after {time.monotonic() - started:.0f} s")
             prune(name, keep=target)
         os.utime(target / MARKER)
     return lane

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Limits
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import STEPS, Variant
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import Order, Runs
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.run import RunOptions, Runs
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.namespaces import cluster_uid
 from ansible_collections.kubewin.csi.plugins.modules.volume_conversion import places
 from integration.kube import connect
@@ -237,7 +237,7 @@ class Conversion:
     kubeconfig: str
     records: str = RECORDS
     variant: Variant = "in_place"
-    undo: bool = False
+    roll_back: bool = False
     # What is waited for comes; a story in which it does not asks for less.
     step: float = 300
     project: str = "lab"
@@ -251,9 +251,9 @@ class AtOnce:
     """Stories that are told at the same time on one lab, each in a process of its own; most of their time is waiting."""
 
     def __init__(
-        self, names: Sequence[str], tell: Callable[[str], None], folder: Path, width: int, seconds: float = 1800
+        self, names: Sequence[str], notify: Callable[[str], None], folder: Path, width: int, seconds: float = 1800
     ) -> None:
-        self._left, self._tell, self._folder, self._width = list(names), tell, folder, width
+        self._left, self._notify, self._folder, self._width = list(names), notify, folder, width
         self._seconds = seconds
         self._running: dict[int, str] = {}
         self._codes: dict[str, int] = {}
@@ -295,7 +295,7 @@ class AtOnce:
             # What captures the output of tests has put its own files there.
             sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115  # until the process ends
             sys.stderr = sys.stdout
-            self._tell(name)
+            self._notify(name)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -349,7 +349,7 @@ def convert(
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
     limits = Limits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
-    order = Order(desired, conversion.undo, limits, conversion.final, len(desired))
+    order = RunOptions(desired, conversion.roll_back, limits, conversion.final, len(desired))
 
     asked = {
         "record_dir": str(conversion.folder), "record_namespace": conversion.records, "second_record_namespace": "",
@@ -399,8 +399,8 @@ def in_process(conversion: Conversion, decide: Callable[[int, str, str], bool] |
             sys.stderr.flush()
             os._exit(code)
     os.close(writing)
-    with open(reading, encoding="utf-8") as told:
-        text = told.read()
+    with open(reading, encoding="utf-8") as reported:
+        text = reported.read()
     dummy, status = os.waitpid(pid, 0)
     if text.startswith("result "):
         return End(json.loads(text.removeprefix("result ")))

@@ -36,11 +36,11 @@ def kill_at_random(lab: Lab, story: Story, folder: Path, seed: int, count: int) 
     """Kill runs of one conversion after another at random instants until so many were killed, or one was not."""
     dice = random.Random(seed)
     for killed in range(count):
-        told, decide = random_instant(dice)
+        reported, decide = random_instant(dice)
         end = in_process(conversion(lab, story, folder), decide)
         untouched(lab, story)
         if end.result is not None:
-            assert end.result["status"] in ("converted", "native"), (seed, told, end.result)
+            assert end.result["status"] in ("converted", "native"), (seed, reported, end.result)
             return killed
     return count
 
@@ -116,8 +116,8 @@ def undone_the_volume_is_what_it_was(lab: Lab, folder: Path, step: str = "canary
     before = shape(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
     killed_at(lab, story, folder, step)
-    result = convert(conversion(lab, story, folder, undo=True))
-    assert result["status"] == "undone", result
+    result = convert(conversion(lab, story, folder, roll_back=True))
+    assert result["status"] == "rolled_back", result
     assert lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"] == uid
     # The attacher's finalizer and the event of the last attachment come when they come.
     eventually(lambda: shape(lab, story) == before, "everything as it was")

@@ -69,7 +69,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     assert kept.code != 0
     (stats,) = kept.results("Set the state of each claim as a statistic of the job").values()
     standing = stats["ansible_stats"]["data"]["kubewin_convert"]
-    assert standing == {f"{NAMESPACE}/data-web-0": "resting", f"{NAMESPACE}/data-queue-0": "failed"}
+    assert standing == {f"{NAMESPACE}/data-web-0": "reversible", f"{NAMESPACE}/data-queue-0": "failed"}
     assert re.search(r"data-queue-0: failed, .* is at step delete_volume", kept.screen)
     assert re.search(
         r"data-web-0: resting, .*run again with final .*, and the policy is restored to Delete", kept.screen
@@ -149,14 +149,16 @@ def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder:
     eventually(lambda: lab.api.get(volume)["status"]["phase"] == "Released", "the claim is gone")
     result = refused(lab, story, folder)
     assert result["reason"] == "claim_gone"
-    told = re.search(r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/convert=(\S+)\.", result["msg"])
-    assert told, result["msg"]
+    reported = re.search(
+        r"lock it: kubectl -n shop annotate --overwrite pvc \S+ kubewin.io/convert=(\S+)\.", result["msg"]
+    )
+    assert reported, result["msg"]
     kept = {key: made["metadata"][key] for key in ("name", "labels")}
     lab.api.post(CLAIMS, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": kept, "spec": made["spec"]})
     lab.api.patch(volume, {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}})
     eventually(lambda: lab.api.get(claim)["status"]["phase"] == "Bound", "it is bound by hand")
     assert refused(lab, story, folder)["reason"] == "claim_changed"
-    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/convert": told[1]}}})
+    lab.api.patch(claim, {"metadata": {"annotations": {"kubewin.io/convert": reported[1]}}})
     until_converted(lab, story, folder)
     assert elsewhere.read_text(encoding="utf-8") == resting
     remove(lab, story)
@@ -197,11 +199,11 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
 
     def meet(_number: int, what: str, when: str) -> None:
         if "deployments" in what and when == "answered" and not undone:
-            undone.append(convert(conversion(lab, one, folder, undo=True))["status"])
+            undone.append(convert(conversion(lab, one, folder, roll_back=True))["status"])
 
     refused_for_the_first = partial(_waits_for_another, lab, two, folder, one)
     refused_for_the_first(meet)
-    assert undone == ["undone"]
+    assert undone == ["rolled_back"]
     # It is begun, and dies, when the second has been looked at and has not begun.
     begins = partial(killed_at, lab, one, folder, "baseline")
     result = convert(conversion(lab, two, folder), meanwhile=begins)
@@ -211,7 +213,7 @@ def claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death(
     refused_for_the_first()
     assert len(list(folder.glob("kubewin-convert-*.json"))) == 1
     # The one that was begun comes first, however they are named.
-    for status, final in (("resting", False), ("converted", True)):
+    for status, final in (("reversible", False), ("converted", True)):
         result = convert(conversion(lab, two, folder, others=(one,), final=final))
         assert [status] * 2 == [result["status"], *(other["status"] for other in result["others"])], result
         assert lab.api.get(one.workload)["spec"]["replicas"] == 1
@@ -255,11 +257,11 @@ def a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down(lab: Lab, folder:
     scaled_away("Delete")
     refuses()
     scaled_away("Retain")
-    assert convert(conversion(lab, story, folder, final=False))["status"] == "resting"
+    assert convert(conversion(lab, story, folder, final=False))["status"] == "reversible"
     scaled_away("Delete")
-    refuses(undo=True)
+    refuses(roll_back=True)
     scaled_away("Retain")
-    assert convert(conversion(lab, story, folder, undo=True))["status"] == "undone"
+    assert convert(conversion(lab, story, folder, roll_back=True))["status"] == "rolled_back"
     eventually(lambda: shape(lab, story) == before, "everything as it was")
     untouched(lab, story)
     remove(lab, story)
@@ -277,9 +279,9 @@ def a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it(lab
         for seconds in longer(1.5):
             result = convert(conversion(lab, late, folder / "late", step=seconds))
             # Otherwise the way back took longer than that as well; it is gone on with.
-            if result["status"] == "undone":
+            if result["status"] == "rolled_back":
                 break
-        assert result["status"] == "undone", result
+        assert result["status"] == "rolled_back", result
         assert "removes the CnsVSphereVolumeMigration of" in result["msg"]
         killed_at(lab, story, folder, "forget")
         record = json.loads(next(folder.glob("*.json")).read_text(encoding="utf-8"))

@@ -67,7 +67,7 @@ def a_server_that_refuses_the_new_volume(lab: Lab, folder: Path) -> None:
         assert (live["metadata"]["uid"], live["spec"]["persistentVolumeReclaimPolicy"]) == (uid, "Delete")
         assert lab.api.get(early.workload)["spec"]["replicas"] == 1
         result = convert(conversion(lab, late, folder / "late"))
-        assert result["status"] == "undone", result
+        assert result["status"] == "rolled_back", result
         assert "the API server refused the new volume" in result["msg"]
     eventually(lambda: shape(lab, late) == before, "everything as it was")
     untouched(lab, late)
@@ -264,10 +264,10 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     result = convert(conversion(lab, story, elsewhere, **how), meet)
     assert (result["status"], result["reason"]) == ("failed", "locked"), result
     assert "which has changed nothing" in result["msg"]
-    assert convert(conversion(lab, story, elsewhere, undo=True, **how))["status"] == "undone"
+    assert convert(conversion(lab, story, elsewhere, roll_back=True, **how))["status"] == "rolled_back"
     # Once more there is nothing of its own to undo, and something of somebody else.
     with pytest.raises(ClusterError, match=r"is locked by run .* and its record is in none of the given stores"):
-        convert(conversion(lab, story, elsewhere, undo=True, **how))
+        convert(conversion(lab, story, elsewhere, roll_back=True, **how))
     result = refused(lab, story, elsewhere, **how)
     assert [finding["id"] for finding in result["findings"] if finding["severity"] == "blocker"] == ["CSI-B13"]
     name = next((folder / "here").iterdir()).stem

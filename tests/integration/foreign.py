@@ -37,7 +37,7 @@ def plugin(
 ) -> Object:
     """A DaemonSet that serves a driver on Windows nodes: through csi-proxy with pipes, as HostProcess without."""
     folder = f"C:\\var\\lib\\kubelet\\plugins\\{driver}"
-    told = {"name": "DRIVER_REG_SOCK_PATH", "value": f"{folder}\\csi.sock"}
+    reported = {"name": "DRIVER_REG_SOCK_PATH", "value": f"{folder}\\csi.sock"}
     volumes: list[dict[str, Any]] = [{"name": "plugin-dir", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}]
     volumes += [{"name": pipe, "hostPath": {"path": f"\\\\.\\pipe\\{pipe}"}} for pipe in pipes]
     host: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def plugin(
                             "name": "csi-node-driver-registrar",
                             "image": f"{image.partition('@')[0]}/csi-node-driver-registrar:v2",
                             "args": ["--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)"],
-                            "env": [told],
+                            "env": [reported],
                         },
                         {"name": "csi-liveness-probe", "image": f"{image.partition('@')[0]}/livenessprobe:v2"},
                     ],

@@ -21,15 +21,15 @@ from datetime import datetime, timezone
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ClusterSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedCluster
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
@@ -60,7 +60,7 @@ class Disagreement:
     cluster: Cluster
     pod: int
     hopeful: bool
-    told: str
+    reported: str
     placed: str
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Disagreement:
         shown["pods"] = self.cluster.pods[: self.pod + 1]
         more = "more" if self.hopeful else "less"
         return (
-            f"seed {self.cluster.seed}, pod {self.pod}: we are {more} hopeful\n{self.told}\n"
+            f"seed {self.cluster.seed}, pod {self.pod}: we are {more} hopeful\n{self.reported}\n"
             f"scheduler: {self.placed or 'Pending'}\n{yaml.safe_dump(shown, sort_keys=False)}"
         )
 
@@ -227,7 +227,7 @@ class Oracle:
         self._at_rest()
         pods = self._watched[PODS].objects()
         pending = []
-        for one, (good, bad, told) in judged:
+        for one, (good, bad, reported) in judged:
             pod = pods[one.key(number)]
             node = pod["spec"].get("nodeName", "")
             tally.pods += 1
@@ -237,7 +237,7 @@ class Oracle:
             bit = index.bit.get(node, 0)
             if (node and bit & bad) or (not node and good):
                 tally.disagreements.append(
-                    Disagreement(copy.deepcopy(one.cluster), number, not node, told, node and f"{node}")
+                    Disagreement(copy.deepcopy(one.cluster), number, not node, reported, node and f"{node}")
                 )
             if not node:
                 pending.append(one)
@@ -533,17 +533,17 @@ def _is_ready(node: Object) -> bool:
 def _before(cluster: Cluster) -> str:
     """What is said of a cluster's only claim before the volume controller has seen it: its phase, or nothing."""
     metadata = {**cluster.claims[0]["metadata"], "namespace": f"{OWN}x"}
-    claim = ClaimSeen.from_object({**cluster.claims[0], "metadata": metadata, "status": {"phase": "Pending"}})
+    claim = ObservedClaim.from_object({**cluster.claims[0], "metadata": metadata, "status": {"phase": "Pending"}})
     volumes = [
         {**one, "status": {"phase": "Released" if (one["spec"].get("claimRef") or {}).get("uid") else "Available"}}
         for one in cluster.volumes
     ]
     snapshot = Snapshot(
         taken_at=datetime.now(timezone.utc),
-        cluster=ClusterSeen("v1.36.3"),
-        nodes=tuple(map(NodeSeen.from_object, cluster.nodes)),
-        classes=tuple(map(ClassSeen.from_object, cluster.classes)),
-        volumes=tuple(map(VolumeSeen.from_object, volumes)),
+        cluster=ObservedCluster("v1.36.3"),
+        nodes=tuple(map(ObservedNode.from_object, cluster.nodes)),
+        classes=tuple(map(ObservedClass.from_object, cluster.classes)),
+        volumes=tuple(map(ObservedVolume.from_object, volumes)),
         claims=(claim,),
     )
     index = Index(snapshot)
@@ -570,7 +570,7 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
 
 def _to_start(body: Object, namespace: str) -> PodToStart:
     body["metadata"]["namespace"] = namespace
-    seen = PodSeen.from_object(body)
+    seen = ObservedPod.from_object(body)
     return PodToStart(
         workload=f"Pod {seen.key}",
         namespace=seen.namespace,
@@ -586,7 +586,7 @@ def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tu
     """Nodes that a pod can be scheduled on, those that it cannot, and why."""
     pod = one.pod_to_start(number)
     nodes = one.nodes(index)
-    good, bad, told = nodes, 0, []
+    good, bad, reported = nodes, 0, []
     for step in steps:
         answers: list[Answer] = step(pod, nodes)
         for about in {answer.volume for answer in answers}:
@@ -598,5 +598,7 @@ def _judged(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tu
             if answer.word != "ok":
                 if not answer.because.startswith(BEYOND):
                     good &= ~answer.nodes
-                told.append(f"{answer.step} {answer.word} on {', '.join(index.names(answer.nodes))}: {answer.because}")
-    return good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *told])
+                reported.append(
+                    f"{answer.step} {answer.word} on {', '.join(index.names(answer.nodes))}: {answer.because}"
+                )
+    return good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *reported])

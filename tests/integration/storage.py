@@ -136,7 +136,7 @@ def events(lab: Lab) -> list[str]:
     return [f"{one['involvedObject']['name']} {one['reason']} {one['message']}" for one in found]
 
 
-def told(lab: Lab, *words: str) -> str:
+def reported(lab: Lab, *words: str) -> str:
     """Wait for an event that holds all these words."""
     return eventually(
         lambda: next((one for one in events(lab) if all(word in one for word in words)), ""), f"event with {words}"

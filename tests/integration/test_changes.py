@@ -73,13 +73,13 @@ def cluster(role: Path) -> Iterator[Lab]:
     made.stop()
 
 
-def told(lab: Lab, **variables: Any) -> dict[str, Any]:
+def reported(lab: Lab, **variables: Any) -> dict[str, Any]:
     """What the playbook with the role alone is told."""
     return {**VARIABLES, "kubewin_kubeconfig": lab.state.kubeconfigs["kubewin"], **variables}
 
 
 def apply(lab: Lab, role: Path, *arguments: str, **variables: Any) -> Run:
-    return play(str(role), "localhost,", *arguments, variables=told(lab, **variables))
+    return play(str(role), "localhost,", *arguments, variables=reported(lab, **variables))
 
 
 def slice_of(lab: Lab, node: str, folder: Path) -> Path:
@@ -148,7 +148,7 @@ def test_a_run_with_the_wish_from_before_that_moves_no_pod_and_writes_nothing(cl
 
 def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
-    wish = told(cluster, azure_disk_csi_mode="csi_proxy")
+    wish = reported(cluster, azure_disk_csi_mode="csi_proxy")
 
     def moved() -> set[str]:
         now = plugins(cluster, DISK)

@@ -113,13 +113,13 @@ def at_once(ready: Lab, request: pytest.FixtureRequest, tmp_path_factory: pytest
         if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "name" in item.callspec.params
     ]
 
-    def tell(name: str) -> None:
+    def notify(name: str) -> None:
         own = folder / f"{name}.d"
         own.mkdir()
         # Connections cannot be shared by processes.
         STORY[name](Lab(ready.state), own)
 
-    made = AtOnce([name for name in STORY if name in asked], tell, folder, WIDTH)
+    made = AtOnce([name for name in STORY if name in asked], notify, folder, WIDTH)
     yield made
     made.end()
 
@@ -188,11 +188,11 @@ def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, k
 
 @pytest.mark.torture
 def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
-    def tell(seed: str) -> None:
+    def notify(seed: str) -> None:
         random_kills(Lab(ready.state), tmp_path / f"{seed}.d", int(seed), 1000 // WIDTH)
 
     seeds = [str(number * 10_000) for number in range(1, WIDTH + 1)]
-    lanes = AtOnce(seeds, tell, tmp_path, WIDTH, seconds=3600)
+    lanes = AtOnce(seeds, notify, tmp_path, WIDTH, seconds=3600)
     for seed in seeds:
         lanes.result(seed)
     print(f"1000 kills at random instants, seeds {', '.join(seeds)}: 0 lost")

@@ -168,13 +168,13 @@ def story(rig: Rig, prefix: Path, wanted: model.Desired, cut: Cut, before: str |
         return ""
 
 
-def tell(rig: Rig, prefix: Path, wanted: model.Desired, before: str | None, quarter: int) -> list[str]:
+def notify(rig: Rig, prefix: Path, wanted: model.Desired, before: str | None, quarter: int) -> list[str]:
     """The story of every fourth point from this one on, some at once; the stories that went wrong."""
     cuts = points(whole_run(rig, prefix, wanted))
     assert {cut.kind for cut in cuts} == {"killed", "reply_lost", "request_lost"}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        told = pool.map(lambda cut: story(rig, prefix, wanted, cut, before), cuts[quarter::4])
-        return [problem for problem in told if problem]
+        reported = pool.map(lambda cut: story(rig, prefix, wanted, cut, before), cuts[quarter::4])
+        return [problem for problem in reported if problem]
 
 
 QUARTERS = pytest.mark.parametrize(
@@ -184,9 +184,9 @@ QUARTERS = pytest.mark.parametrize(
 
 @QUARTERS
 def test_installation(rig: Rig, quarter: int) -> None:
-    assert tell(rig, rig.base, rig.wanted(NEW), None, quarter) == []
+    assert notify(rig, rig.base, rig.wanted(NEW), None, quarter) == []
 
 
 @QUARTERS
 def test_upgrade(rig: Rig, old_prefix: Path, quarter: int) -> None:
-    assert tell(rig, old_prefix, rig.wanted(NEW), OLD, quarter) == []
+    assert notify(rig, old_prefix, rig.wanted(NEW), OLD, quarter) == []

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from integration.playbooks import ROOT, Run, lines, play
 
-NOBODY = "192.0.2.1,"
+UNREACHABLE = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
 WRONG = {"kubewin_drivers": "floppy", "kubewin_batches": "abc", "kubewin_skip_unreachable": "{{ 'may' ~ 'be' }}"}
 ALONE: dict[str, Any] = {"kubewin_cluster_only": True}
@@ -45,7 +45,7 @@ def refused(
 
 @pytest.mark.parametrize("playbook", ["enable-csi", "verify", "remove"])
 def test_with_hosts_all_that_is_wrong_is_said_at_once(playbook: str) -> None:
-    said, run = refused(playbook, NOBODY, **HOSTS, **WRONG)
+    said, run = refused(playbook, UNREACHABLE, **HOSTS, **WRONG)
     assert "kubewin_drivers is floppy, expected one or more of" in said
     assert "kubewin_batches is abc, expected numbers of hosts or percentages" in said
     assert "kubewin_skip_unreachable is maybe, expected true or false" in said
@@ -111,7 +111,7 @@ def test_a_driver_and_a_direction_have_to_be_named() -> None:
 
 def test_a_configuration_that_hides_the_playbooks_variables_is_named() -> None:
     hidden = {"ANSIBLE_PRIVATE_ROLE_VARS": "true"}
-    run = play("playbooks/enable-csi.yml", NOBODY, variables=HOSTS, env=hidden)
+    run = play("playbooks/enable-csi.yml", UNREACHABLE, variables=HOSTS, env=hidden)
     assert "private_role_vars true, which hides the variables of these playbooks" in run.failures[0]["result"]["msg"]
 
 

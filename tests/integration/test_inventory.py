@@ -62,9 +62,9 @@ def cluster(lab: Lab) -> Iterator[Lab]:
 @pytest.fixture
 def operator(cluster: Lab) -> Iterator[Lab]:
     """WMCO is told of the first node by address, and of a machine that is no Node."""
-    told = {nodes.address(1): "username=Administrator", "127.0.12.77": "username=core"}
+    reported = {nodes.address(1): "username=Administrator", "127.0.12.77": "username=core"}
     cluster.api.ensure(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR}})
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "windows-instances"}, "data": told}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "windows-instances"}, "data": reported}
     cluster.api.post(INSTANCES, made)
     yield cluster
     cluster.api.gone(f"{INSTANCES}/windows-instances")
@@ -165,10 +165,10 @@ def test_a_cache_is_used_again_by_the_same_user_alone_and_holds_no_token(cluster
     assert other.code != 0
     files = list(kept.iterdir())
     assert len(files) == 1
-    told = files[0].name + files[0].read_text(encoding="utf-8")
-    assert "win-lost" in told
-    assert access["K8S_AUTH_API_KEY"] not in told
-    assert "annotations" not in told or "lookup" not in told
+    reported = files[0].name + files[0].read_text(encoding="utf-8")
+    assert "win-lost" in reported
+    assert access["K8S_AUTH_API_KEY"] not in reported
+    assert "annotations" not in reported or "lookup" not in reported
 
 
 def examples() -> list[dict[str, Any]]:

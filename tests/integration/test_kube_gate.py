@@ -123,13 +123,13 @@ def waited_for(lab: Lab, meanwhile: Callable[[], object]) -> Iterator[None]:
 def test_the_action_waits_and_says_what_changed(deployed: Lab, gate_play: str) -> None:
     size = deployed.audit_size()
 
-    def told() -> bool:
+    def reported() -> bool:
         """It looks once more, so it has said what it saw first."""
         ours = deployed.audit("system:serviceaccount:kubewin:kubewin", size)
         looks = [one for one in ours if one["verb"] == "list" and "/csinodes" in one["requestURI"]]
         return len(looks) >= 2
 
-    with waited_for(deployed, lambda: eventually(told, "the action waits")):
+    with waited_for(deployed, lambda: eventually(reported, "the action waits")):
         run = play(gate_play, "localhost,", *variables(deployed), env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)})
     assert run.code == 0, run.screen
     rollout = run.results("Gate")["localhost"]["rollout"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from integration import storage
 from integration.kube import install_csi_proxy, pipes
-from integration.storage import ATTACHMENTS, CLAIMS, PODS, VOLUMES, claim, pod, runs, storage_class, told
+from integration.storage import ATTACHMENTS, CLAIMS, PODS, VOLUMES, claim, pod, reported, runs, storage_class
 from integration.test_lab_cluster import daemonset
 from lab import handle
 from lab.cluster import era, in_tree, nodes, openshift, vsphere, workload
@@ -98,7 +98,7 @@ def test_a_disk_is_attached_to_one_node_only(old: Lab) -> None:
     pod(old, "here", "one", "win-1")
     runs(old, "here")
     pod(old, "there", "one", "win-2")
-    told(old, "there FailedAttachVolume", "Multi-Attach error")
+    reported(old, "there FailedAttachVolume", "Multi-Attach error")
     storage.gone(old, f"{PODS}/here")
     runs(old, "there")
     assert len(attached(old, "win-2")) == 1
@@ -120,7 +120,7 @@ def test_every_kind_is_made_and_deleted_by_its_driver_and_stays_in_tree_in_the_a
         runs(old, name)
     else:
         event = "FailedMount" if provisioner == "kubernetes.io/azure-file" else "FailedAttachVolume"
-        told(old, f"{name} {event}", in_tree.PROVISIONERS[provisioner])
+        reported(old, f"{name} {event}", in_tree.PROVISIONERS[provisioner])
     storage.gone(old, f"{PODS}/{name}")
     storage.gone(old, f"{CLAIMS}/{name}")
     eventually(lambda: not folder.exists(), f"the disk of {name} is gone")
@@ -190,7 +190,7 @@ def test_deleting_claim_and_pod_deletes_the_disk_and_nobody_makes_the_claim_agai
     eventually(lambda: not folder.exists(), "the disk with all its data is gone")
     eventually(lambda: not old.api.ok(f"{CLAIMS}/data-shop-0"), "and so is the claim")
     (successor,) = eventually(lambda: old.pods("app=shop", storage.NAMESPACE), "there is a new pod")
-    told(old, f"{successor['metadata']['name']} FailedScheduling", 'persistentvolumeclaim "data-shop-0" not found')
+    reported(old, f"{successor['metadata']['name']} FailedScheduling", 'persistentvolumeclaim "data-shop-0" not found')
     assert storage.phase(old, successor["metadata"]["name"]) == "Pending"
     close(old, "Deployment")
 
@@ -247,7 +247,7 @@ def test_a_nodes_upgrade_hands_its_volumes_to_the_driver_with_what_is_on_them(ol
     body["metadata"]["name"] = "after"
     body["spec"]["affinity"] = storage.pod_body("after", "orders", "win-1")["spec"]["affinity"]
     old.api.post(PODS, body)
-    told(old, "after FailedAttachVolume", "the disk is in use by the virtual machine win-2")
+    reported(old, "after FailedAttachVolume", "the disk is in use by the virtual machine win-2")
     assert [one["status"]["attached"] for one in old.api.items(ATTACHMENTS)] == [False]
     written = lines(folder)
     storage.gone(old, f"{PODS}/before")

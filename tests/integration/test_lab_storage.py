@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from integration import storage
 from integration.kube import connect
-from integration.storage import ATTACHMENTS, CLAIMS, MOUNT, PODS, VOLUMES, claim, pod, runs, storage_class, told
+from integration.storage import ATTACHMENTS, CLAIMS, MOUNT, PODS, VOLUMES, claim, pod, reported, runs, storage_class
 from integration.test_lab_cluster import PIPES, daemonset, install_csi_proxy, remove_daemonset, wait_for_pipes
 from lab.cluster import vsphere
 from lab.cluster.settings import Driver
@@ -84,7 +84,7 @@ def test_a_pod_holds_its_volume_against_one_on_another_node(ground: Lab) -> None
     pod(ground, "holder", "held", "win-1")
     runs(ground, "holder")
     pod(ground, "waiter", "held", "win-2")
-    told(ground, "waiter FailedAttachVolume", "Multi-Attach error for volume")
+    reported(ground, "waiter FailedAttachVolume", "Multi-Attach error for volume")
     assert storage.phase(ground, "waiter") == "Pending"
     # What preflight says of it is what the attach controller does.
     report = judge(take(connect(ground.state.kubeconfigs["admin"])))
@@ -143,7 +143,7 @@ def test_bad_parameters_are_refused_as_the_drivers_refuse_them(ground: Lab) -> N
         storage_class(ground, name, driver, parameters, waits=False)
         claim(ground, name, name, "ReadWriteMany" if driver == SMB else "ReadWriteOnce")
     for name, (_driver, _parameters, words) in REFUSED.items():
-        told(ground, f"{name} ProvisioningFailed", words)
+        reported(ground, f"{name} ProvisioningFailed", words)
         assert ground.api.get(f"{CLAIMS}/{name}")["status"]["phase"] == "Pending"
         storage.gone(ground, f"{CLAIMS}/{name}")
         storage.gone(ground, f"{storage.CLASSES}/{name}")
@@ -154,7 +154,7 @@ def test_a_mount_goes_through_pipes_that_the_plugin_does_not_miss(ground: Lab) -
     wait_for_pipes(ground, "win-3", present=False)
     claim(ground, "piped", "disks")
     pod(ground, "piped", "piped", "win-3")
-    text = told(
+    text = reported(
         ground, "piped FailedMount", "MountVolume.MountDevice failed", "The system cannot find the file specified"
     )
     assert f"csi-proxy-{min(PIPES)}" in text
@@ -169,7 +169,7 @@ def test_a_share_is_not_attached_and_not_mounted_without_its_plugin(ground: Lab)
     claim(ground, "share", "shares", "ReadWriteMany")
     eventually(lambda: ground.api.get(f"{CLAIMS}/share")["status"]["phase"] == "Bound", "bound before any pod")
     pod(ground, "sharer", "share", "win-1")
-    told(ground, "sharer FailedMount", f"driver name {SMB} not found in the list of registered CSI drivers")
+    reported(ground, "sharer FailedMount", f"driver name {SMB} not found in the list of registered CSI drivers")
     assert not [one for one in ground.api.items(ATTACHMENTS) if one["spec"]["attacher"] == SMB]
     storage.gone(ground, f"{PODS}/sharer")
     storage.gone(ground, f"{CLAIMS}/share")
@@ -180,7 +180,7 @@ def test_what_is_not_registered_is_not_attached(ground: Lab) -> None:
     storage_class(ground, "gp3", "ebs.csi.aws.com", {"csi.storage.k8s.io/fstype": "ntfs"}, waits=False)
     claim(ground, "gp3", "gp3")
     pod(ground, "gp3", "gp3", "win-1")
-    told(ground, "gp3 FailedAttachVolume", "CSINode win-1 does not contain driver ebs.csi.aws.com")
+    reported(ground, "gp3 FailedAttachVolume", "CSINode win-1 does not contain driver ebs.csi.aws.com")
     storage.gone(ground, f"{PODS}/gp3")
     storage.gone(ground, f"{CLAIMS}/gp3")
     storage.gone(ground, f"{storage.CLASSES}/gp3")

@@ -19,7 +19,7 @@ from situations.random_clusters import claim_alone, made
 SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
 
 
-def told(tally: Tally) -> str:
+def reported(tally: Tally) -> str:
     shown = [
         f"seed {SEED}: {tally.clusters} clusters, {tally.pods} pods: {tally.placed} placed, {tally.pending} Pending, "
         f"{tally.undecided} where nothing is claimed; {len(tally.disagreements)} disagreements"
@@ -31,7 +31,7 @@ def test_pods_go_where_we_say_and_nowhere_else(lab: Lab) -> None:
     oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
     tally = oracle.run([made(f"{SEED}-{number}", pods=3) for number in range(15)])
     tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
-    assert not tally.disagreements, told(tally)
+    assert not tally.disagreements, reported(tally)
     # Neither of the two says the same to every pod.
     assert tally.placed * 5 > tally.pods
     assert tally.pending * 5 > tally.pods
@@ -66,9 +66,9 @@ def test_ten_thousand_pods_in_a_thousand_clusters(silent: Lab) -> None:
     for batch in range(int(os.environ.get("KUBEWIN_ORACLE_BATCHES", "10"))):
         found = oracle.run([made(f"{SEED}-{batch}-{number}") for number in range(100)])
         tally.add(found)
-        print(told(Tally(**{**vars(tally), "disagreements": found.disagreements})), flush=True)
+        print(reported(Tally(**{**vars(tally), "disagreements": found.disagreements})), flush=True)
     hopeful = [one for one in tally.disagreements if one.hopeful]
     wary = [one for one in tally.disagreements if not one.hopeful]
     tally.disagreements = [oracle.shrunk(one) for one in [*hopeful[:3], *wary[:3]]]
-    assert not hopeful, told(tally)
-    assert len(wary) * 1000 <= tally.pods, told(tally)
+    assert not hopeful, reported(tally)
+    assert len(wary) * 1000 <= tally.pods, reported(tally)

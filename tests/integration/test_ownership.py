@@ -101,7 +101,7 @@ def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab) -> None
         assert said in made.refusal
         assert how in made.refusal
         (provider,) = made.providers
-        assert provider.owner.comes_back
+        assert provider.owner.recreates
     assert prepared.audit(ACCOUNT, size)
     assert writes(prepared, size) == []
     assert brought(prepared) == before

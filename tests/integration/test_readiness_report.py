@@ -273,8 +273,8 @@ def test_a_thousand_nodes_and_fifty_thousand_volumes_stay_a_page(show: Show) -> 
     assert page.ask("document.documentElement.outerHTML.length") < 4_000_000
     assert "50,000 volumes" in page.ask("document.querySelector('.tiles').textContent")
     footer = page.ask("document.querySelector('footer').textContent")
-    for told in ("950 nodes", "5,000 workloads", "47,500 volumes"):
-        assert f"{told} without a finding: one line for all alike" in footer
+    for reported in ("950 nodes", "5,000 workloads", "47,500 volumes"):
+        assert f"{reported} without a finding: one line for all alike" in footer
     choose(page, node="win-0020")
     # Of what was put together nobody can say that it has nothing to do with the node.
     assert lines(page, "nodes") == ["win-0020", "950 nodes"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import take
 from benchmark.stored import alone, key, store
@@ -89,7 +89,7 @@ def now() -> datetime:
 
 def looked_at(server: Server, world: World, planted: Situation | None = None) -> set[str]:
     """Ids of the findings that the server's objects make, with what was seen on the hosts."""
-    hosts = tuple(HostSeen.from_option(one) for one in world.hosts)
+    hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
     found = replace(take(server.client, hosts=hosts, hosts_at=world.now), taken_at=world.now)
     report = judge(found, Options(target=planted.target) if planted else None)
     return {one.id for one in report.findings}

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     to_csi,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import untranslatable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
@@ -288,7 +288,7 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
     """Readiness keeps a few facts of a volume, and its judgement of them is the translation's."""
 
     def same(volume: dict[str, Any]) -> None:
-        plugin, seen = plugin_of(volume), VolumeSeen.from_object(volume)
+        plugin, seen = plugin_of(volume), ObservedVolume.from_object(volume)
         if plugin is None or not plugin.translated:
             return
         source = volume["spec"][plugin.field]

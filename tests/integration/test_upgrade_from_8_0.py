@@ -24,9 +24,9 @@ from integration.upgrading import (
     databases,
     journal,
     kubelet,
+    reported,
     running,
     step,
-    told,
     volumes,
 )
 from lab import handle
@@ -76,7 +76,7 @@ def test_a_node_without_volumes_goes_ahead_and_the_others_follow_when_it_is_prov
         process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
         try:
             eventually(
-                lambda: process.poll() is not None or told(eight, "nine", "approve its InstallPlan now"),
+                lambda: process.poll() is not None or reported(eight, "nine", "approve its InstallPlan now"),
                 "it waits for WMCO 9",
                 timeout=120,
             )

@@ -18,7 +18,7 @@ from lab.handle import longer
 SECRET = "hunter2"
 
 
-def told(folder: Path, *plays: dict[str, Any]) -> Run:
+def reported(folder: Path, *plays: dict[str, Any]) -> Run:
     here = {"hosts": "localhost", "connection": "local", "gather_facts": False}
     path = folder / "play.yml"
     path.write_text(json.dumps([{**here, **one} for one in plays]), encoding="utf-8")
@@ -37,8 +37,8 @@ def became_of(folder: Path, tasks: list[dict[str, Any]], *nodes: str, **given: A
     held = {"ansible.builtin.set_fact": {"node_upgrade_held": {"at": "{{ now().timestamp() }}"}}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "node_upgrade_results"}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
-    given = {"node_upgrade_hand_timeout": 7200, **python, **given}
-    run = told(folder, {"vars": given, "tasks": [held, node, show]})
+    given = {"node_upgrade_tasks_timeout": 7200, **python, **given}
+    run = reported(folder, {"vars": given, "tasks": [held, node, show]})
     assert run.code == 0, run.screen
     found: dict[str, str] = run.results("Show")["localhost"]["node_upgrade_results"]
     return found
@@ -57,7 +57,7 @@ def test_a_task_that_hangs_is_ended_when_its_nodes_time_is_over_and_told_like_on
     hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
     for seconds in longer(6):
         works = {"name": "Work", "ansible.builtin.command": {"argv": ["sleep", str(seconds / 2)]}}
-        found = became_of(tmp_path, [works, hangs], "win-1", node_upgrade_hand_timeout=int(seconds))
+        found = became_of(tmp_path, [works, hangs], "win-1", node_upgrade_tasks_timeout=int(seconds))
         # Otherwise the time was over before the second task began.
         if "task Wait for ever: " in found["win-1"]:
             break
@@ -74,7 +74,7 @@ def loaded(folder: Path, text: str) -> Run:
     state = {"journal": [{"node": "win-1", "step": "done"}, {"node": "win-2", "step": "waiting"}]}
     given = {"node_upgrade_state": state, "node_upgrade_tasks": str(hook), "host_of": {"win-2": "localhost"}}
     load = {"ansible.builtin.include_tasks": str(ROOT / "roles" / "node_upgrade" / "tasks" / "load.yml")}
-    return told(folder, {"vars": given, "tasks": [load, {"name": "Then", "ansible.builtin.debug": {}}]})
+    return reported(folder, {"vars": given, "tasks": [load, {"name": "Then", "ansible.builtin.debug": {}}]})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,10 @@ def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path)
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ({"outcome": "handed", "next": {"kind": "hook", "nodes": ["win-1"]}}, "in the tasks of one.yml for win-1, not"),
+        (
+            {"outcome": "delegated", "next": {"kind": "hook", "nodes": ["win-1"]}},
+            "in the tasks of one.yml for win-1, not",
+        ),
         ({"outcome": "planned", "next": {"kind": "", "nodes": []}}, "in the tasks of one.yml, not"),
     ],
     ids=["a node", "--check"],
@@ -125,7 +128,7 @@ def test_tasks_that_end_the_play_are_no_success(tmp_path: Path, state: dict[str,
             task["ansible.builtin.import_tasks"] = str(ROOT / "playbooks" / task["ansible.builtin.import_tasks"])
     state = {**state, "journal": [{"node": "win-1", "step": "drained"}]}
     begun = {"ansible.builtin.set_fact": {"node_upgrade_state": state, "kubewin_upgrade_tasks": "one.yml"}}
-    run = told(tmp_path, {"tasks": [begun, {"ansible.builtin.meta": "end_play"}]}, last)
+    run = reported(tmp_path, {"tasks": [begun, {"ansible.builtin.meta": "end_play"}]}, last)
     failure = run.failures[-1]["result"]["msg"]
     assert f"The run ended {said} by an error" in failure
     assert "\nwin-1: drained\n" in run.screen

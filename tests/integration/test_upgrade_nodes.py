@@ -46,9 +46,9 @@ from integration.upgrading import (
     disk,
     journal,
     kubelet,
+    reported,
     running,
     step,
-    told,
     upgrade,
     volumes,
 )
@@ -202,7 +202,7 @@ def meanwhile(lab: Lab, plan: str) -> None:
 
     WMCO then begins the third node by itself. The database is started again when our run has seen that.
     """
-    eventually(lambda: told(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", PATIENCE)
+    eventually(lambda: reported(lab, "nine", f"approve its InstallPlan now ({plan})"), "everything is proven", PATIENCE)
     openshift.approve(lab.api, plan)
     before = ("", "waiting", "close", "allow")
     eventually(lambda: step(lab, "nine", "win-1") not in before, "WMCO has the canary", PATIENCE)
@@ -449,7 +449,7 @@ def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Pa
         # What continues it is ready to paste.
         assert second.summary["next"][0].endswith(" -e kubewin_upgrade_confirmed=canary"), second.screen
         assert second.summary["outcome"] == "paused"
-        assert journal(ready, "apart")["state"] == "resting"
+        assert journal(ready, "apart")["state"] == "paused"
         third = play(PLAYBOOK, "localhost,", **job("third", kubewin_upgrade_confirmed="canary"))
         assert third.code == 0, third.screen
         assert third.summary["outcome"] == "done"
@@ -519,8 +519,10 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     with ThreadPoolExecutor(1) as beside:
         with never_evicted(ready, name):
             waits = beside.submit(upgrade_of(ready, **options).go_on)
-            eventually(lambda: waits.done() or told(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named")
-        eventually(lambda: waits.done() or told(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
+            eventually(
+                lambda: waits.done() or reported(ready, "by-hand", f"{name}-0 may not be evicted"), "it is named"
+            )
+        eventually(lambda: waits.done() or reported(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.60.0")
         result, _journal = waits.result(PATIENCE)
@@ -535,7 +537,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     for kind in ("gate", "canary"):
         assert result["next"] == {"kind": kind, "nodes": [node]}
         assert closed(ready) == {node: ["upgrade by-hand"]}
-        went_well = {"term": result["term"], "finished": kind, "results": {node: ""}}
+        went_well = {"generation": result["generation"], "finished": kind, "results": {node: ""}}
         result, _journal = upgrade_of(ready, **options, **went_well).go_on()
     assert result["outcome"] == "finished"
     assert closed(ready) == {}

@@ -155,7 +155,7 @@ def test_volumes_are_proven_though_connections_are_cut_and_those_that_their_clas
         assert same == proof["node"]
         assert another != proof["node"]
         (wrote,) = [step for step in proof["steps"] if step["step"] == "write"]
-        assert wrote["told"].startswith("run again after 1 lost connection")
+        assert wrote["detail"].startswith("run again after 1 lost connection")
     assert result(run)["proven"] == {driver: list(NODES) for driver in ("vsphere", "smb")}
     assert "written on win-1, read back on win-1 by its next pod, read back on win-" in run.screen
     assert "6 of 6 volumes kept their data" in run.screen

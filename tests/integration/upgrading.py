@@ -236,7 +236,7 @@ def journal(lab: Lab, name: str) -> dict[str, Any]:
     return found
 
 
-def told(lab: Lab, name: str, words: str) -> bool:
+def reported(lab: Lab, name: str, words: str) -> bool:
     """Whether the journal says so to people."""
     path = f"{JOURNALS}/kubewin-upgrade-{name}"
     return lab.api.ok(path) and words in lab.api.get(path)["data"]["journal.txt"]

@@ -122,7 +122,7 @@ def _kubelets(words: Sequence[str]) -> dict[str, str]:
 def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
 
-    def say(text: str) -> None:
+    def notify(text: str) -> None:
         print(f"[{time.monotonic() - started:5.1f} s] {text}", flush=True)
 
     place = state.paths(options.name)
@@ -138,7 +138,7 @@ def _up(options: argparse.Namespace) -> int:
     if options.nodes < 0 or (options.hosts is not None and options.hosts < 0):
         raise LabError("--nodes and --hosts: found a number below 0, expected 0 or more")
     if state.alive(options.name):
-        say(f"lab {options.name} runs but is not healthy: starting it anew")
+        notify(f"lab {options.name} runs but is not healthy: starting it anew")
     spec = Spec(
         options.name,
         str(place.directory),
@@ -150,11 +150,11 @@ def _up(options: argparse.Namespace) -> int:
         kubelets=_kubelets(options.kubelet),
         binaries=launch.binaries(windows, Reporter()),
     )
-    say(f"starting lab {options.name}: {options.nodes} Windows nodes, hosts: {windows}")
-    made = launch.up(spec, say)
+    notify(f"starting lab {options.name}: {options.nodes} Windows nodes, hosts: {windows}")
+    made = launch.up(spec, notify)
     if options.demo:
         access.demo(Lab(made).api)
-    say(f"lab {options.name} is up")
+    notify(f"lab {options.name} is up")
     _explain(made)
     return 0
 

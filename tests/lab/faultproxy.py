@@ -146,7 +146,7 @@ def refusal(fault: Fault, call: Call, user: str) -> tuple[int, dict[str, str], O
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Observation:
     calls: list[Call] = field(default_factory=list)
     hits: list[Call] = field(default_factory=list)
 
@@ -157,7 +157,7 @@ class FaultProxy:
     def __init__(self, lab: LabState, token: str = "", user: str = "system:serviceaccount:kubewin:kubewin") -> None:
         self._lab, self._user = lab, user
         self._faults: list[Fault] = []
-        self._seen = _Seen()
+        self._seen = _Observation()
         self._guard = threading.Lock()
         self._ports = Ports()
         self._token = token

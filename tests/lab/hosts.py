@@ -144,7 +144,7 @@ class HostsSide:
         agents = self._machines.create(wanted)
         for name, agent in agents.items():
             self._trust_lab(Agent(agent, name))
-        self._supervisor.say(f"{len(agents)} Windows hosts are up ({spec.windows})")
+        self._supervisor.notify(f"{len(agents)} Windows hosts are up ({spec.windows})")
         hosts = tuple(self._host(node, agents[node.name]) for node in wanted)
         served = self._start_front(hosts, password)
         self._front = FrontControl(served["control"])
@@ -159,7 +159,7 @@ class HostsSide:
             artifacts=tuple(self._served(artifact, served["artifacts"]) for artifact in self._artifacts),
         )
         self._write_known_hosts(hosts)
-        self._supervisor.say("WinRM, SSH and the file server answer")
+        self._supervisor.notify("WinRM, SSH and the file server answer")
 
     # Servers
 

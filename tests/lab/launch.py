@@ -107,7 +107,7 @@ def running(name: str) -> LabState | None:
         return None
 
 
-def up(spec: Spec, say: Say, lifeline: int | None = None) -> LabState:
+def up(spec: Spec, notify: Say, lifeline: int | None = None) -> LabState:
     """Start a lab, whose binaries are built; one that is up and healthy by now is answered as it is.
 
     `lifeline` is the reading end of a pipe: the lab ends when nobody holds its writing end any more.
@@ -125,10 +125,10 @@ def up(spec: Spec, say: Say, lifeline: int | None = None) -> LabState:
         place.directory.chmod(0o700)
         spec_file = place.directory / "spec.json"
         spec.write(spec_file)
-        return _launch(spec, spec_file, say, lifeline)
+        return _launch(spec, spec_file, notify, lifeline)
 
 
-def _launch(spec: Spec, spec_file: Path, say: Say, lifeline: int | None) -> LabState:
+def _launch(spec: Spec, spec_file: Path, notify: Say, lifeline: int | None) -> LabState:
     reading, writing = os.pipe()
     command = [*_namespace(), sys.executable, "-m", "lab.supervisor", str(spec_file), "--progress", str(writing)]
     passed = [writing]
@@ -156,7 +156,7 @@ def _launch(spec: Spec, spec_file: Path, say: Say, lifeline: int | None) -> LabS
             for line in lines:
                 message = json.loads(line)
                 if "text" in message:
-                    say(message["text"])
+                    notify(message["text"])
                 elif message.get("ready"):
                     return state.load(spec.name)
                 elif "failed" in message:

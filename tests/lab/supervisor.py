@@ -68,7 +68,7 @@ class Progress:
             except BrokenPipeError:
                 self._stream = None
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         self.send(text=text)
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class Supervisor:
         self._write_kubeconfigs(server)
         api = self.api
         version = api.get("/version")["gitVersion"]
-        self.say(f"API server {version} answers at {server}")
+        self.notify(f"API server {version} answers at {server}")
         with self._lock:
             self.update(server=server, version=version)
         makers: dict[str, Callable[[], Component]] = {
@@ -190,10 +190,10 @@ class Supervisor:
         self.children.wait_ready(started["controller-manager"], lambda: api.ok(account), START_SECONDS)
         if spec.vsphere:
             self.children.wait_ready(started["kwok"], lambda: _controller_ready(api), START_SECONDS)
-        self.say(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
+        self.notify(f"cluster is ready: {len(wanted)} nodes, {spec.nodes} of them Windows")
 
-    def say(self, text: str) -> None:
-        self._progress.say(text)
+    def notify(self, text: str) -> None:
+        self._progress.notify(text)
 
     @property
     def api(self) -> Api:
@@ -238,7 +238,7 @@ class Supervisor:
                     raise LabError(f"{name}: its ports were taken by others {START_TRIES} times running") from None
                 for port in child.component.ports:
                     self.ports.renew(port)
-                self.say(f"{name}: a port was taken meanwhile, trying another")
+                self.notify(f"{name}: a port was taken meanwhile, trying another")
                 child = self.children.spawn(self._makers[name]())
 
     def healthy(self, child: Child) -> bool:

@@ -94,7 +94,7 @@ class StubAgent:
                 pass
 
     def _run(self, request: dict[str, Any], connection: socket.socket, inbox: _Inbox) -> int:
-        def say(stream: int, data: bytes) -> None:
+        def notify(stream: int, data: bytes) -> None:
             connection.sendall(protocol.frame(stream, data))
 
         line = request["line"]
@@ -106,17 +106,17 @@ class StubAgent:
         if word == "exit":
             return int(rest)
         if word == "say":
-            say(protocol.STDOUT, rest.encode(f"cp{request['codepage']}") + b"\r\n")
+            notify(protocol.STDOUT, rest.encode(f"cp{request['codepage']}") + b"\r\n")
         elif word == "bytes":
             left = int(rest)
             while left > 0:
-                say(protocol.STDOUT, b"x" * min(left, 50000))
+                notify(protocol.STDOUT, b"x" * min(left, 50000))
                 left -= 50000
         elif word == "env":
-            say(protocol.STDOUT, json.dumps([request["dir"], request["env"]]).encode())
+            notify(protocol.STDOUT, json.dumps([request["dir"], request["env"]]).encode())
         elif word == "cat":
             for data in inbox.input():
-                say(protocol.STDOUT, data)
+                notify(protocol.STDOUT, data)
         elif word == "hang":
             inbox.over.wait(30)
         elif line in self.scripts:
@@ -124,10 +124,10 @@ class StubAgent:
                 list(inbox.input())
             for pause, stream, data in self.scripts[line].pieces:
                 inbox.terminated.wait(pause)
-                say(stream, data)
+                notify(stream, data)
             return self.scripts[line].rc
         else:
-            say(protocol.STDERR, f"the stub has no line {line!r}\r\n".encode())
+            notify(protocol.STDERR, f"the stub has no line {line!r}\r\n".encode())
             return 1
         return 0
 

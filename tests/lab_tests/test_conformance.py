@@ -48,8 +48,8 @@ def test_case(agent: Agent, case: Case) -> None:
         assert done.rc == 0, f"setup {line!r}: {done}"
     done = agent.run(case.line)
     stdout, stderr = done.stdout.decode(), done.stderr.decode()
-    told = f"{case.name} ({case.source})\n{case.line}\nstdout: {stdout!r}\nstderr: {stderr!r}"
-    assert case.differences(done.rc, stdout, stderr) == [], told
+    reported = f"{case.name} ({case.source})\n{case.line}\nstdout: {stdout!r}\nstderr: {stderr!r}"
+    assert case.differences(done.rc, stdout, stderr) == [], reported
 
 
 def test_the_table_covers_all_kinds_and_names_its_sources() -> None:

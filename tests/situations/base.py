@@ -37,7 +37,7 @@ class Situation:
     """One of them.
 
     section: of the fact sheets it comes from. expected: ids of the findings, all of them. classes: verdicts of volumes that
-    must come out, by volume or claim. comes_back: of workloads. target: what is asked besides. only_here: why a real API
+    must come out, by volume or claim. starts_again: of workloads. target: what is asked besides. only_here: why a real API
     server of today cannot show it, empty when it can.
     """
 
@@ -46,7 +46,7 @@ class Situation:
     expected: frozenset[str]
     plant: Callable[[World], None]
     classes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    comes_back: Mapping[str, str] = field(default_factory=dict)
+    starts_again: Mapping[str, str] = field(default_factory=dict)
     target: Target = NO_TARGET
     only_here: str = ""
 
@@ -64,7 +64,7 @@ def situation(
     section: str,
     *expected: str,
     classes: Mapping[str, str] | None = None,
-    comes_back: Mapping[str, str] | None = None,
+    starts_again: Mapping[str, str] | None = None,
     target: Target = NO_TARGET,
     only_here: str = "",
 ) -> Callable[[Callable[[World], None]], Callable[[World], None]]:
@@ -74,7 +74,7 @@ def situation(
         name = plant.__name__
         by_volume = {key: frozenset(words.split()) for key, words in (classes or {}).items()}
         SITUATIONS[name] = Situation(
-            name, section, frozenset(expected), plant, by_volume, comes_back or {}, target, only_here
+            name, section, frozenset(expected), plant, by_volume, starts_again or {}, target, only_here
         )
         return plant
 

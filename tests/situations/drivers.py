@@ -34,7 +34,7 @@ from situations.harmless import a_template_that_was_brought_back
 from situations.world import World
 
 
-@situation("3.1", "CSI-G10", "CSI-G20", comes_back={"Deployment shop/web": "unknown"})
+@situation("3.1", "CSI-G10", "CSI-G20", starts_again={"Deployment shop/web": "unknown"})
 def a_csinode_that_is_there_and_names_no_driver(world: World) -> None:
     for driver in (VSPHERE, AZURE_DISK, AZURE_FILE):
         unregister(world, driver, "win-2")
@@ -51,7 +51,7 @@ def a_stale_entry_while_the_plugin_crashes(world: World) -> None:
     crash(world, "vsphere", "win-2")
 
 
-@situation("3.1", "CSI-G02", classes={"pv-db-0": "NATIVE_NO_DRIVER"}, comes_back={"StatefulSet shop/db": "no"})
+@situation("3.1", "CSI-G02", classes={"pv-db-0": "NATIVE_NO_DRIVER"}, starts_again={"StatefulSet shop/db": "no"})
 def entries_left_by_a_driver_that_was_removed(world: World) -> None:
     world.remove("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
     for on in ("win-1", "win-2"):
@@ -194,7 +194,7 @@ def _limit(world: World, on: str, count: int) -> None:
     next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"]["count"] = count
 
 
-@situation("3.2 #11", "CSI-N34", comes_back={"StatefulSet shop/db": "no"})
+@situation("3.2 #11", "CSI-N34", starts_again={"StatefulSet shop/db": "no"})
 def an_attachment_that_failed(world: World) -> None:
     found = next(
         one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
@@ -225,7 +225,7 @@ def a_kubelet_that_loses_registration_sockets(world: World) -> None:
     kubelets(world, "v1.23.9", migrated=(), only="win-1")
 
 
-@situation("7.1", "CSI-G02", classes={"pv-lh": "NATIVE_NO_DRIVER"}, comes_back={"Deployment shop/lh": "no"})
+@situation("7.1", "CSI-G02", classes={"pv-lh": "NATIVE_NO_DRIVER"}, starts_again={"Deployment shop/lh": "no"})
 def a_driver_that_was_never_brought_to_windows(world: World) -> None:
     on_windows(world, "lh", smb("share-1"))
     install_linux_half(world)
@@ -237,7 +237,7 @@ def install_linux_half(world: World) -> None:
     controller(world, SMB, SMB.default_version)
 
 
-@situation("3.2 #2", "CSI-N44", comes_back={"Deployment shop/lh": "no"})
+@situation("3.2 #2", "CSI-N44", starts_again={"Deployment shop/lh": "no"})
 def a_driver_that_nobody_knows_on_windows(world: World) -> None:
     on_windows(world, "lh", csi("driver.longhorn.io", "lh-1"))
 

@@ -47,11 +47,15 @@ class Plugin:
     def spec(self) -> Object:
         """Its pod, cut to what tells of it."""
         socket = f"{PLUGINS}\\{self.folder}\\csi.sock"
-        told = "$(DRIVER_REG_SOCK_PATH)" if self.by_variable else socket
+        reported = "$(DRIVER_REG_SOCK_PATH)" if self.by_variable else socket
         registrar: Object = {
             "name": "node-driver-registrar",
             "image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.13.0",
-            "args": ["--v=5", "--csi-address=unix://C:\\csi\\csi.sock", f"{self.dash}kubelet-registration-path={told}"],
+            "args": [
+                "--v=5",
+                "--csi-address=unix://C:\\csi\\csi.sock",
+                f"{self.dash}kubelet-registration-path={reported}",
+            ],
         }
         if self.by_variable:
             registrar["env"] = [{"name": "DRIVER_REG_SOCK_PATH", "value": socket}]
@@ -169,18 +173,18 @@ class Case:
 
     name: str
     plant: Callable[[World], None]
-    comes_back: str
+    starts_again: str
     expected: frozenset[str]
 
 
 CASES: list[Case] = []
 
 
-def case(comes_back: str, *expected: str) -> Callable[[Callable[[World], None]], Callable[[World], None]]:
+def case(starts_again: str, *expected: str) -> Callable[[Callable[[World], None]], Callable[[World], None]]:
     """Name a case after its function."""
 
     def note(plant: Callable[[World], None]) -> Callable[[World], None]:
-        CASES.append(Case(plant.__name__, plant, comes_back, frozenset(expected)))
+        CASES.append(Case(plant.__name__, plant, starts_again, frozenset(expected)))
         return plant
 
     return note

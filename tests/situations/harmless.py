@@ -27,7 +27,7 @@ from situations.cluster import (
 from situations.world import World
 
 
-@situation("2.1", classes={"pv-legacy": "MIGRATED_OK"}, comes_back={"Deployment shop/legacy": "yes"})
+@situation("2.1", classes={"pv-legacy": "MIGRATED_OK"}, starts_again={"Deployment shop/legacy": "yes"})
 def a_migrated_volume_still_looks_in_tree(world: World) -> None:
     assert "vsphereVolume" in world.get("PersistentVolume", "pv-legacy")["spec"]
 
@@ -128,7 +128,7 @@ def a_runtime_class_keeps_a_workload_on_windows(world: World) -> None:
     workload(world, "Deployment", "rc", undecided("rc", tolerations=None, runtimeClassName="windows-2022"), replicas=1)
 
 
-@situation("4 affinity", comes_back={"Deployment shop/pinned": "yes"})
+@situation("4 affinity", starts_again={"Deployment shop/pinned": "yes"})
 def node_affinity_pins_a_workload_to_one_windows_node(world: World) -> None:
     volume(world, "pv-pinned", csi(VSPHERE.name, "fcd-pinned"), "pinned")
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win-2"]}]}
@@ -154,12 +154,12 @@ def _old_zone(world: World) -> None:
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("1.2 zones", "CSI-W20", classes={"pv-zone": "MIGRATED_OK"}, comes_back={"Deployment shop/zone": "no"})
+@situation("1.2 zones", "CSI-W20", classes={"pv-zone": "MIGRATED_OK"}, starts_again={"Deployment shop/zone": "no"})
 def an_old_zone_label_that_no_node_has(world: World) -> None:
     _old_zone(world)
 
 
-@situation("1.2 zones", classes={"pv-zone": "MIGRATED_OK"}, comes_back={"Deployment shop/zone": "yes"})
+@situation("1.2 zones", classes={"pv-zone": "MIGRATED_OK"}, starts_again={"Deployment shop/zone": "yes"})
 def an_old_zone_label_that_the_node_has(world: World) -> None:
     _old_zone(world)
     world.get("Node", "win-2")["metadata"]["labels"]["failure-domain.beta.kubernetes.io/zone"] = "b"

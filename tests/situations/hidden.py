@@ -66,7 +66,7 @@ def a_static_pod_with_a_volume(world: World) -> None:
     pod(world, "mirror-win-1", pod_spec("mirror"), on="win-1", owner=owner, annotations=annotations)
 
 
-@situation("4 hidden", "CSI-W07", comes_back={"Pod shop/alone": "no"})
+@situation("4 hidden", "CSI-W07", starts_again={"Pod shop/alone": "no"})
 def a_pod_that_nothing_makes_again(world: World) -> None:
     volume(world, "pv-alone", csi(VSPHERE.name, "fcd-alone"), "alone")
     pod(world, "alone", pod_spec("alone"), on="win-1")
@@ -79,7 +79,7 @@ def pods_of_a_kind_that_nobody_reads(world: World) -> None:
     pod(world, "arena-0", pod_spec("game"), on="win-1", owner=owner)
 
 
-@situation("4", "CSI-W01", comes_back={"Deployment shop/either": "unknown"})
+@situation("4", "CSI-W01", starts_again={"Deployment shop/either": "unknown"})
 def a_workload_that_may_run_on_either_system(world: World) -> None:
     volume(world, "pv-either", csi(VSPHERE.name, "fcd-either"), "either")
     workload(world, "Deployment", "either", undecided("either"), replicas=1)
@@ -91,20 +91,20 @@ def a_selector_that_fits_no_node(world: World) -> None:
     workload(world, "Deployment", "typo", undecided("typo", nodeSelector={"kubernetes.io/oss": "windows"}), replicas=1)
 
 
-@situation("4", "CSI-W09", comes_back={"Deployment shop/kept-off": "unknown"}, classes={"shop/kept-off": "UNKNOWN"})
+@situation("4", "CSI-W09", starts_again={"Deployment shop/kept-off": "unknown"}, classes={"shop/kept-off": "UNKNOWN"})
 def pods_that_tolerate_no_taint_of_the_windows_nodes(world: World) -> None:
     claim_of(world, "kept-off", storage_class="vsphere-csi-windows")
     workload(world, "Deployment", "kept-off", pod_spec("kept-off", tolerations=[]), replicas=1)
 
 
-@situation("4", "CSI-W09", comes_back={"Deployment shop/picky": "unknown"})
+@situation("4", "CSI-W09", starts_again={"Deployment shop/picky": "unknown"})
 def a_selector_that_fits_no_windows_node(world: World) -> None:
     volume(world, "pv-picky", csi(VSPHERE.name, "fcd-picky"), "picky")
     selector = {"kubernetes.io/os": "windows", "pool": "gpu"}
     workload(world, "Deployment", "picky", pod_spec("picky", nodeSelector=selector), replicas=1)
 
 
-@situation("4", "CSI-G10", "CSI-G20", comes_back={"Deployment shop/scratch": "unknown"})
+@situation("4", "CSI-G10", "CSI-G20", starts_again={"Deployment shop/scratch": "unknown"})
 def a_volume_that_is_made_with_each_pod(world: World) -> None:
     made = {
         "name": "tmp",

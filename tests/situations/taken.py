@@ -21,12 +21,12 @@ Plant = Callable[[World, bool], None]
 
 @dataclass(frozen=True)
 class Pair:
-    """A situation and its twin. expected: ids of the findings; word: the verdict of pv-x; comes_back: of Deployment x."""
+    """A situation and its twin. expected: ids of the findings; word: the verdict of pv-x; starts_again: of Deployment x."""
 
     name: str
     expected: frozenset[str]
     word: str
-    comes_back: str
+    starts_again: str
     plant: Plant
 
     def world(self, wrong: bool) -> World:
@@ -39,11 +39,11 @@ class Pair:
 PAIRS: dict[str, Pair] = {}
 
 
-def pair(*expected: str, word: str = "NATIVE_REFUSED", comes_back: str = "no") -> Callable[[Plant], Plant]:
+def pair(*expected: str, word: str = "NATIVE_REFUSED", starts_again: str = "no") -> Callable[[Plant], Plant]:
     """Name a pair after its function."""
 
     def note(plant: Plant) -> Plant:
-        PAIRS[plant.__name__] = Pair(plant.__name__, frozenset(expected), word, comes_back, plant)
+        PAIRS[plant.__name__] = Pair(plant.__name__, frozenset(expected), word, starts_again, plant)
         return plant
 
     return note
@@ -115,7 +115,7 @@ def a_gce_disk_that_many_nodes_write_by_csi(world: World, wrong: bool) -> None:
     waits(world, csi(GCE.name, "projects/p/x"), accessModes=["ReadWriteMany" if wrong else "ReadWriteOnce"])
 
 
-@pair("CSI-V32", word="UNKNOWN", comes_back="unknown")
+@pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
 def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
     source = csi(GCE.name, "projects/p/x")
@@ -123,7 +123,7 @@ def a_gce_disk_that_is_attached_read_only(world: World, wrong: bool) -> None:
     waits(world, source)
 
 
-@pair("CSI-V32", word="UNKNOWN", comes_back="unknown")
+@pair("CSI-V32", word="UNKNOWN", starts_again="unknown")
 def a_gce_disk_that_many_nodes_read(world: World, wrong: bool) -> None:
     install(world, "gce_pd", "csi_proxy")
     waits(world, csi(GCE.name, "projects/p/x"), accessModes=["ReadOnlyMany" if wrong else "ReadWriteOnce"])
@@ -198,7 +198,7 @@ def a_vsphere_disk_with_xfs(world: World, wrong: bool) -> None:
     waits(world, csi(VSPHERE.name, "x", "xfs" if wrong else "ntfs"))
 
 
-@pair("CSI-V18", word="UNKNOWN", comes_back="unknown")
+@pair("CSI-V18", word="UNKNOWN", starts_again="unknown")
 def an_azure_disk_with_ext4_by_its_attributes(world: World, wrong: bool) -> None:
     source = csi(AZURE_DISK.name, "/disks/x", "ntfs")
     source["csi"]["volumeAttributes"] = {"fsType": "ext4" if wrong else "ntfs"}

@@ -41,13 +41,13 @@ def _class(world: World, name: str, provisioner: str, mode: str, **parameters: s
 # Several pods with one claim
 
 
-@situation("one pod at a time", "CSI-V42", comes_back={"DaemonSet shop/x": "no"})
+@situation("one pod at a time", "CSI-V42", starts_again={"DaemonSet shop/x": "no"})
 def a_share_for_one_pod_in_a_daemon_set(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "DaemonSet", "x", pod_spec("x"))
 
 
-@situation("one pod at a time", comes_back={"DaemonSet shop/x": "yes"})
+@situation("one pod at a time", starts_again={"DaemonSet shop/x": "yes"})
 def a_share_for_one_pod_in_a_daemon_set_of_one_node(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "DaemonSet", "x", pod_spec("x", nodeSelector=_KEPT))
@@ -61,43 +61,45 @@ def _ordinals(world: World, mode: str) -> None:
     workload(world, "StatefulSet", "x", pod_spec("x"), replicas=2, volumeClaimTemplates=[made])
 
 
-@situation("one pod at a time", "CSI-V42", comes_back={"StatefulSet shop/x": "no"})
+@situation("one pod at a time", "CSI-V42", starts_again={"StatefulSet shop/x": "no"})
 def ordinals_that_share_a_claim_for_one_pod(world: World) -> None:
     _ordinals(world, "ReadWriteOncePod")
 
 
-@situation("one pod at a time", comes_back={"StatefulSet shop/x": "yes"})
+@situation("one pod at a time", starts_again={"StatefulSet shop/x": "yes"})
 def ordinals_that_share_a_claim_for_many_nodes(world: World) -> None:
     _ordinals(world, "ReadWriteMany")
 
 
-@situation("one node at a time", "CSI-V53", comes_back={"Job shop/x": "unknown"})
+@situation("one node at a time", "CSI-V53", starts_again={"Job shop/x": "unknown"})
 def a_job_whose_pods_share_a_disk(world: World) -> None:
     _disk(world)
     workload(world, "Job", "x", pod_spec("x"), parallelism=3)
 
 
-@situation("one node at a time", comes_back={"Job shop/x": "yes"})
+@situation("one node at a time", starts_again={"Job shop/x": "yes"})
 def a_job_whose_pods_come_one_after_another(world: World) -> None:
     _disk(world)
     workload(world, "Job", "x", pod_spec("x"), parallelism=3, completions=1)
 
 
-@situation("one node at a time", "CSI-V53", comes_back={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+@situation(
+    "one node at a time", "CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"}
+)
 def two_workloads_that_start_with_one_disk(world: World) -> None:
     _disk(world)
     for name in ("x", "y"):
         workload(world, "Deployment", name, pod_spec("x"), replicas=1)
 
 
-@situation("one node at a time", comes_back={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+@situation("one node at a time", starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
 def two_workloads_that_start_with_one_disk_on_one_node(world: World) -> None:
     _disk(world)
     for name in ("x", "y"):
         workload(world, "Deployment", name, pod_spec("x", nodeSelector=_KEPT), replicas=1)
 
 
-@situation("one pod at a time", "CSI-V42", comes_back={"Deployment shop/x": "no", "Deployment shop/y": "no"})
+@situation("one pod at a time", "CSI-V42", starts_again={"Deployment shop/x": "no", "Deployment shop/y": "no"})
 def two_workloads_that_start_with_a_share_for_one_pod(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     for name in ("x", "y"):
@@ -110,23 +112,23 @@ def _rolling(world: World, surge: str | int) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy=strategy)
 
 
-@situation("one pod at a time", "CSI-V43", comes_back={"Deployment shop/x": "unknown"})
+@situation("one pod at a time", "CSI-V43", starts_again={"Deployment shop/x": "unknown"})
 def a_share_for_one_pod_and_a_rollout_that_starts_the_next_before(world: World) -> None:
     _rolling(world, "25%")
 
 
-@situation("one pod at a time", comes_back={"Deployment shop/x": "yes"})
+@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_and_a_rollout_that_ends_the_last_before(world: World) -> None:
     _rolling(world, 0)
 
 
-@situation("one pod at a time", "CSI-V43", comes_back={"Deployment shop/x": "unknown"})
+@situation("one pod at a time", "CSI-V43", starts_again={"Deployment shop/x": "unknown"})
 def a_share_for_one_pod_and_the_strategy_of_the_api(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("one pod at a time", comes_back={"Deployment shop/x": "yes"})
+@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_and_a_strategy_that_recreates(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
@@ -139,12 +141,12 @@ def _own_share(world: World, secret: str) -> None:
     workload(world, "Deployment", "x", pod_spec(extra_volumes=[own]), replicas=1)
 
 
-@situation("taken", "CSI-V31", comes_back={"Deployment shop/x": "no"})
+@situation("taken", "CSI-V31", starts_again={"Deployment shop/x": "no"})
 def a_share_of_a_pod_without_a_secret(world: World) -> None:
     _own_share(world, "secretnames")
 
 
-@situation("taken", comes_back={"Deployment shop/x": "yes"})
+@situation("taken", starts_again={"Deployment shop/x": "yes"})
 def a_share_of_a_pod_with_a_secret(world: World) -> None:
     _own_share(world, "secretName")
 
@@ -157,12 +159,12 @@ def _from_class(world: World, name: str) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V31", comes_back={"Deployment shop/x": "no"})
+@situation("taken", "CSI-V31", starts_again={"Deployment shop/x": "no"})
 def a_class_of_shares_without_a_secret_for_nodes(world: World) -> None:
     _from_class(world, "provisioner")
 
 
-@situation("taken", comes_back={"Deployment shop/x": "yes"})
+@situation("taken", starts_again={"Deployment shop/x": "yes"})
 def a_class_of_shares_with_a_secret_for_nodes(world: World) -> None:
     _from_class(world, "node-stage")
 
@@ -174,17 +176,17 @@ def _device(world: World, key: str, path: str) -> None:
     workload(world, "StatefulSet", "x", spec, replicas=1, volumeClaimTemplates=[_template("vsphere-csi-windows")])
 
 
-@situation("taken", "CSI-V15", comes_back={"StatefulSet shop/x": "no"})
+@situation("taken", "CSI-V15", starts_again={"StatefulSet shop/x": "no"})
 def a_new_file_system_that_a_container_takes_as_a_device(world: World) -> None:
     _device(world, "volumeDevices", "devicePath")
 
 
-@situation("taken", comes_back={"StatefulSet shop/x": "yes"})
+@situation("taken", starts_again={"StatefulSet shop/x": "yes"})
 def a_new_file_system_that_a_container_mounts(world: World) -> None:
     _device(world, "volumeMounts", "mountPath")
 
 
-@situation("one pod at a time", "CSI-W03", comes_back={"Deployment shop/x": "yes"})
+@situation("one pod at a time", "CSI-W03", starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_whose_second_user_is_scaled_to_zero(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
@@ -201,12 +203,12 @@ def _waits(world: World, **since: float) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("waiting", "CSI-V41", comes_back={"Deployment shop/x": "unknown"})
+@situation("waiting", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_for_which_no_volume_was_made_for_days(world: World) -> None:
     _waits(world, days=3)
 
 
-@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+@situation("waiting", starts_again={"Deployment shop/x": "yes"})
 def a_claim_for_which_a_volume_is_just_being_made(world: World) -> None:
     _waits(world, minutes=2)
 
@@ -219,12 +221,12 @@ def _attaching(world: World, **since: float) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("waiting", "CSI-N34", comes_back={"Deployment shop/x": "no"})
+@situation("waiting", "CSI-N34", starts_again={"Deployment shop/x": "no"})
 def an_attachment_that_nobody_does(world: World) -> None:
     _attaching(world, hours=3)
 
 
-@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+@situation("waiting", starts_again={"Deployment shop/x": "yes"})
 def an_attachment_that_is_just_being_done(world: World) -> None:
     _attaching(world, minutes=2)
 
@@ -237,12 +239,12 @@ def _leaving(world: World, **since: float) -> None:
     world.get("Pod", "x-0", SHOP)["metadata"]["deletionTimestamp"] = world.ago(**since)
 
 
-@situation("waiting", "CSI-V53", comes_back={"Deployment shop/x": "unknown"})
+@situation("waiting", "CSI-V53", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_that_should_be_gone_and_has_its_disk_still(world: World) -> None:
     _leaving(world, hours=5)
 
 
-@situation("waiting", comes_back={"Deployment shop/x": "yes"})
+@situation("waiting", starts_again={"Deployment shop/x": "yes"})
 def a_pod_that_lets_its_disk_go(world: World) -> None:
     _leaving(world, minutes=2)
 
@@ -257,12 +259,12 @@ def _free(world: World, source: Object) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+@situation("taken", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
     _free(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", comes_back={"Deployment shop/x": "yes"})
+@situation("taken", starts_again={"Deployment shop/x": "yes"})
 def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
     _free(world, csi(AZURE_DISK.name, "/subscriptions/s/free"))
 
@@ -276,12 +278,12 @@ def _local(world: World, node: str) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("local")])
 
 
-@situation("taken", "CSI-V26", comes_back={"StatefulSet shop/x": "no"})
+@situation("taken", "CSI-V26", starts_again={"StatefulSet shop/x": "no"})
 def a_disk_of_a_linux_node_for_a_claim_that_waits(world: World) -> None:
     _local(world, "linux-1")
 
 
-@situation("taken", comes_back={"StatefulSet shop/x": "yes"})
+@situation("taken", starts_again={"StatefulSet shop/x": "yes"})
 def a_disk_of_a_windows_node_for_a_claim_that_waits(world: World) -> None:
     _local(world, "win-1")
 
@@ -293,12 +295,12 @@ def _reserved(world: World, source: Object) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V30", classes={"pv-x": "DEAD"}, comes_back={"Deployment shop/x": "no"})
+@situation("taken", "CSI-V30", classes={"pv-x": "DEAD"}, starts_again={"Deployment shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-x": "NATIVE_CSI"}, comes_back={"Deployment shop/x": "yes"})
+@situation("taken", classes={"pv-x": "NATIVE_CSI"}, starts_again={"Deployment shop/x": "yes"})
 def a_share_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 
@@ -314,12 +316,12 @@ def _reserved_for_ordinals(world: World, ordinals: tuple[int, ...]) -> None:
             one["spec"]["storageClassName"] = "by-hand"
 
 
-@situation("taken", "CSI-V26", comes_back={"StatefulSet shop/x": "no"})
+@situation("taken", "CSI-V26", starts_again={"StatefulSet shop/x": "no"})
 def a_disk_that_is_reserved_for_one_ordinal_of_two(world: World) -> None:
     _reserved_for_ordinals(world, (0,))
 
 
-@situation("taken", classes={"pv-0": "NATIVE_CSI", "pv-1": "NATIVE_CSI"}, comes_back={"StatefulSet shop/x": "yes"})
+@situation("taken", classes={"pv-0": "NATIVE_CSI", "pv-1": "NATIVE_CSI"}, starts_again={"StatefulSet shop/x": "yes"})
 def disks_that_are_reserved_for_each_ordinal(world: World) -> None:
     _reserved_for_ordinals(world, (0, 1))
 
@@ -331,12 +333,12 @@ def _ephemeral_disk(world: World, source: Object) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("by-hand")])
 
 
-@situation("taken", "CSI-V30", classes={"pv-0": "DEAD"}, comes_back={"StatefulSet shop/x": "no"})
+@situation("taken", "CSI-V30", classes={"pv-0": "DEAD"}, starts_again={"StatefulSet shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-0": "NATIVE_CSI"}, comes_back={"StatefulSet shop/x": "yes"})
+@situation("taken", classes={"pv-0": "NATIVE_CSI"}, starts_again={"StatefulSet shop/x": "yes"})
 def a_share_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 
@@ -352,12 +354,12 @@ def _defaults(world: World, newer: str) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V32", comes_back={"Deployment shop/x": "unknown"})
+@situation("taken", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def the_newer_of_two_default_classes_makes_volumes_of_linux(world: World) -> None:
     _defaults(world, "for-linux")
 
 
-@situation("taken", comes_back={"Deployment shop/x": "yes"})
+@situation("taken", starts_again={"Deployment shop/x": "yes"})
 def the_newer_of_two_default_classes_makes_volumes_of_windows(world: World) -> None:
     _defaults(world, "for-windows")
 
@@ -375,27 +377,27 @@ def _capacity(world: World, size: str, zone: str = "b", key: str = "maximumVolum
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
 def a_driver_without_room_for_so_large_a_volume(world: World) -> None:
     _capacity(world, "9Gi")
 
 
-@situation("capacity", comes_back={"Deployment shop/x": "yes"})
+@situation("capacity", starts_again={"Deployment shop/x": "yes"})
 def a_driver_with_room_for_a_volume_in_one_zone(world: World) -> None:
     _capacity(world, "10Gi")
 
 
-@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
 def a_driver_with_room_where_no_node_is(world: World) -> None:
     _capacity(world, "10Gi", "c")
 
 
-@situation("capacity", "CSI-V26", comes_back={"Deployment shop/x": "no"})
+@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
 def a_driver_that_has_less_than_a_volume_left(world: World) -> None:
     _capacity(world, "9Gi", key="capacity")
 
 
-@situation("capacity", "CSI-C01", "CSI-V41", comes_back={"Deployment shop/x": "unknown"})
+@situation("capacity", "CSI-C01", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
 def a_driver_whose_room_could_not_be_read(world: World) -> None:
     _capacity(world, "10Gi")
     world.remove("CSIStorageCapacity", "room", SHOP)
@@ -417,17 +419,17 @@ def _with(world: World, extra: Any) -> None:
     workload(world, "Deployment", "x", pod_spec("x", extra_volumes=[{"name": "more", **extra}]), replicas=1)
 
 
-@situation("unsure", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+@situation("unsure", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_with_a_volume_that_is_an_image(world: World) -> None:
     _with(world, {"image": {"reference": "registry.example.com/model:1"}})
 
 
-@situation("unsure", "CSI-W09", comes_back={"Deployment shop/x": "unknown"})
+@situation("unsure", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_with_a_volume_that_is_a_repository(world: World) -> None:
     _with(world, {"gitRepo": {"repository": "https://git.example.com/x.git"}})
 
 
-@situation("unsure", comes_back={"Deployment shop/x": "yes"})
+@situation("unsure", starts_again={"Deployment shop/x": "yes"})
 def a_pod_with_a_volume_that_is_empty(world: World) -> None:
     _with(world, {"emptyDir": {}})
 
@@ -438,7 +440,7 @@ def a_pod_with_a_volume_that_is_empty(world: World) -> None:
 @situation(
     "around",
     "CSI-W20",
-    comes_back={"Deployment brief/x": "no"},
+    starts_again={"Deployment brief/x": "no"},
     only_here="a server takes nothing into such a namespace",
 )
 def a_namespace_that_is_being_deleted(world: World) -> None:
@@ -446,7 +448,7 @@ def a_namespace_that_is_being_deleted(world: World) -> None:
     world.get("Namespace", "brief")["status"]["phase"] = "Terminating"
 
 
-@situation("around", comes_back={"Deployment brief/x": "yes"})
+@situation("around", starts_again={"Deployment brief/x": "yes"})
 def a_namespace_that_stays(world: World) -> None:
     world.add("Namespace", "brief", spec={}, status={"phase": "Active"})
     source = csi(AZURE_FILE.name, "rg#account#x", "")
@@ -460,24 +462,24 @@ def _foreign(world: World) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("around", "CSI-N46", "CSI-V32", comes_back={"Deployment shop/x": "unknown"})
+@situation("around", "CSI-N46", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def a_driver_of_others_without_its_csidriver(world: World) -> None:
     _foreign(world)
 
 
-@situation("around", "CSI-N46", comes_back={"Deployment shop/x": "yes"})
+@situation("around", "CSI-N46", starts_again={"Deployment shop/x": "yes"})
 def a_driver_of_others_with_its_csidriver(world: World) -> None:
     _foreign(world)
     world.add("CSIDriver", "disk.example.com", spec={"attachRequired": False})
 
 
-@situation("around", comes_back={"Job shop/x": "yes"})
+@situation("around", starts_again={"Job shop/x": "yes"})
 def a_job_that_is_done_and_whose_claim_is_gone(world: World) -> None:
     status = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
     workload(world, "Job", "x", pod_spec("x"), status=status)
 
 
-@situation("around", "CSI-V27", comes_back={"Job shop/x": "no"})
+@situation("around", "CSI-V27", starts_again={"Job shop/x": "no"})
 def a_job_that_is_not_done_and_whose_claim_is_gone(world: World) -> None:
     workload(world, "Job", "x", pod_spec("x"))
 
@@ -490,12 +492,12 @@ def _platform(world: World, enforced: str) -> None:
     workload(world, "Deployment", "x", spec, replicas=1)
 
 
-@situation("around", "CSI-V28", comes_back={"Deployment shop/x": "no"}, only_here=NO_OPENSHIFT)
+@situation("around", "CSI-V28", starts_again={"Deployment shop/x": "no"}, only_here=NO_OPENSHIFT)
 def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_less(world: World) -> None:
     _platform(world, "baseline")
 
 
-@situation("around", comes_back={"Deployment shop/x": "yes"}, only_here=NO_OPENSHIFT)
+@situation("around", starts_again={"Deployment shop/x": "yes"}, only_here=NO_OPENSHIFT)
 def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_it(world: World) -> None:
     _platform(world, "privileged")
 
@@ -516,12 +518,12 @@ def _many(world: World, limit: int) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=7, volumeClaimTemplates=[made])
 
 
-@situation("limits together", "CSI-N33", comes_back={"StatefulSet shop/x": "no"})
+@situation("limits together", "CSI-N33", starts_again={"StatefulSet shop/x": "no"})
 def more_ordinals_than_all_nodes_take_volumes(world: World) -> None:
     _many(world, 4)
 
 
-@situation("limits together", comes_back={"StatefulSet shop/x": "yes"})
+@situation("limits together", starts_again={"StatefulSet shop/x": "yes"})
 def as_many_ordinals_as_all_nodes_take_volumes(world: World) -> None:
     _many(world, 5)
 
@@ -532,12 +534,12 @@ def _bound(world: World, limit: int) -> None:
     _many(world, limit)
 
 
-@situation("limits together", "CSI-N33", comes_back={"StatefulSet shop/x": "no"})
+@situation("limits together", "CSI-N33", starts_again={"StatefulSet shop/x": "no"})
 def more_bound_claims_than_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 4)
 
 
-@situation("limits together", comes_back={"StatefulSet shop/x": "yes"})
+@situation("limits together", starts_again={"StatefulSet shop/x": "yes"})
 def as_many_bound_claims_as_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 5)
 
@@ -553,13 +555,13 @@ def _sets(world: World, limit: int) -> None:
 @situation(
     "limits together",
     "CSI-N33",
-    comes_back={"StatefulSet shop/x": "unknown", "StatefulSet shop/y": "unknown", "StatefulSet shop/db": "unknown"},
+    starts_again={"StatefulSet shop/x": "unknown", "StatefulSet shop/y": "unknown", "StatefulSet shop/db": "unknown"},
 )
 def workloads_of_which_each_fits_and_not_all_of_them(world: World) -> None:
     _sets(world, 4)
 
 
-@situation("limits together", comes_back={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
+@situation("limits together", starts_again={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
 def workloads_that_fit_together(world: World) -> None:
     _sets(world, 5)
 
@@ -574,11 +576,11 @@ def _kept(world: World, second: str) -> None:
         workload(world, "Deployment", name, pod_spec(name, nodeSelector=selector), replicas=1)
 
 
-@situation("limits together", "CSI-N33", comes_back={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+@situation("limits together", "CSI-N33", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
 def workloads_that_are_kept_on_one_node_and_do_not_fit_there(world: World) -> None:
     _kept(world, "win-1")
 
 
-@situation("limits together", comes_back={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+@situation("limits together", starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
 def workloads_that_are_kept_on_two_nodes_and_fit_there(world: World) -> None:
     _kept(world, "win-2")

@@ -32,7 +32,7 @@ from situations.world import World
 
 
 @situation(
-    "2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT"}, comes_back={"Deployment shop/legacy": "no"}
+    "2.3 SPLIT", "CSI-V10", "CSI-V50", classes={"pv-legacy": "SPLIT"}, starts_again={"Deployment shop/legacy": "no"}
 )
 def a_split_migration(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
@@ -68,7 +68,7 @@ def a_kubelet_that_does_not_tell_what_it_migrates(world: World) -> None:
     "CSI-G11",
     "CSI-G20",
     classes={"pv-legacy": "MIGRATED_NO_DRIVER"},
-    comes_back={"Deployment shop/legacy": "no"},
+    starts_again={"Deployment shop/legacy": "no"},
 )
 def a_migrated_volume_without_its_driver(world: World) -> None:
     for on in ("win-1", "win-2"):
@@ -91,7 +91,7 @@ def the_kubelet_release_that_breaks_azure_file(world: World) -> None:
     )
 
 
-@situation("1.2", "CSI-V13", classes={"pv-blob": "DEAD"}, comes_back={"Deployment shop/blob": "no"})
+@situation("1.2", "CSI-V13", classes={"pv-blob": "DEAD"}, starts_again={"Deployment shop/blob": "no"})
 def an_unmanaged_azure_disk(world: World) -> None:
     source = {
         "azureDisk": {
@@ -113,7 +113,7 @@ def an_inline_vsphere_volume_with_a_storage_policy(world: World) -> None:
     workload(world, "Deployment", "inline", pod_spec(extra_volumes=[inline]), on=["win-1"])
 
 
-@situation("4 inline", comes_back={"Deployment shop/inline": "yes"})
+@situation("4 inline", starts_again={"Deployment shop/inline": "yes"})
 def an_inline_azure_file_volume(world: World) -> None:
     inline = {"name": "data", "azureFile": {"secretName": "azure-storage-account-a-secret", "shareName": "s"}}
     workload(world, "Deployment", "inline", pod_spec(extra_volumes=[inline]), on=["win-1"])
@@ -158,13 +158,13 @@ def a_directory_of_the_node(world: World) -> None:
     on_windows(world, "local", {"local": {"path": "C:\\data"}}, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("4 hazard", "CSI-V18", classes={"pv-ext4": "UNKNOWN"}, comes_back={"Deployment shop/ext4": "unknown"})
+@situation("4 hazard", "CSI-V18", classes={"pv-ext4": "UNKNOWN"}, starts_again={"Deployment shop/ext4": "unknown"})
 def a_linux_file_system_reachable_from_windows(world: World) -> None:
     on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
     world.get("Pod", "ext4-0", SHOP)["status"]["phase"] = "Pending"
 
 
-@situation("4 hazard", classes={"pv-ext4": "NATIVE_CSI"}, comes_back={"Deployment shop/ext4": "yes"})
+@situation("4 hazard", classes={"pv-ext4": "NATIVE_CSI"}, starts_again={"Deployment shop/ext4": "yes"})
 def a_disk_named_ext4_that_windows_has_mounted(world: World) -> None:
     on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
 
@@ -195,7 +195,7 @@ def a_gce_disk_that_many_nodes_may_write(world: World) -> None:
 
 
 @situation(
-    "4 hazard", "CSI-V18", "CSI-W03", classes={"pv-cold": "UNKNOWN"}, comes_back={"Deployment shop/cold": "unknown"}
+    "4 hazard", "CSI-V18", "CSI-W03", classes={"pv-cold": "UNKNOWN"}, starts_again={"Deployment shop/cold": "unknown"}
 )
 def an_ext4_disk_that_windows_has_not_mounted_yet(world: World) -> None:
     volume(world, "pv-cold", csi(VSPHERE.name, "fcd-cold", "ext4"), "cold")
@@ -232,7 +232,7 @@ def a_disk_that_may_have_an_mbr(world: World) -> None:
         seen["release"] = "1.0.2"
 
 
-@situation("3.2 #4", "CSI-V17", classes={"pv-far": "NATIVE_REFUSED"}, comes_back={"Deployment shop/far": "no"})
+@situation("3.2 #4", "CSI-V17", classes={"pv-far": "NATIVE_REFUSED"}, starts_again={"Deployment shop/far": "no"})
 def a_volume_in_a_zone_without_windows_nodes(world: World) -> None:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}]
     volume(
@@ -247,12 +247,12 @@ def a_volume_attached_to_windows_that_nothing_known_uses(world: World) -> None:
     attach(world, "pv-orphan", "win-1", VSPHERE.name, "fcd-orphan")
 
 
-@situation("5.1", "CSI-V25", comes_back={"StatefulSet shop/db": "unknown", "Deployment shop/legacy": "yes"})
+@situation("5.1", "CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/legacy": "yes"})
 def two_volumes_with_one_handle(world: World) -> None:
     volume(world, "pv-copy", csi(VSPHERE.name, "fcd-0"), policy="Retain")
 
 
-@situation("5.1", "CSI-V25", comes_back={"Deployment shop/static": "unknown"})
+@situation("5.1", "CSI-V25", starts_again={"Deployment shop/static": "unknown"})
 def a_converted_disk_whose_old_volume_was_kept(world: World) -> None:
     volume(world, "pv-static-csi", csi(AZURE_DISK.name, "/subscriptions/S/d"), policy="Retain")
 
@@ -266,7 +266,7 @@ def two_in_tree_volumes_of_one_share(world: World) -> None:
         on_windows(world, name, share)
 
 
-@situation("2.1", "CSI-V23", comes_back={"Deployment shop/lost": "no"})
+@situation("2.1", "CSI-V23", starts_again={"Deployment shop/lost": "no"})
 def a_claim_that_is_lost(world: World) -> None:
     claim = claim_of(world, "lost", volume_name="pv-gone")
     claim["status"]["phase"] = "Lost"
@@ -279,7 +279,7 @@ def a_claim_that_is_being_deleted_under_its_pod(world: World) -> None:
     metadata.update(deletionTimestamp=world.ago(minutes=1), finalizers=["kubernetes.io/pvc-protection"])
 
 
-@situation("4", "CSI-V26", comes_back={"Deployment shop/waits": "no"})
+@situation("4", "CSI-V26", starts_again={"Deployment shop/waits": "no"})
 def a_claim_of_a_class_that_is_not_there(world: World) -> None:
     claim_of(world, "waits", storage_class="gold")
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
@@ -291,13 +291,13 @@ def a_claim_without_a_class_where_none_is_the_default(world: World) -> None:
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
-@situation("4", comes_back={"Deployment shop/waits": "yes"})
+@situation("4", starts_again={"Deployment shop/waits": "yes"})
 def a_claim_that_waits_for_its_first_pod(world: World) -> None:
     claim_of(world, "waits", storage_class="vsphere-csi-windows")
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
-@situation("1.3", comes_back={"Deployment shop/waits": "yes"}, classes={"shop/waits": "MIGRATED_OK"})
+@situation("1.3", starts_again={"Deployment shop/waits": "yes"}, classes={"shop/waits": "MIGRATED_OK"})
 def a_claim_of_an_in_tree_class(world: World) -> None:
     claim_of(world, "waits", storage_class="thin")
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)

@@ -18,12 +18,12 @@ def _in_zones(world: World, *zones: str) -> None:
     workload(world, "Deployment", "zoned", pod_spec(*names), replicas=1)
 
 
-@situation("walk together", "CSI-W10", comes_back={"Deployment shop/zoned": "no"})
+@situation("walk together", "CSI-W10", starts_again={"Deployment shop/zoned": "no"})
 def two_volumes_in_two_zones(world: World) -> None:
     _in_zones(world, "a", "b")
 
 
-@situation("walk together", comes_back={"Deployment shop/zoned": "yes"})
+@situation("walk together", starts_again={"Deployment shop/zoned": "yes"})
 def two_volumes_in_one_zone(world: World) -> None:
     _in_zones(world, "a", "a")
 
@@ -41,44 +41,49 @@ def _chosen(world: World, driver: str) -> None:
         one["metadata"]["annotations"].pop("pv.kubernetes.io/migrated-to", None)
 
 
-@situation("walk attach", "CSI-C11", "CSI-V50", comes_back={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
+@situation("walk attach", "CSI-C11", "CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
 def a_kubelet_that_migrates_and_a_control_plane_that_does_not(world: World) -> None:
     _chosen(world, "LegacyDeprecatedInTreeDriver")
 
 
-@situation("walk attach", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OPENSHIFT)
+@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OPENSHIFT)
 def a_kubelet_and_a_control_plane_that_migrate(world: World) -> None:
     _chosen(world, "CSIWithMigrationDriver")
 
 
 @situation(
-    "walk attach", "CSI-C16", "CSI-V10", "CSI-V50", comes_back={"Deployment shop/legacy": "no"}, only_here=NO_OLD_SERVER
+    "walk attach",
+    "CSI-C16",
+    "CSI-V10",
+    "CSI-V50",
+    starts_again={"Deployment shop/legacy": "no"},
+    only_here=NO_OLD_SERVER,
 )
 def a_control_plane_without_the_code_that_a_kubelet_waits_for(world: World) -> None:
     world.kubernetes = "v1.30.1"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("walk attach", "CSI-C16", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation("walk attach", "CSI-C16", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_without_code_that_no_kubelet_waits_for(world: World) -> None:
     world.kubernetes = "v1.30.1"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
 
 
-@situation("walk attach", "CSI-V10", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation("walk attach", "CSI-V10", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_attaches_for_a_kubelet_in_tree(world: World) -> None:
     world.kubernetes = "v1.29.4"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("walk attach", "CSI-V51", comes_back={"Deployment shop/legacy": "unknown"}, only_here=NO_OLD_SERVER)
+@situation("walk attach", "CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_does_not_say_whether_it_migrates(world: World) -> None:
     a_control_plane_that_wrote_that_it_migrates(world)
     for one in world.of("PersistentVolume"):
         one["metadata"]["annotations"] = {}
 
 
-@situation("walk attach", comes_back={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_wrote_that_it_migrates(world: World) -> None:
     world.kubernetes = "v1.24.9"
     kubelets(world, "v1.24.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
@@ -96,12 +101,12 @@ def _two_users(world: World, second: str) -> None:
     workload(world, "Deployment", "second", pod_spec("both", nodeSelector=selector), replicas=1)
 
 
-@situation("walk attach", "CSI-V53", comes_back={"Deployment shop/second": "no"})
+@situation("walk attach", "CSI-V53", starts_again={"Deployment shop/second": "no"})
 def a_volume_that_a_pod_on_another_node_holds(world: World) -> None:
     _two_users(world, "win-2")
 
 
-@situation("walk attach", comes_back={"Deployment shop/second": "yes"})
+@situation("walk attach", starts_again={"Deployment shop/second": "yes"})
 def a_volume_that_a_pod_on_the_same_node_holds(world: World) -> None:
     _two_users(world, "win-1")
 
@@ -112,17 +117,17 @@ def _replicas(world: World, replicas: int, node: str = "") -> None:
     workload(world, "Deployment", "alike", pod_spec("one", nodeSelector=selector), replicas=replicas)
 
 
-@situation("walk attach", "CSI-V53", comes_back={"Deployment shop/alike": "unknown"})
+@situation("walk attach", "CSI-V53", starts_again={"Deployment shop/alike": "unknown"})
 def two_replicas_with_one_volume_for_one_node(world: World) -> None:
     _replicas(world, 2)
 
 
-@situation("walk attach", comes_back={"Deployment shop/alike": "yes"})
+@situation("walk attach", starts_again={"Deployment shop/alike": "yes"})
 def one_replica_with_one_volume_for_one_node(world: World) -> None:
     _replicas(world, 1)
 
 
-@situation("walk attach", comes_back={"Deployment shop/alike": "yes"})
+@situation("walk attach", starts_again={"Deployment shop/alike": "yes"})
 def two_replicas_with_one_volume_that_are_kept_on_one_node(world: World) -> None:
     _replicas(world, 2, "win-1")
 
@@ -137,11 +142,11 @@ def _down(world: World, *taints: Object) -> None:
     node["spec"]["taints"] += [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}, *taints]
 
 
-@situation("walk attach", "CSI-G05", "CSI-V52", comes_back={"Deployment shop/static": "no"})
+@situation("walk attach", "CSI-G05", "CSI-V52", starts_again={"Deployment shop/static": "no"})
 def a_volume_held_by_a_node_that_is_not_ready(world: World) -> None:
     _down(world)
 
 
-@situation("walk attach", "CSI-G05", comes_back={"Deployment shop/static": "yes"})
+@situation("walk attach", "CSI-G05", starts_again={"Deployment shop/static": "yes"})
 def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
     _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})

@@ -35,46 +35,46 @@ _ALL_OF_VSPHERE = {
 }
 
 
-@situation("3.2 cluster", "CSI-D20", comes_back=_ALL_OF_VSPHERE)
+@situation("3.2 cluster", "CSI-D20", starts_again=_ALL_OF_VSPHERE)
 def a_driver_without_its_csidriver(world: World) -> None:
     world.remove("CSIDriver", VSPHERE.name)
 
 
-@situation("3.2 cluster", "CSI-D21", comes_back=_ALL_OF_VSPHERE)
+@situation("3.2 cluster", "CSI-D21", starts_again=_ALL_OF_VSPHERE)
 def a_csidriver_that_says_otherwise(world: World) -> None:
     world.get("CSIDriver", VSPHERE.name)["spec"]["attachRequired"] = False
 
 
-@situation("3.2 cluster", "CSI-D30", comes_back=_ALL_OF_VSPHERE)
+@situation("3.2 cluster", "CSI-D30", starts_again=_ALL_OF_VSPHERE)
 def a_driver_without_its_controller(world: World) -> None:
     world.remove("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)
 
 
-@situation("3.2 cluster", "CSI-D31", comes_back=_ALL_OF_VSPHERE)
+@situation("3.2 cluster", "CSI-D31", starts_again=_ALL_OF_VSPHERE)
 def a_controller_that_does_not_run(world: World) -> None:
     world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["status"]["availableReplicas"] = 0
 
 
-@situation("3.2 cluster", "CSI-C14", comes_back=_ALL_OF_VSPHERE)
+@situation("3.2 cluster", "CSI-C14", starts_again=_ALL_OF_VSPHERE)
 def a_controller_without_its_attacher(world: World) -> None:
     spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["containers"] = [one for one in spec["containers"] if one["name"] != "csi-attacher"]
 
 
-@situation("3.2 cluster", "CSI-D31", comes_back={"Deployment shop/web": "yes"})
+@situation("3.2 cluster", "CSI-D31", starts_again={"Deployment shop/web": "yes"})
 def a_controller_of_shares_that_does_not_run_while_no_claim_waits(world: World) -> None:
     name = AZURE_FILE.controller.deployments[0]
     world.get("Deployment", name, AZURE_FILE.namespace)["status"]["availableReplicas"] = 0
 
 
-@situation("3.2 cluster", "CSI-D31", comes_back={"Deployment shop/web": "yes", "Deployment shop/waits": "no"})
+@situation("3.2 cluster", "CSI-D31", starts_again={"Deployment shop/web": "yes", "Deployment shop/waits": "no"})
 def a_controller_of_shares_that_does_not_run_while_a_claim_waits(world: World) -> None:
     a_controller_of_shares_that_does_not_run_while_no_claim_waits(world)
     claim_of(world, "waits", storage_class=AZURE_FILE.storage_class.name)
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
-@situation("3.2 cluster", "CSI-C17", comes_back={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
+@situation("3.2 cluster", "CSI-C17", starts_again={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
 def an_attacher_that_does_not_know_the_in_tree_kind(world: World) -> None:
     spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["containers"][-1]["image"] = "registry.k8s.io/sig-storage/csi-attacher:v2.2.0"
@@ -86,13 +86,13 @@ def a_controller_of_another_minor_release(world: World) -> None:
     spec["containers"][0]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.2.0"
 
 
-@situation("6.4", "CSI-D22", comes_back=_ALL_OF_VSPHERE)
+@situation("6.4", "CSI-D22", starts_again=_ALL_OF_VSPHERE)
 def no_map_of_feature_states(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.remove("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)
 
 
-@situation("6.4", "CSI-D23", "CSI-C15", comes_back=_ALL_OF_VSPHERE)
+@situation("6.4", "CSI-D23", "CSI-C15", starts_again=_ALL_OF_VSPHERE)
 def windows_support_is_switched_off(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.get("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)["data"]["csi-windows-support"] = "false"
@@ -100,7 +100,7 @@ def windows_support_is_switched_off(world: World) -> None:
     spec["containers"][1]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
 
 
-@situation("6.5", "CSI-D10", comes_back=_ALL_OF_VSPHERE)
+@situation("6.5", "CSI-D10", starts_again=_ALL_OF_VSPHERE)
 def a_namespace_that_refuses_privileged_pods(world: World) -> None:
     labels = world.get("Namespace", VSPHERE.namespace)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "baseline"

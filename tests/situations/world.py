@@ -14,33 +14,33 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
-    ClusterSeen,
-    ConfigMapSeen,
-    ControllerSeen,
-    DriverSeen,
-    NamespaceSeen,
-    OperatorConditionSeen,
-    RuntimeClassSeen,
+    ObservedCluster,
+    ObservedConfigMap,
+    ObservedController,
+    ObservedDriver,
+    ObservedNamespace,
+    ObservedOperatorCondition,
+    ObservedRuntimeClass,
     conditions_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    AttachmentSeen,
-    CapacitySeen,
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedAttachment,
+    ObservedCapacity,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
-    PodSeen,
-    TemplateSeen,
+    ObservedPod,
+    ObservedTemplate,
     pod_is_judged,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
-    RevisionSeen,
+    ObservedRevision,
     in_doubt,
     with_revisions,
 )
@@ -122,69 +122,71 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """As the pass over a cluster would read it."""
-        windows = {one["metadata"]["name"] for one in self.of("Node") if NodeSeen.from_object(one).windows}
-        deployments = [ControllerSeen.from_object(one) for one in self.of("Deployment")]
-        templates = [TemplateSeen.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
-        revisions = map(RevisionSeen.from_object, self.of("ControllerRevision"))
-        pods = [PodSeen.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)]
+        windows = {one["metadata"]["name"] for one in self.of("Node") if ObservedNode.from_object(one).windows}
+        deployments = [ObservedController.from_object(one) for one in self.of("Deployment")]
+        templates = [ObservedTemplate.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
+        revisions = map(ObservedRevision.from_object, self.of("ControllerRevision"))
+        pods = [ObservedPod.from_object(one) for one in self.of("Pod") if pod_is_judged(one, windows)]
         doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
         return Snapshot(
             taken_at=self.now,
             hosts_at=self.now,
             name="lab",
             cluster=self._cluster(),
-            nodes=tuple(NodeSeen.from_object(one) for one in self.of("Node")),
-            csi_nodes=tuple(CsiNodeSeen.from_object(one) for one in self.of("CSINode")),
-            volumes=tuple(VolumeSeen.from_object(one) for one in self.of("PersistentVolume")),
-            claims=tuple(ClaimSeen.from_object(one) for one in self.of("PersistentVolumeClaim")),
-            attachments=tuple(AttachmentSeen.from_object(one) for one in self.of("VolumeAttachment")),
-            capacities=tuple(CapacitySeen.from_object(one) for one in self.of("CSIStorageCapacity")),
-            classes=tuple(ClassSeen.from_object(one) for one in self.of("StorageClass")),
+            nodes=tuple(ObservedNode.from_object(one) for one in self.of("Node")),
+            csi_nodes=tuple(ObservedCsiNode.from_object(one) for one in self.of("CSINode")),
+            volumes=tuple(ObservedVolume.from_object(one) for one in self.of("PersistentVolume")),
+            claims=tuple(ObservedClaim.from_object(one) for one in self.of("PersistentVolumeClaim")),
+            attachments=tuple(ObservedAttachment.from_object(one) for one in self.of("VolumeAttachment")),
+            capacities=tuple(ObservedCapacity.from_object(one) for one in self.of("CSIStorageCapacity")),
+            classes=tuple(ObservedClass.from_object(one) for one in self.of("StorageClass")),
             pods=tuple(pods),
             templates=with_revisions(
                 templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
             ),
-            drivers=tuple(DriverSeen.from_object(one) for one in self.of("CSIDriver")),
+            drivers=tuple(ObservedDriver.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),
-            namespaces=tuple(NamespaceSeen.from_object(one) for one in self.of("Namespace")),
+            namespaces=tuple(ObservedNamespace.from_object(one) for one in self.of("Namespace")),
             config_maps=self._config_maps(templates, [one for one in deployments if one is not None]),
-            runtime_classes=tuple(RuntimeClassSeen.from_object(one) for one in self.of("RuntimeClass")),
-            hosts=tuple(HostSeen.from_option(one) for one in self.hosts),
+            runtime_classes=tuple(ObservedRuntimeClass.from_object(one) for one in self.of("RuntimeClass")),
+            hosts=tuple(ObservedHost.from_option(one) for one in self.hosts),
             unread=tuple(self.unread),
         )
 
     def _config_maps(
-        self, templates: list[TemplateSeen], controllers: list[ControllerSeen]
-    ) -> tuple[ConfigMapSeen, ...]:
+        self, templates: list[ObservedTemplate], controllers: list[ObservedController]
+    ) -> tuple[ObservedConfigMap, ...]:
         """Those that there are, and those that the pass would find absent."""
         unread = {one.resource for one in self.unread}
         there = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in self.of("ConfigMap")}
         if "configmaps" in unread:
             return ()
-        nodes = [NodeSeen.from_object(one) for one in self.of("Node")]
+        nodes = [ObservedNode.from_object(one) for one in self.of("Node")]
         names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
         asked = maps(controllers, nodes, templates, names, bool(self._cluster().openshift))
         found = [
-            ConfigMapSeen.from_object(there[place]) if place in there else ConfigMapSeen(*place, exists=False)
+            ObservedConfigMap.from_object(there[place]) if place in there else ObservedConfigMap(*place, exists=False)
             for place in asked
         ]
         return tuple(found)
 
-    def _cluster(self) -> ClusterSeen:
+    def _cluster(self) -> ObservedCluster:
         version = next(self.of("ClusterVersion"), None)
         if version is None:
-            return ClusterSeen(kubernetes=self.kubernetes)
-        openshift, updating_to = ClusterSeen.openshift_versions(version)
+            return ObservedCluster(kubernetes=self.kubernetes)
+        openshift, updating_to = ObservedCluster.openshift_versions(version)
         infrastructure = next(self.of("Infrastructure"), {})
         storage = next(self.of("Storage"), None)
-        return ClusterSeen(
+        return ObservedCluster(
             kubernetes=self.kubernetes,
             openshift=openshift,
             updating_to=updating_to,
             conditions=conditions_of(version["status"].get("conditions")),
             infrastructure=str(infrastructure.get("status", {}).get("platformStatus", {}).get("type", "")),
             storage_driver=None if storage is None else storage["spec"].get("vsphereStorageDriver", ""),
-            operator_conditions=tuple(OperatorConditionSeen.from_object(one) for one in self.of("OperatorCondition")),
+            operator_conditions=tuple(
+                ObservedOperatorCondition.from_object(one) for one in self.of("OperatorCondition")
+            ),
         )
 
 

@@ -27,7 +27,7 @@ class Mark:
     uid: str
     version: str
     lock: str
-    term: int
+    generation: int
     hold: bool
 
 

@@ -50,7 +50,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far
 
 # Between looks, in seconds: what is quick is seen soon.
 _FIRST, _LAST = 0.2, 2.0
@@ -92,11 +92,11 @@ class Converter:
     """One run. final: the user said that the conversion is final. check: raises when this run may write no more."""
 
     def __init__(
-        self, client: Client, records: Records, limits: Limits, say: Callable[[str], None],
+        self, client: Client, records: Records, limits: Limits, notify: Callable[[str], None],
         *, final: bool, check: Callable[[], None],
     ) -> None:  # fmt: skip
         self._client, self._records, self._limits = client, records, limits
-        self._say, self._final, self._check = say, final, check
+        self._notify, self._final, self._check = notify, final, check
         self._done: list[str] = []
         self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
@@ -110,7 +110,7 @@ class Converter:
         self.record = record = self._save(record)
         view = View(self._client, final=self._final)
         waiting, since, pause = "", time.monotonic(), _FIRST
-        waits = Waits(self._say)
+        waits = Waits(self._notify)
         while True:
             self._check()
             move: Move = next_move(record, view.look(record))
@@ -125,7 +125,7 @@ class Converter:
             if move.what != waiting:
                 waiting, since, pause = move.what, time.monotonic(), _FIRST
             waited = time.monotonic() - since
-            waits.tell(
+            waits.report(
                 Awaited(f"{record.namespace}/{record.claim}: waiting until {move.what}", waited, self._limits.step)
             )
             if waited > self._limits.step:
@@ -138,8 +138,8 @@ class Converter:
     def _late(self, record: Record, move: Wait) -> Record:
         text = f"timed out after {self._limits.step:.0f} s waiting until {move.what}. {move.remedy}"
         if move.then_undo and record.direction == "forward":
-            self._say(f"{text} Rolling back.")
-            return self._save(record.undone(text))
+            self._notify(f"{text} Rolling back.")
+            return self._save(record.rolled_back(text))
         raise StoppedError(f"{text} {explain.standing(record)}", "timeout")
 
     def _save(self, record: Record) -> Record:
@@ -152,7 +152,7 @@ class Converter:
         if isinstance(action, Save):
             saved = self._save(action.record)
             if saved.step != record.step:
-                self._say(f"{record.namespace}/{record.claim}: {record.step} done")
+                self._notify(f"{record.namespace}/{record.claim}: {record.step} done")
             return saved
         try:
             following = self._send(record, action)
@@ -170,10 +170,10 @@ class Converter:
                 return record
             refused = error.status not in _TROUBLE
             if isinstance(action, CreateVolume) and record.direction == "forward" and refused:
-                self._say(
+                self._notify(
                     f"{record.namespace}/{record.claim}: the API server refused the new volume; rolling back: {error}"
                 )
-                return self._save(record.undone(f"the API server refused the new volume: {error}"))
+                return self._save(record.rolled_back(f"the API server refused the new volume: {error}"))
             raise StoppedError(f"{error} {explain.standing(record)}", error.reason) from error
         return self._save(following) if following != record else record
 
@@ -203,7 +203,7 @@ class Converter:
 
     def _note(self, text: str) -> None:
         self._done.append(text)
-        self._say(text)
+        self._notify(text)
 
     def _rehearse(self, record: Record) -> Record:
         for side in ("new", "old"):
@@ -243,9 +243,11 @@ class Converter:
             found = _UNCOMPARED
         else:
             reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
-            self._say(reading)
+            self._notify(reading)
             try:
-                with telling(self._say, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"):
+                with reporting(
+                    self._notify, lambda: f"{reading} ({so_far(time.monotonic() - began, self._limits.step)})"
+                ):
                     found = str(self._digest(record))
             except Cut as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
@@ -257,7 +259,7 @@ class Converter:
                         f"the API server; raise step_timeout for large volumes. {explain.standing(record)}",
                         "timeout",
                     ) from error
-                self._say(f"{record.namespace}/{record.claim}: reading again: {error}")
+                self._notify(f"{record.namespace}/{record.claim}: reading again: {error}")
                 # A connection may be cut at once, and is again: the server gets a moment between two tries.
                 time.sleep(_FIRST)
                 return record
@@ -328,7 +330,7 @@ class Converter:
             present = [
                 one for one in ((live or {}).get("metadata") or {}).get("finalizers") or () if one != objects.HOLD
             ]
-            value = f"{action.lock}/{action.term}" if action.lock else None
+            value = f"{action.lock}/{action.generation}" if action.lock else None
             metadata = {
                 **_bound_to(action),
                 "annotations": {objects.LOCK: value},

@@ -32,7 +32,7 @@ def begin(facts: Facts, entry: Eligibility, desired: Request, cluster: str, key:
             *((found.on_node,) if found.on_node else ()),
         ],
         "volume_path": found.volume_path,
-        "seen": {
+        "observed": {
             "volume": objects.without_noise(volume),
             "claim": objects.without_noise(claim),
             "storage_class": objects.without_noise(facts.storage_class) if facts.storage_class else None,

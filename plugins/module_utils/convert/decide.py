@@ -36,25 +36,29 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
     StopHelper,
     Wait,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
+    Observation,
+    ObservedClaim,
+    ObservedVolume,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
 AGAIN = "Run again with the same record, or roll back."
 
 
-def next_move(record: Record, seen: Seen) -> Move:
+def next_move(record: Record, observed: Observation) -> Move:
     """What to do now. The answer holds for this look alone: look again before the next one."""
-    claim = seen.claim
-    if claim is not None and claim.lock == record.lock and claim.term != record.term:
-        if claim.term > record.term:
+    claim = observed.claim
+    if claim is not None and claim.lock == record.lock and claim.generation != record.generation:
+        if claim.generation > record.generation:
             return Stop(
                 "taken_over",
                 f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by a later run of the same record",
                 "no other run on it",
                 "Wait for that run to end.",
             )
-        return Mark(claim.uid, claim.version, record.lock, record.term, claim.held)
-    return _STEPS[record.step](record, seen)
+        return Mark(claim.uid, claim.version, record.lock, record.generation, claim.held)
+    return _STEPS[record.step](record, observed)
 
 
 def _advance(record: Record) -> Move:
@@ -64,9 +68,9 @@ def _advance(record: Record) -> Move:
 # What several steps ask
 
 
-def _foreign(record: Record, seen: Seen) -> Stop | None:
+def _foreign(record: Record, observed: Observation) -> Stop | None:
     """Another client's object has the name of ours."""
-    for volume in seen.volumes:
+    for volume in observed.volumes:
         if volume.whose == "foreign":
             return Stop(
                 "foreign_volume",
@@ -75,18 +79,18 @@ def _foreign(record: Record, seen: Seen) -> Stop | None:
                 f"Find out what created it. If it is not needed, set its policy to Retain (now {volume.policy}), "
                 f"then delete it. {AGAIN}",
             )
-    claim = seen.claim
+    claim = observed.claim
     if claim is not None and record.reached("rehearse") and record.step != "unlock" and not _ours(record, claim):
-        return _others_claim(record, seen, claim)
+        return _others_claim(record, observed, claim)
     return None
 
 
-def _ours(record: Record, claim: ClaimSeen) -> bool:
+def _ours(record: Record, claim: ObservedClaim) -> bool:
     """It has our lock, and no volume but those of the record: one that was locked manually may have any content."""
     return claim.lock == record.lock and claim.volume in ("", record.old.name, record.new.name)
 
 
-def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
+def _others_claim(record: Record, observed: Observation, claim: ObservedClaim) -> Stop:
     """A claim that is not this run's is never deleted by it: only its owner knows what it is worth.
 
     No remedy deletes one that may have data of its own without a check.
@@ -116,7 +120,7 @@ def _others_claim(record: Record, seen: Seen, claim: ClaimSeen) -> Stop:
     else:
         found = f"{made} no volume"
         remedy = f"Check that this is still so (kubectl {bare} get pvc {record.claim}), and only then: {delete}."
-    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, seen)} {AGAIN}")
+    return Stop("claim_changed", found, f"the lock of run {record.lock}", f"{remedy} {_kept(record, observed)} {AGAIN}")
 
 
 def _lock_it(record: Record) -> str:
@@ -133,16 +137,16 @@ def _ended(record: Record) -> str:
     )
 
 
-def _kept(record: Record, seen: Seen) -> str:
-    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in seen.volumes)
+def _kept(record: Record, observed: Observation) -> str:
+    kept = ", ".join(f"PersistentVolume {volume.name} ({volume.policy})" for volume in observed.volumes)
     if not kept:
         return f"No PersistentVolume has {record.old.handle} now; rolling back recreates it from the record."
     return f"{record.old.handle} is kept by {kept}."
 
 
-def _claim_gone(record: Record, seen: Seen) -> Stop | None:
+def _claim_gone(record: Record, observed: Observation) -> Stop | None:
     """The in_place variant never deletes the claim: another client did, and may create another one."""
-    claim = seen.claim
+    claim = observed.claim
     if claim is not None and not claim.terminating and _may_be(record, claim):
         return None
     what = "is being deleted" if claim is not None and claim.terminating else "was deleted by another client"
@@ -150,7 +154,7 @@ def _claim_gone(record: Record, seen: Seen) -> Stop | None:
         remedy = "Roll back, which ends this run; it has changed nothing."
     else:
         remedy = (
-            f"{_kept(record, seen)} Create a claim of that name for it (spec.volumeName; remove uid and "
+            f"{_kept(record, observed)} Create a claim of that name for it (spec.volumeName; remove uid and "
             f"resourceVersion from the volume's claimRef), and lock it: {_lock_it(record)}. {AGAIN} {_ended(record)}"
         )
     return Stop(
@@ -161,15 +165,15 @@ def _claim_gone(record: Record, seen: Seen) -> Stop | None:
     )
 
 
-def _may_be(record: Record, claim: ClaimSeen) -> bool:
+def _may_be(record: Record, claim: ObservedClaim) -> bool:
     """It is the recorded one, or one that may stand in its place."""
-    anew = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "undo")
+    anew = record.variant == "re_claim" and (record.reached("delete_claim") or record.direction == "rollback")
     by_hand = bool(claim.volume) and _ours(record, claim)
     return claim.uid == record.claim_uid or anew or by_hand
 
 
 def _volume_gone(record: Record) -> Stop | Save:
-    if record.direction == "undo":
+    if record.direction == "rollback":
         # Undoing is what creates it again, from its first step on.
         return Save(record.at("retain"))
     return Stop(
@@ -180,17 +184,17 @@ def _volume_gone(record: Record) -> Stop | Save:
     )
 
 
-def _not_retained(seen: Seen) -> SetPolicy | None:
+def _not_retained(observed: Observation) -> SetPolicy | None:
     """Whatever puts another policy back, no step goes on before it is Retain again."""
-    for volume in seen.volumes:
+    for volume in observed.volumes:
         if volume.policy != "Retain" and volume.whose != "foreign":
             return SetPolicy(volume.name, volume.uid, volume.version, "Retain")
     return None
 
 
-def _quiet(seen: Seen) -> Move | None:
+def _quiet(observed: Observation) -> Move | None:
     """None when the volume is unused, otherwise what has to happen first."""
-    running = [workload for workload in seen.workloads if workload.uid and workload.replicas]
+    running = [workload for workload in observed.workloads if workload.uid and workload.replicas]
     for workload in running:
         if workload.deletes:
             return Stop(
@@ -203,28 +207,32 @@ def _quiet(seen: Seen) -> Move | None:
     if running:
         first = running[0]
         return Scale(first.kind, first.namespace, first.name, first.uid, first.version, 0)
-    if seen.helper:
-        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod of this run ends", "Check its node.")
-    if seen.uses:
+    if observed.helper:
+        return (
+            StopHelper()
+            if observed.helper != "stopping"
+            else Wait("the helper pod of this run ends", "Check its node.")
+        )
+    if observed.uses:
         remedy = "End these pods. If the volume stays attached, check its node's kubelet and the driver's attacher."
-        return Wait(f"the volume is no longer in use: {'; '.join(seen.uses)}", remedy)
+        return Wait(f"the volume is no longer in use: {'; '.join(observed.uses)}", remedy)
     return None
 
 
-def _target(record: Record, seen: Seen) -> VolumeSeen | None:
+def _target(record: Record, observed: Observation) -> ObservedVolume | None:
     """The volume that is to stay, if it is there for good."""
-    for volume in seen.volumes:
+    for volume in observed.volumes:
         if volume.whose == record.target_side and not volume.terminating:
             return volume
     return None
 
 
-def _others(record: Record, seen: Seen) -> list[VolumeSeen]:
+def _others(record: Record, observed: Observation) -> list[ObservedVolume]:
     """Volumes that have to go."""
-    return [volume for volume in seen.volumes if volume.whose != record.target_side or volume.terminating]
+    return [volume for volume in observed.volumes if volume.whose != record.target_side or volume.terminating]
 
 
-def _bound(claim: ClaimSeen | None, volume: VolumeSeen | None) -> bool:
+def _bound(claim: ObservedClaim | None, volume: ObservedVolume | None) -> bool:
     """Bound on both sides, to one another."""
     return (
         claim is not None
@@ -236,22 +244,22 @@ def _bound(claim: ClaimSeen | None, volume: VolumeSeen | None) -> bool:
     )
 
 
-def _exchanged(record: Record, seen: Seen) -> bool:
+def _exchanged(record: Record, observed: Observation) -> bool:
     """The target stands alone and has the claim."""
-    return not _others(record, seen) and _bound(seen.claim, _target(record, seen))
+    return not _others(record, observed) and _bound(observed.claim, _target(record, observed))
 
 
-def _nothing_to_exchange(record: Record, seen: Seen) -> bool:
+def _nothing_to_exchange(record: Record, observed: Observation) -> bool:
     """On the way back, and the old volume never left or is back already."""
-    return record.direction == "undo" and _exchanged(record, seen)
+    return record.direction == "rollback" and _exchanged(record, observed)
 
 
 # The steps, in the order of the tables
 
 
-def _lock(record: Record, seen: Seen) -> Move:
-    claim = seen.claim
-    gone = _still_there(record, seen)
+def _lock(record: Record, observed: Observation) -> Move:
+    claim = observed.claim
+    gone = _still_there(record, observed)
     if claim is None or gone:
         return gone or _volume_gone(record)
     if claim.lock == record.lock:
@@ -263,19 +271,19 @@ def _lock(record: Record, seen: Seen) -> Move:
             "no lock",
             "Finish or roll back that run; then roll back this one, which has changed nothing.",
         )
-    return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+    return Mark(claim.uid, claim.version, record.lock, record.generation, hold=False)
 
 
-def _rehearse(record: Record, seen: Seen) -> Move:
-    return _foreign(record, seen) or _claim_gone(record, seen) or Rehearse()
+def _rehearse(record: Record, observed: Observation) -> Move:
+    return _foreign(record, observed) or _claim_gone(record, observed) or Rehearse()
 
 
-def _retain(record: Record, seen: Seen) -> Move:
-    if stop := _foreign(record, seen) or (record.direction == "forward" and _still_there(record, seen)):
+def _retain(record: Record, observed: Observation) -> Move:
+    if stop := _foreign(record, observed) or (record.direction == "forward" and _still_there(record, observed)):
         return stop
-    if move := _not_retained(seen):
+    if move := _not_retained(observed):
         return move
-    for volume in seen.volumes:
+    for volume in observed.volumes:
         if facts.PROVISIONER in volume.finalizers and not volume.terminating:
             return Wait(
                 f"the provisioner releases PersistentVolume {volume.name} (finalizer {facts.PROVISIONER})",
@@ -284,72 +292,74 @@ def _retain(record: Record, seen: Seen) -> Move:
     return _advance(record)
 
 
-def _still_there(record: Record, seen: Seen) -> Stop | Save | None:
+def _still_there(record: Record, observed: Observation) -> Stop | Save | None:
     """Before the first deletion: claim and old volume as recorded."""
-    if stop := _claim_gone(record, seen):
+    if stop := _claim_gone(record, observed):
         return stop
-    if not any(volume.whose == "old" and not volume.terminating for volume in seen.volumes):
+    if not any(volume.whose == "old" and not volume.terminating for volume in observed.volumes):
         return _volume_gone(record)
     return None
 
 
-def _quiesce(record: Record, seen: Seen) -> Move:
+def _quiesce(record: Record, observed: Observation) -> Move:
     if record.direction == "forward":
-        if stop := _foreign(record, seen) or _still_there(record, seen):
+        if stop := _foreign(record, observed) or _still_there(record, observed):
             return stop
-    elif _nothing_to_exchange(record, seen):
+    elif _nothing_to_exchange(record, observed):
         return _advance(record)
-    return _not_retained(seen) or _quiet(seen) or _advance(record)
+    return _not_retained(observed) or _quiet(observed) or _advance(record)
 
 
-def _baseline(record: Record, seen: Seen) -> Move:
-    if record.direction == "undo":
+def _baseline(record: Record, observed: Observation) -> Move:
+    if record.direction == "rollback":
         return _advance(record)
-    if stop := _foreign(record, seen) or _still_there(record, seen):
+    if stop := _foreign(record, observed) or _still_there(record, observed):
         return stop
-    if move := _not_retained(seen):
+    if move := _not_retained(observed):
         return move
     if record.baseline:
-        return _quiet(seen) or _advance(record)
-    if not seen.helper:
-        return _quiet(seen) or StartHelper()
-    return _helper(seen) or ReadData(compare=False)
+        return _quiet(observed) or _advance(record)
+    if not observed.helper:
+        return _quiet(observed) or StartHelper()
+    return _helper(observed) or ReadData(compare=False)
 
 
-def _helper(seen: Seen) -> Move | None:
+def _helper(observed: Observation) -> Move | None:
     """None when the helper is alone and runs."""
-    if seen.helper == "failed":
+    if observed.helper == "failed":
         return StopHelper()
-    if seen.helper != "running":
-        return Wait("the helper pod runs" if seen.helper == "starting" else "the helper pod ends", "Check its events.")
-    return _quiet(replace(seen, helper=""))
+    if observed.helper != "running":
+        return Wait(
+            "the helper pod runs" if observed.helper == "starting" else "the helper pod ends", "Check its events."
+        )
+    return _quiet(replace(observed, helper=""))
 
 
-def _delete_volume(record: Record, seen: Seen) -> Move:
-    others = _others(record, seen)
+def _delete_volume(record: Record, observed: Observation) -> Move:
+    others = _others(record, observed)
     if not others or all(volume.terminating for volume in others):
         return _advance(record)
-    if stop := _foreign(record, seen):
+    if stop := _foreign(record, observed):
         return stop
-    if record.direction == "forward" and (stop := _claim_gone(record, seen)):
+    if record.direction == "forward" and (stop := _claim_gone(record, observed)):
         return stop
-    if move := _not_retained(seen) or _quiet(seen):
+    if move := _not_retained(observed) or _quiet(observed):
         return move
     if record.variant == "re_claim":
         # Undoing. Else nothing would stand between another claim of that name and a new disk while there is no volume.
-        if seen.claim is None:
+        if observed.claim is None:
             return CreateClaim(record.target_side)
-        if seen.claim.terminating:
-            return _going(record, seen.claim)
+        if observed.claim.terminating:
+            return _going(record, observed.claim)
     volume = next(volume for volume in others if not volume.terminating)
     return DeleteVolume(volume.name, volume.uid, volume.version)
 
 
-def _release(record: Record, seen: Seen) -> Move:
-    leaving = [volume for volume in seen.volumes if volume.terminating]
+def _release(record: Record, observed: Observation) -> Move:
+    leaving = [volume for volume in observed.volumes if volume.terminating]
     if not leaving:
-        return _advance(record) if not _others(record, seen) else Save(record.at("delete_volume"))
-    if move := _not_retained(seen) or _quiet(seen):
+        return _advance(record) if not _others(record, observed) else Save(record.at("delete_volume"))
+    if move := _not_retained(observed) or _quiet(observed):
         return move
     volume = leaving[0]
     others = [name for name in volume.finalizers if name != facts.PROTECTION]
@@ -369,101 +379,101 @@ def _release(record: Record, seen: Seen) -> Move:
     return DropProtection(volume.name, volume.uid, volume.version)
 
 
-def _forget(record: Record, seen: Seen) -> Move:
-    if not record.forgets or record.direction == "undo" or _target(record, seen) is not None:
+def _forget(record: Record, observed: Observation) -> Move:
+    if not record.forgets or record.direction == "rollback" or _target(record, observed) is not None:
         return _advance(record)
-    if seen.syncer:
-        return Wait(f"the driver's syncer works: {seen.syncer}", "Repair it.", then_undo=True)
-    if seen.registered:
+    if observed.syncer:
+        return Wait(f"the driver's syncer works: {observed.syncer}", "Repair it.", then_undo=True)
+    if observed.registered:
         what = f"the driver's syncer removes the CnsVSphereVolumeMigration of {record.old.handle}"
         return Wait(what, "Check the syncer's log.", then_undo=True)
     return _advance(record)
 
 
-def _create_volume(record: Record, seen: Seen) -> Move:
-    target = _target(record, seen)
+def _create_volume(record: Record, observed: Observation) -> Move:
+    target = _target(record, observed)
     if target is None:
         # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
-        if stop := _foreign_volume_only(record, seen):
+        if stop := _foreign_volume_only(record, observed):
             return stop
-        if _others(record, seen):
+        if _others(record, observed):
             return Save(record.at("delete_volume"))
         if record.variant == "re_claim":
             return CreateVolume(record.target_side, "")
-        claim = seen.claim
+        claim = observed.claim
         return CreateVolume(record.target_side, claim.uid if claim and _ours(record, claim) else record.claim_uid)
-    if _others(record, seen):
+    if _others(record, observed):
         return Save(record.at("delete_volume"))
     if record.variant == "re_claim":
-        return _offered(record, seen, target)
-    if gone := _foreign(record, seen) or _claim_gone(record, seen):
+        return _offered(record, observed, target)
+    if gone := _foreign(record, observed) or _claim_gone(record, observed):
         return gone
-    if not _bound(seen.claim, target):
+    if not _bound(observed.claim, target):
         return Wait(f"Kubernetes binds PersistentVolume {target.name} and its claim", "Check kube-controller-manager.")
-    return _not_retained(seen) or _advance(record)
+    return _not_retained(observed) or _advance(record)
 
 
-def _foreign_volume_only(record: Record, seen: Seen) -> Stop | None:
-    if stop := _foreign(record, replace(seen, claim=None)):
+def _foreign_volume_only(record: Record, observed: Observation) -> Stop | None:
+    if stop := _foreign(record, replace(observed, claim=None)):
         return stop
-    if seen.twins:
+    if observed.twins:
         return Stop(
             "same_handle",
-            f"{', '.join(f'PersistentVolume {name}' for name in seen.twins)} also has the handle of {record.target.name}",
+            f"{', '.join(f'PersistentVolume {name}' for name in observed.twins)} also has the handle of {record.target.name}",
             "no other volume with it",
             f"Find out what it is for. If it is not needed, set its policy to Retain, then delete it. {AGAIN}",
         )
     return None
 
 
-def _offered(record: Record, seen: Seen, target: VolumeSeen) -> Move:
+def _offered(record: Record, observed: Observation, target: ObservedVolume) -> Move:
     """The target waits for its claim, or names the one that waits for it, which may be Lost."""
-    claim = seen.claim
+    claim = observed.claim
     waiting = claim.uid if claim is not None and claim.volume == target.name else ""
     if target.claim_uid != waiting:
         return Reserve(target.name, target.uid, target.version, waiting)
     if not waiting and target.phase != "Available":
         # Only one that the volume controller knows is found for a claim that names none.
         return Wait(f"Kubernetes offers PersistentVolume {target.name}", "Check kube-controller-manager.")
-    return _not_retained(seen) or _advance(record)
+    return _not_retained(observed) or _advance(record)
 
 
-def _delete_claim(record: Record, seen: Seen) -> Move:
+def _delete_claim(record: Record, observed: Observation) -> Move:
     """The claim of the deleted volume. Any new claim of its name gets the reserved disk."""
-    if stop := _foreign(record, seen):
+    if stop := _foreign(record, observed):
         return stop
-    claim, target = seen.claim, _target(record, seen)
-    if target is None or _others(record, seen):
+    claim, target = observed.claim, _target(record, observed)
+    if target is None or _others(record, observed):
         return Save(record.at("create_volume"))
     if claim is None or claim.volume == target.name:
         return _advance(record)
     if target.claim_uid or target.phase != "Available":
         return Save(record.at("create_volume"))
-    if first := _not_retained(seen) or _quiet(seen):
+    if first := _not_retained(observed) or _quiet(observed):
         return first
     if claim.terminating or claim.held:
         return _going(record, claim)
     return DeleteClaim(claim.uid, claim.version)
 
 
-def _going(record: Record, claim: ClaimSeen) -> Move:
+def _going(record: Record, claim: ObservedClaim) -> Move:
     """What lets a claim go that is to."""
     if claim.held:
-        return Mark(claim.uid, claim.version, record.lock, record.term, hold=False)
+        return Mark(claim.uid, claim.version, record.lock, record.generation, hold=False)
     return Wait(f"PersistentVolumeClaim {record.namespace}/{record.claim} is deleted", "Check its finalizers.")
 
 
-def _create_claim(record: Record, seen: Seen) -> Move:
-    if stop := _foreign(record, seen):
+def _create_claim(record: Record, observed: Observation) -> Move:
+    if stop := _foreign(record, observed):
         return stop
-    claim, target = seen.claim, _target(record, seen)
+    claim, target = observed.claim, _target(record, observed)
     if target is None:
         return _volume_gone(record)
     if claim is None:
         if target.claim_uid:
             return Reserve(target.name, target.uid, target.version, "")
         return CreateClaim(record.target_side)
-    if gone := _claim_gone(record, seen):
+    if gone := _claim_gone(record, observed):
         return gone
     if claim.volume != target.name:
         return Save(record.at("delete_claim"))
@@ -475,37 +485,37 @@ def _create_claim(record: Record, seen: Seen) -> Move:
     return _advance(record)
 
 
-def _canary(record: Record, seen: Seen) -> Move:
-    if record.direction == "undo":
+def _canary(record: Record, observed: Observation) -> Move:
+    if record.direction == "rollback":
         return _advance(record)
-    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+    if stop := _foreign(record, observed) or _claim_gone(record, observed):
         return stop
-    if not _exchanged(record, seen):
+    if not _exchanged(record, observed):
         return _volume_gone(record)
-    if move := _not_retained(seen) or (_helper(seen) if seen.helper else _quiet(seen)):
+    if move := _not_retained(observed) or (_helper(observed) if observed.helper else _quiet(observed)):
         return move
-    if not seen.helper:
+    if not observed.helper:
         return StartHelper()
-    if seen.helper_path:
-        return Wait(f"the helper's volume is attached by its new handle: {seen.helper_path}", "Check the node.")
+    if observed.helper_path:
+        return Wait(f"the helper's volume is attached by its new handle: {observed.helper_path}", "Check the node.")
     return ReadData(compare=True)
 
 
-def _restore(record: Record, seen: Seen) -> Move:
-    if stop := _foreign(record, seen) or _claim_gone(record, seen):
+def _restore(record: Record, observed: Observation) -> Move:
+    if stop := _foreign(record, observed) or _claim_gone(record, observed):
         return stop
-    if seen.helper:
-        return StopHelper() if seen.helper != "stopping" else Wait("the helper pod ends", "Check its node.")
-    if not _exchanged(record, seen):
+    if observed.helper:
+        return StopHelper() if observed.helper != "stopping" else Wait("the helper pod ends", "Check its node.")
+    if not _exchanged(record, observed):
         return _volume_gone(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
-    for workload in seen.workloads:
+    for workload in observed.workloads:
         wanted = had[(workload.kind, workload.namespace, workload.name)]
         if workload.uid and not workload.replicas and wanted:
             return Scale(workload.kind, workload.namespace, workload.name, workload.uid, workload.version, wanted)
     late = [
         f"{workload.kind} {workload.namespace}/{workload.name} ({workload.ready} of {workload.replicas})"
-        for workload in seen.workloads
+        for workload in observed.workloads
         if workload.uid and workload.ready < workload.replicas
     ]
     if late:
@@ -513,43 +523,43 @@ def _restore(record: Record, seen: Seen) -> Move:
     return _advance(record)
 
 
-def _finish(record: Record, seen: Seen) -> Move:
+def _finish(record: Record, observed: Observation) -> Move:
     """Give the policy back, once the user said that the conversion is final. The claim is held meanwhile: deleting it just then keeps the disk."""
     forward = record.direction == "forward"
-    if record.policy == "Retain" and (not forward or seen.final):
+    if record.policy == "Retain" and (not forward or observed.final):
         return _advance(record)
-    stop = _foreign(record, seen) or _claim_gone(record, seen)
-    target, claim = _target(record, seen), seen.claim
-    if stop is not None or target is None or claim is None or not _exchanged(record, seen):
+    stop = _foreign(record, observed) or _claim_gone(record, observed)
+    target, claim = _target(record, observed), observed.claim
+    if stop is not None or target is None or claim is None or not _exchanged(record, observed):
         if claim is not None and claim.lock == record.lock and claim.held:
-            return _not_retained(seen) or Mark(claim.uid, claim.version, claim.lock, claim.term, hold=False)
+            return _not_retained(observed) or Mark(claim.uid, claim.version, claim.lock, claim.generation, hold=False)
         return stop or _volume_gone(record)
     if record.policy != "Retain" and target.policy == record.policy and (not forward or target.by == record.new.driver):
         return _advance(record)
-    if forward and not seen.final:
+    if forward and not observed.final:
         return Done(until="the conversion can be rolled back until you make it final")
     if not claim.held:
-        return Mark(claim.uid, claim.version, claim.lock, claim.term, hold=True)
+        return Mark(claim.uid, claim.version, claim.lock, claim.generation, hold=True)
     if forward and target.by != record.new.driver:
         return SetProvisioner(target.name, target.uid, target.version, record.new.driver)
     return SetPolicy(target.name, target.uid, target.version, record.policy)
 
 
-def _unlock(record: Record, seen: Seen) -> Move:
-    claim = seen.claim
+def _unlock(record: Record, observed: Observation) -> Move:
+    claim = observed.claim
     if claim is None or claim.lock != record.lock:
         return _advance(record)
     if claim.terminating and claim.held:
         # It was deleted while the policy was restored; the disk is kept nevertheless.
-        return _not_retained(seen) or Mark(claim.uid, claim.version, "", 0, hold=False)
+        return _not_retained(observed) or Mark(claim.uid, claim.version, "", 0, hold=False)
     return Mark(claim.uid, claim.version, "", 0, hold=False)
 
 
-def _done(_record: Record, _seen: Seen) -> Move:
+def _done(_record: Record, _seen: Observation) -> Move:
     return Done()
 
 
-_STEPS: dict[Step, Callable[[Record, Seen], Move]] = {
+_STEPS: dict[Step, Callable[[Record, Observation], Move]] = {
     "lock": _lock,
     "rehearse": _rehearse,
     "retain": _retain,

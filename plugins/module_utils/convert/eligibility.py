@@ -23,8 +23,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import 
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, Marks
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import claims_of
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import told, way
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import reports_csi, way
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, reachable
 
 Object = Mapping[str, Any]
@@ -162,12 +162,12 @@ def _registered(facts: Facts, translated: Native, handle: str) -> tuple[str, lis
         return handle, []
     if len(found) == 1:
         return str(found[0]["spec"]["volumeid"]), []
-    seen = "no CnsVSphereVolumeMigration" if not found else f"{len(found)} CnsVSphereVolumeMigrations"
+    observed = "no CnsVSphereVolumeMigration" if not found else f"{len(found)} CnsVSphereVolumeMigrations"
     remedy = (
         "Check that the driver's syncer runs, and use the volume in a pod once on a node with CSI migration, so "
         "that the driver registers the disk. CSI migration supports only one vCenter."
     )
-    return "", [_block("CSI-B04", path, f"{seen} names it, expected one, which has the disk's ID", remedy)]
+    return "", [_block("CSI-B04", path, f"{observed} names it, expected one, which has the disk's ID", remedy)]
 
 
 def _twins(facts: Facts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
@@ -219,10 +219,10 @@ def _path(facts: Facts, plugin: InTree, nodes: Sequence[ProofNode]) -> Iterator[
     if not nodes:
         text = "no Windows node matches the volume's node affinity"
         yield _block("CSI-B06", "Nodes", text, "Do not convert a volume for Linux, or correct the node affinity.")
-    seen = {node["metadata"]["name"]: csi for node, csi in facts.nodes}
+    observed = {node["metadata"]["name"]: csi for node, csi in facts.nodes}
     for node in nodes:
-        csi_node, kubelet = seen[node.name], node.facts.kubelet
-        listed = told(plugin, None if csi_node is None else CsiNodeSeen.from_object(csi_node))
+        csi_node, kubelet = observed[node.name], node.facts.kubelet
+        listed = reports_csi(plugin, None if csi_node is None else ObservedCsiNode.from_object(csi_node))
         if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = f"its kubelet {kubelet or 'of unknown version'} mounts {plugin.plugin} in-tree, expected CSI migration to {plugin.driver}"
             yield _block(

@@ -9,7 +9,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step
 
 # How a user says that a conversion is final, and how to undo it before.
-FINAL, UNDO = "final (kubewin_convert_final=true)", "state undone (kubewin_convert_roll_back=true)"
+FINAL, UNDO = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
 
 
 def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
@@ -23,7 +23,7 @@ def steps(record: Record, *, final: bool) -> list[dict[str, str]]:
 
 def _finish(record: Record, final: bool) -> str:
     back = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
-    if record.direction == "undo":
+    if record.direction == "rollback":
         return back
     if final:
         return f"{back or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
@@ -37,7 +37,7 @@ def _text(record: Record, step: Step, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
     target = record.target
     source = record.old if record.direction == "forward" else record.new
-    back = record.direction == "undo"
+    back = record.direction == "rollback"
     workloads = ", ".join(f"{one.kind} {one.name} ({one.replicas})" for one in record.workloads) or "no workload"
     known: dict[Step, str] = {
         "lock": f"lock {claim}",

@@ -27,7 +27,7 @@ Helper = Literal["", "starting", "running", "stopping", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeSeen:
+class ObservedVolume:
     """A PersistentVolume under one of the two names.
 
     version: its resourceVersion. whose: which side of the exchange it is, "foreign" when neither. claim_uid: of its
@@ -47,8 +47,8 @@ class VolumeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSeen:
-    """The claim. lock, term: the run that its annotation names, and its term. held: our own finalizer is on it."""
+class ObservedClaim:
+    """The claim. lock, generation: the run in its annotation, and its generation. held: our own finalizer is on it."""
 
     uid: str
     version: str
@@ -56,12 +56,12 @@ class ClaimSeen:
     volume: str
     terminating: bool
     lock: str
-    term: int
+    generation: int
     held: bool
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadSeen:
+class ObservedWorkload:
     """A workload of the record.
 
     uid empty: it is gone. ready: replicas that run on Windows nodes and are Ready. deletes: it is a StatefulSet that deletes
@@ -79,7 +79,7 @@ class WorkloadSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """One look.
 
     uses: who holds the claim or has either handle attached, without our helper pod. twins: other volumes with one of the
@@ -88,9 +88,9 @@ class Seen:
     at work, empty when he is. final: the user said that the conversion is final.
     """
 
-    volumes: tuple[VolumeSeen, ...]
-    claim: ClaimSeen | None
-    workloads: tuple[WorkloadSeen, ...]
+    volumes: tuple[ObservedVolume, ...]
+    claim: ObservedClaim | None
+    workloads: tuple[ObservedWorkload, ...]
     uses: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     helper: Helper = ""

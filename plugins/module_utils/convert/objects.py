@@ -13,10 +13,10 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.native import Native
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Side
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle_pod
 
 PART = "convert"
-# On a claim: run and term of the one who converts it. On a volume: run, and which of the two it is.
+# On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
 LOCK = "kubewin.io/convert"
 # On a claim while its volume's policy is given back.
 HOLD = "kubewin.io/convert-hold"
@@ -147,11 +147,11 @@ def claim_to_create(record: Record, side: Side) -> dict[str, Any]:
 
 def lock(record: Record) -> str:
     """The lock's text on a claim."""
-    return f"{record.lock}/{record.term}"
+    return f"{record.lock}/{record.generation}"
 
 
 def locked_by(thing: Mapping[str, Any]) -> tuple[str, str]:
-    """Run, and term or side, of the annotation; empty texts without one."""
+    """Run, and generation or side, of the annotation; empty strings without one."""
     run, dummy, rest = str((thing["metadata"].get("annotations") or {}).get(LOCK, "")).partition("/")
     return run, rest
 
@@ -193,7 +193,7 @@ def helper(record: Record, node: str, image: str, tolerations: Sequence[Mapping[
             "labels": labels(record.run),
         },
         "spec": {
-            **resting(node, image, tolerations, record.claim, container=CONTAINER, mount=MOUNT, read_only=True),
+            **idle_pod(node, image, tolerations, record.claim, container=CONTAINER, mount=MOUNT, read_only=True),
             "restartPolicy": "Never",
         },
     }

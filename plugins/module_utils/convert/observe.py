@@ -15,12 +15,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Facts, Request
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
-    ClaimSeen,
     Helper,
-    Seen,
-    VolumeSeen,
+    Observation,
+    ObservedClaim,
+    ObservedVolume,
+    ObservedWorkload,
     Whose,
-    WorkloadSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
@@ -102,8 +102,8 @@ def _lease_trouble(client: Client, name: str, namespace: str) -> str:
     renewed, lasts = moment(spec.get("renewTime")), int(spec.get("leaseDurationSeconds") or 15)
     if renewed is not None and client.now() - renewed <= timedelta(seconds=2 * lasts):
         return ""
-    told = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
-    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or '(no holder)'} {told}: there is no leader"
+    reported = f"was renewed at {spec.get('renewTime')} and lasts {lasts} s" if renewed else "was never renewed"
+    return f"Lease {namespace}/{name} of {spec.get('holderIdentity') or '(no holder)'} {reported}: there is no leader"
 
 
 class View:
@@ -113,7 +113,7 @@ class View:
         self._client = client
         self._final = final
 
-    def look(self, record: Record) -> Seen:
+    def look(self, record: Record) -> Observation:
         """What the record's step is decided on. Who uses the volume is asked first, the volume itself last."""
         step = record.step
         helper, node = self._helper(record)
@@ -128,7 +128,7 @@ class View:
         registered, syncer = False, ""
         if step == "forget" and record.forgets:
             registered, syncer = self._register(record)
-        return Seen(
+        return Observation(
             workloads=tuple(self._workload(one, count=step == "restore") for one in record.workloads),
             uses=uses,
             twins=twins,
@@ -141,13 +141,13 @@ class View:
             volumes=tuple(self._volumes(record)),
         )
 
-    def _volumes(self, record: Record) -> Iterator[VolumeSeen]:
+    def _volumes(self, record: Record) -> Iterator[ObservedVolume]:
         for name in dict.fromkeys((record.old.name, record.new.name)):
             live = self._client.get(kinds.PERSISTENT_VOLUME, name)
             if live is None:
                 continue
             metadata, spec = live["metadata"], live["spec"]
-            yield VolumeSeen(
+            yield ObservedVolume(
                 name=name,
                 uid=metadata["uid"],
                 version=metadata["resourceVersion"],
@@ -160,20 +160,20 @@ class View:
                 by=str((metadata.get("annotations") or {}).get(objects.PROVISIONED_BY, "")),
             )
 
-    def _claim(self, record: Record) -> ClaimSeen | None:
+    def _claim(self, record: Record) -> ObservedClaim | None:
         live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace)
         if live is None:
             return None
         metadata = live["metadata"]
-        run, term = objects.locked_by(live)
-        return ClaimSeen(
+        run, generation = objects.locked_by(live)
+        return ObservedClaim(
             uid=metadata["uid"],
             version=metadata["resourceVersion"],
             phase=str((live.get("status") or {}).get("phase", "")),
             volume=str(live["spec"].get("volumeName") or ""),
             terminating="deletionTimestamp" in metadata,
             lock=run,
-            term=int(term) if term.isdigit() else 0,
+            generation=int(generation) if generation.isdigit() else 0,
             held=objects.HOLD in (metadata.get("finalizers") or ()),
         )
 
@@ -209,12 +209,12 @@ class View:
         names = set(record.objects["on_node"])
         for item in self._client.list(kinds.NODE).items:
             status, node = item.get("status") or {}, item["metadata"]["name"]
-            told = {
+            reported = {
                 *(status.get("volumesInUse") or ()),
                 *(str(one["name"]) for one in status.get("volumesAttached") or ()),
             }
-            if names & told and node != helper_node:
-                yield f"Node {node} says that it has {', '.join(sorted(names & told))}"
+            if names & reported and node != helper_node:
+                yield f"Node {node} says that it has {', '.join(sorted(names & reported))}"
 
     def _path(self, record: Record, node: str) -> str:
         """Why the helper's volume is not attached by the target's handle, empty when it is."""
@@ -250,11 +250,11 @@ class View:
         trouble = controller_trouble(self._client, driver) if driver is not None else ""
         return registered, trouble if registered else ""
 
-    def _workload(self, one: Workload, *, count: bool) -> WorkloadSeen:
+    def _workload(self, one: Workload, *, count: bool) -> ObservedWorkload:
         live = self._client.get(kinds.SCALABLE[one.kind], one.name, one.namespace)
         if live is None or live["metadata"]["uid"] != one.uid:
-            return WorkloadSeen(one.kind, one.namespace, one.name, "", "", 0, 0)
-        return WorkloadSeen(
+            return ObservedWorkload(one.kind, one.namespace, one.name, "", "", 0, 0)
+        return ObservedWorkload(
             kind=one.kind,
             namespace=one.namespace,
             name=one.name,

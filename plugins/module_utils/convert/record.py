@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.stored import FormatEr
 SCHEMA = 1
 
 Variant = Literal["in_place", "re_claim"]
-Direction = Literal["forward", "undo"]
+Direction = Literal["forward", "rollback"]
 Side = Literal["old", "new"]
 Step = Literal[
     "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
@@ -60,7 +60,7 @@ class Record:
     cluster is another one. key: what tells it from another one, begun by somebody who keeps his
     records elsewhere. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
-    term: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
+    generation: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
     nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
     and "new", the two volumes as they are created, and "claim". sequence: grows with every save. times: of each step.
     """
@@ -80,9 +80,9 @@ class Record:
     workloads: tuple[Workload, ...]
     direction: Direction = "forward"
     step: Step = "lock"
-    term: int = 1
+    generation: int = 1
     baseline: str = ""
-    why_undone: str = ""
+    rollback_reason: str = ""
     sequence: int = field(default=0, compare=False)
     times: Mapping[str, str] = field(default_factory=dict, compare=False)
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -120,17 +120,19 @@ class Record:
         """Whether that step is under way or over."""
         return STEPS.index(self.step) >= STEPS.index(step)
 
-    def undone(self, why: str) -> Record:
+    def rolled_back(self, why: str) -> Record:
         """On the way back: from here on the old volume is the target, and the first step makes sure of Retain.
 
         Harmless wherever it is decided: what is still, or again, as it was needs nothing. Before there is a lock there
         is nothing to go back from.
         """
-        return replace(self, direction="undo", step="unlock" if self.step == "lock" else "retain", why_undone=why)
+        return replace(
+            self, direction="rollback", step="unlock" if self.step == "lock" else "retain", rollback_reason=why
+        )
 
     def taken_over(self) -> Record:
         """As a run goes on with it that did not begin it."""
-        return replace(self, term=self.term + 1)
+        return replace(self, generation=self.generation + 1)
 
     def saved(self, when: str) -> Record:
         """As it is to be written: one save later, with the time at which its step was first written."""
@@ -173,7 +175,7 @@ def from_json(text: str) -> Record:
 def newest(records: Mapping[str, Record]) -> Record:
     """The one that was written last, of copies by place. Raises BadRecord when they are not of one conversion.
 
-    A run that was taken over may still have written to one place: its term is the lower one. Terms begin anew with each key.
+    A run that was taken over may still have written to one place: its generation is lower. Generations restart with each key.
     """
     runs = {record.run for record in records.values()}
     if len(runs) != 1:
@@ -181,5 +183,6 @@ def newest(records: Mapping[str, Record]) -> Record:
         raise BadRecord(f"the copies belong to different runs: {found}. Name only the right one")
     key = max(records.values(), key=lambda record: record.sequence).key
     return max(
-        (record for record in records.values() if record.key == key), key=lambda record: (record.term, record.sequence)
+        (record for record in records.values() if record.key == key),
+        key=lambda record: (record.generation, record.sequence),
     )

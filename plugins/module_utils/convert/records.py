@@ -81,9 +81,10 @@ class Space:
                 other = from_json(found)
             except BadRecord:
                 return
-            if other.term >= record.term:
+            if other.generation >= record.generation:
                 raise RecordError(
-                    f"{self._maps.where(name)} was written by another run (generation {other.term}, this run has {record.term}). Wait for that run to end",
+                    f"{self._maps.where(name)} was written by another run (generation {other.generation}, this run has "
+                    f"{record.generation}). Wait for that run to end",
                     "taken_over",
                 )
 
@@ -153,9 +154,9 @@ class Records:
                 "record_unreadable",
             )
         if bad and not open_ones:
-            told = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
+            unreadable = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
             raise RecordError(
-                f"a record cannot be read and may be the one of claim {namespace}/{claim}: {told}. Restore it from "
+                f"a record cannot be read and may be the one of claim {namespace}/{claim}: {unreadable}. Restore it from "
                 "its other copy, or move it away if it is not needed.",
                 "record_unreadable",
             )

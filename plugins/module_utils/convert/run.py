@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import hol
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import About, Lease, bound
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
-Status = Literal["to_do", "native", "nothing", "refused", "converted", "resting", "undone", "failed", "not_run"]
+Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversible", "rolled_back", "failed", "not_run"]
 
 
 @dataclass(slots=True)
@@ -66,19 +66,19 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOptions:
     """What was asked for. final: the conversions are not to be undone any more."""
 
     desired: tuple[Request, ...]
-    undo: bool
+    roll_back: bool
     limits: Limits
     final: bool
     parallel: int
 
 
-def _same(record: Record, desired: Request, *, undo: bool) -> None:
+def _same(record: Record, desired: Request, *, roll_back: bool) -> None:
     """Refuses to go on with what was begun as something else: it would end well, and not be what was asked for."""
-    if undo or record.direction == "undo":
+    if roll_back or record.direction == "rollback":
         return
     storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
     differ = [
@@ -93,7 +93,7 @@ def _same(record: Record, desired: Request, *, undo: bool) -> None:
     if differ:
         raise ClusterError(
             f"the conversion of {record.namespace}/{record.claim} is at step {record.step} and began with "
-            f"{'; '.join(differ)}. Continue it with the same options, or roll it back first (state undone, "
+            f"{'; '.join(differ)}. Continue it with the same options, or roll it back first (state rolled_back, "
             "kubewin_convert_roll_back=true).",
             "refused",
         )
@@ -103,11 +103,11 @@ class Runs:
     """All of them. cluster: its uid. places: makes the two places of records with a client, for each thread its own."""
 
     def __init__(
-        self, client: Client, cluster: str, order: Order, places: Callable[[Client], Sequence[Place]], lease_namespace: str,
-        say: Callable[[str], None],
+        self, client: Client, cluster: str, order: RunOptions, places: Callable[[Client], Sequence[Place]], lease_namespace: str,
+        notify: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._client, self._cluster, self._order, self._places = client, cluster, order, places
-        self._lease_namespace, self._say = lease_namespace, say
+        self._client, self._cluster, self._options, self._places = client, cluster, order, places
+        self._lease_namespace, self._notify = lease_namespace, notify
         self._failed, self._stopped = threading.Event(), threading.Event()
         self.warnings: list[str] = []
 
@@ -118,7 +118,7 @@ class Runs:
 
     def prepare(self) -> list[Result]:
         """Look at every claim; nothing is changed."""
-        return [self._prepare(desired) for desired in self._order.desired]
+        return [self._prepare(desired) for desired in self._options.desired]
 
     def _prepare(self, desired: Request) -> Result:
         name = f"{desired.namespace}/{desired.claim}"
@@ -127,11 +127,11 @@ class Runs:
         found = records.find(desired.namespace, desired.claim, lock)
         self.warnings += records.warnings
         if found is not None:
-            _same(found, desired, undo=self._order.undo)
-            goes_back = self._order.undo and found.direction == "forward"
-            record = found.undone("requested") if goes_back else found
-            return Result(name, "to_do", record, plan=explain.steps(record, final=self._order.final))
-        if self._order.undo:
+            _same(found, desired, roll_back=self._options.roll_back)
+            goes_back = self._options.roll_back and found.direction == "forward"
+            record = found.rolled_back("requested") if goes_back else found
+            return Result(name, "to_do", record, plan=explain.steps(record, final=self._options.final))
+        if self._options.roll_back:
             if lock:
                 raise ClusterError(
                     f"PersistentVolumeClaim {name} is locked by run {lock}, and its record is in none of the given "
@@ -142,7 +142,7 @@ class Runs:
                 )
             ended = f"was made final at {records.final}" if records.final else "does not exist"
             return Result(name, "nothing", message=f"a conversion of {name} {ended}, so there is nothing to roll back")
-        together = [one.claim for one in self._order.desired if one.namespace == desired.namespace]
+        together = [one.claim for one in self._options.desired if one.namespace == desired.namespace]
         return self._judge(desired, records, together)
 
     def _judge(self, desired: Request, records: Records, first: Collection[str]) -> Result:
@@ -150,15 +150,15 @@ class Runs:
         name = f"{desired.namespace}/{desired.claim}"
         # Before and after, so that a run that stopped a workload shows in one of them.
         before = records.open_ones()
-        seen = facts(self._client, desired)
-        seen = replace(seen, records=(*before, *records.open_ones()))
-        entry = enter(seen, desired, first)
+        observed = facts(self._client, desired)
+        observed = replace(observed, records=(*before, *records.open_ones()))
+        entry = enter(observed, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:
             return Result(name, "refused", findings=entry.findings)
-        record = begin(seen, entry, desired, self._cluster, secrets.token_hex(4))
-        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._order.final))
+        record = begin(observed, entry, desired, self._cluster, secrets.token_hex(4))
+        return Result(name, "to_do", record, entry.findings, plan=explain.steps(record, final=self._options.final))
 
     def _locked(self, namespace: str, claim: str) -> str:
         """The run that the claim is locked by, empty when it is not."""
@@ -169,7 +169,7 @@ class Runs:
         """Carry out what is to do; the results tell how it went."""
         to_do = {result.record.run: result for result in results if result.status == "to_do" and result.record}
         lanes = groups([result.record for result in to_do.values() if result.record])
-        with ThreadPoolExecutor(max_workers=self._order.parallel) as pool:
+        with ThreadPoolExecutor(max_workers=self._options.parallel) as pool:
             for done in [pool.submit(self._lane, [to_do[record.run] for record in lane]) for lane in lanes]:
                 done.result()
 
@@ -193,7 +193,7 @@ class Runs:
             labels=labels(planned.run),
             what=f"the conversion of {planned.namespace}/{planned.claim}",
         )
-        return Lease(self._client, about, holder_of(os.getpid()), self._say)
+        return Lease(self._client, about, holder_of(os.getpid()), self._notify)
 
     def _one(self, result: Result, planned: Record) -> None:
         lease = self._lease(planned)
@@ -206,7 +206,9 @@ class Runs:
 
         client = bound(self._client, check)
         records = Records(self._places(client), self._cluster)
-        converter = Converter(client, records, self._order.limits, self._say, final=self._order.final, check=check)
+        converter = Converter(
+            client, records, self._options.limits, self._notify, final=self._options.final, check=check
+        )
         try:
             # No other run writes it from here on; what was read before may be stale.
             lock = self._locked(planned.namespace, planned.claim)
@@ -214,8 +216,8 @@ class Runs:
             record = found.taken_over() if found is not None else self._begun(result, planned, records)
             if record is None:
                 return
-            if self._order.undo and record.direction == "forward":
-                record = record.undone("requested")
+            if self._options.roll_back and record.direction == "forward":
+                record = record.rolled_back("requested")
             outcome = converter.run(record)
         except ClusterError as error:
             begun = converter.record
@@ -227,16 +229,16 @@ class Runs:
             result.actions = converter.actions
             lease.end()
         if outcome.until:
-            result.status, result.message = "resting", self._until(outcome)
+            result.status, result.message = "reversible", self._until(outcome)
         else:
-            result.status = "converted" if outcome.record.direction == "forward" else "undone"
-            result.message = outcome.record.why_undone
+            result.status = "converted" if outcome.record.direction == "forward" else "rolled_back"
+            result.message = outcome.record.rollback_reason
 
     def _begun(self, result: Result, planned: Record, records: Records) -> Record | None:
         """The record of a claim that has none yet: what was found for the plan may be old, and a workload stopped then."""
-        if self._order.undo:
+        if self._options.roll_back:
             return planned
-        (desired,) = [one for one in self._order.desired if f"{one.namespace}/{one.claim}" == result.claim]
+        (desired,) = [one for one in self._options.desired if f"{one.namespace}/{one.claim}" == result.claim]
         now = self._judge(desired, records, ())
         result.record, result.findings = now.record, now.findings
         if now.status == "refused":

@@ -27,7 +27,7 @@ class Difference:
 
     path: str
     what: What
-    told: str
+    detail: str
 
 
 @dataclass(slots=True)
@@ -85,11 +85,11 @@ def _by_folder(before: Manifest, after: Manifest) -> Comparison:
             found.listed += 0 if read else was.files
         elif not any(gap.covers(path) or gap.path.startswith(f"{path}/" if path else "") for gap in gaps):
             what: What = "missing" if now.files < was.files else "added" if path not in old else "changed"
-            told = (
+            detail = (
                 f"{was.files} files with {was.size} bytes before, {now.files} files with {now.size} bytes now; the "
                 "earlier list was too large to keep, so single files are unknown"
             )
-            found.differences.append(Difference(path or "the root folder", what, told))
+            found.differences.append(Difference(path or "the root folder", what, detail))
     found.not_compared += _once(gaps)
     return found
 
@@ -122,8 +122,8 @@ def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, 
         found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {now.kind}"))
     elif was.kind == "link":
         if was.target != now.target:
-            told = f"its target was {was.target}, is {now.target}"
-            found.differences.append(Difference(was.path, "retargeted", told))
+            detail = f"its target was {was.target}, is {now.target}"
+            found.differences.append(Difference(was.path, "retargeted", detail))
     elif was.kind == "file" and grows(was.path, patterns):
         _growing(found, was, now, listing)
     elif was.kind == "file":
@@ -132,12 +132,12 @@ def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, 
 
 def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
     if now.size < was.size:
-        told = f"it had {was.size} bytes, has {now.size}, but may only grow"
-        found.differences.append(Difference(was.path, "shortened", told))
+        detail = f"it had {was.size} bytes, has {now.size}, but may only grow"
+        found.differences.append(Difference(was.path, "shortened", detail))
     elif was.sha256 and now.head:
         if now.head != was.sha256:
-            told = f"its first {was.size} bytes changed, but it may only grow"
-            found.differences.append(Difference(was.path, "rewritten", told))
+            detail = f"its first {was.size} bytes changed, but it may only grow"
+            found.differences.append(Difference(was.path, "rewritten", detail))
         elif now.size > was.size:
             found.grown.append(was.path)
         else:
@@ -151,13 +151,13 @@ def _file(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) 
         found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {now.size}"))
     elif was.sha256 and now.sha256:
         if was.sha256 != now.sha256:
-            told = f"its {was.size} bytes changed: SHA-256 was {was.sha256}, is {now.sha256}"
-            found.differences.append(Difference(was.path, "changed", told))
+            detail = f"its {was.size} bytes changed: SHA-256 was {was.sha256}, is {now.sha256}"
+            found.differences.append(Difference(was.path, "changed", detail))
         else:
             found.equal += 1
     elif was.written and now.written and was.written != now.written:
-        told = f"last written at {was.written} before, at {now.written} now; its content was not read"
-        found.differences.append(Difference(was.path, "written", told))
+        detail = f"last written at {was.written} before, at {now.written} now; its content was not read"
+        found.differences.append(Difference(was.path, "written", detail))
     else:
         _unread(found, was, now, listing)
 

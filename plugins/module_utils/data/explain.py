@@ -33,7 +33,7 @@ def _lines(before: Manifest, after: Manifest, found: Comparison) -> Iterator[str
         yield f"  names and sizes only: {found.listed} files (a volume in use is not read)"
     if before.folders:
         yield f"  by digests of {len(before.folders)} folders, because the list of files was too large to keep"
-    yield from _some([f"  {one.what}: {one.path}: {one.told}" for one in found.differences])
+    yield from _some([f"  {one.what}: {one.path}: {one.detail}" for one in found.differences])
     yield from _some([f"  not compared: {one.path}: {one.why}" for one in found.not_compared])
 
 
@@ -45,11 +45,13 @@ def _some(lines: list[str]) -> Iterator[str]:
 
 def taken(found: Manifest) -> str:
     """What was looked at."""
-    told = summary(found)
+    counts = summary(found)
     how = (
-        f"{told['read_files']} of them read" if found.how == "content" else "only names, sizes and times: it is in use"
+        f"{counts['read_files']} of them read"
+        if found.how == "content"
+        else "only names, sizes and times: it is in use"
     )
     if found.folders:
         how = f"too many to keep by name: digests of {len(found.folders)} folders are kept instead"
     gaps = f", {len(found.gaps)} folders could not be listed" if found.gaps else ""
-    return f"{found.namespace}/{found.claim}: {told['files']} files with {told['bytes']} bytes, {how}{gaps}"
+    return f"{found.namespace}/{found.claim}: {counts['files']} files with {counts['bytes']} bytes, {how}{gaps}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle_pod
 
 MOUNT = "C:\\volume"
 CONTAINER = "read"
@@ -45,7 +45,7 @@ def helper(
             "labels": dict(OURS),
         },
         "spec": {
-            **resting(node, image, tolerations, metadata["name"], container=CONTAINER, mount=MOUNT, read_only=True),
+            **idle_pod(node, image, tolerations, metadata["name"], container=CONTAINER, mount=MOUNT, read_only=True),
             "restartPolicy": "Never",
             "activeDeadlineSeconds": int(seconds) + _GRACE,
         },

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.nodes import ProofNode, place
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting
 
 _LOOK = 0.5
 
@@ -55,32 +55,32 @@ class VolumeReader:
     """Takes manifests of claims in one namespace. say: progress callback."""
 
     def __init__(
-        self, client: Client, namespace: str, desired: Request, limits: Limits, say: Callable[[str], None]
+        self, client: Client, namespace: str, desired: Request, limits: Limits, notify: Callable[[str], None]
     ) -> None:
         self._client, self._namespace, self._desired, self._limits = client, namespace, desired, limits
-        self._say = say
+        self._notify = notify
 
     def find(self, name: str) -> Found:
         """Raises ClusterError not_found, not_bound, or in_use when it is used and none of its pods can list it."""
-        told = f"{self._namespace}/{name}"
+        qualified = f"{self._namespace}/{name}"
         claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, name, self._namespace)
         if claim is None:
-            raise ClusterError(f"PersistentVolumeClaim {told} does not exist; correct its name.", "not_found")
+            raise ClusterError(f"PersistentVolumeClaim {qualified} does not exist; correct its name.", "not_found")
         bound = (claim.get("spec") or {}).get("volumeName") or ""
         volume = self._client.get(kinds.PERSISTENT_VOLUME, bound) if bound else None
         if volume is None or (claim.get("status") or {}).get("phase") != "Bound":
             phase = (claim.get("status") or {}).get("phase", "Pending")
-            raise ClusterError(f"PersistentVolumeClaim {told} is {phase}, expected Bound.", "not_bound")
+            raise ClusterError(f"PersistentVolumeClaim {qualified} is {phase}, expected Bound.", "not_bound")
         if volume["spec"].get("volumeMode") == "Block":
             raise ClusterError(
-                f"PersistentVolumeClaim {told} is a raw block device, expected a file system.", "not_comparable"
+                f"PersistentVolumeClaim {qualified} is a raw block device, expected a file system.", "not_comparable"
             )
         using = tuple(objects.uses(self._client.list(kinds.POD, self._namespace).items, name))
         able = [one for one in using if one.running and one.mounts]
         if using and not able:
             names = ", ".join(one.pod for one in using)
             raise ClusterError(
-                f"PersistentVolumeClaim {told} is used by {names}, which do not run or mount only a part of it, so "
+                f"PersistentVolumeClaim {qualified} is used by {names}, which do not run or mount only a part of it, so "
                 "it cannot be listed now. Wait until one runs, or scale its workload to 0 to have its content read "
                 "too.",
                 "in_use",
@@ -93,13 +93,13 @@ class VolumeReader:
         if found.using is not None:
             container, folder = found.using.mounts[0]
             reader = self._reader(found.using.pod, container, folder, found.using.image)
-            self._say(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
-            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+            self._notify(f"{title}: listing it through pod {self._namespace}/{found.using.pod}, which uses it")
+            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(found, "listing", reader.listing())
         with self._helper(found) as (pod, image):
             reader = self._reader(pod, objects.CONTAINER, objects.MOUNT, image)
-            self._say(f"{title}: listing it")
-            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+            self._notify(f"{title}: listing it")
+            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
                 listed = reader.listing()
             files = [one for one in listed.entries if one.kind == "file"]
             heads = compare.heads(before, self._desired.growing) if before is not None else {}
@@ -109,8 +109,8 @@ class VolumeReader:
                 read = {one.path for one in before.files if one.sha256}
                 wanted = sample([one for one in files if one.path in read], self._limits.total, self._limits.seed)
             size = sum(one.size for one in files if one.path in wanted)
-            self._say(f"{title}: reading {len(wanted)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
-            with telling(self._say, lambda: f"{title}: {reader.standing}"):
+            self._notify(f"{title}: reading {len(wanted)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
+            with reporting(self._notify, lambda: f"{title}: {reader.standing}"):
                 return self._manifest(found, "content", reader.contents(listed, wanted, heads))
 
     def _reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
@@ -187,7 +187,7 @@ class VolumeReader:
         events: Sequence[Mapping[str, Any]] = self._client.list(
             kinds.EVENT, self._namespace, field_selector=f"involvedObject.uid={uid}"
         ).items
-        why = explain.waiting_for(live, explain.telling(events))
+        why = explain.waiting_for(live, explain.warnings(events))
         return ClusterError(
             f"pod {self._namespace}/{name}, which reads the volume, does not run on {node} after "
             f"{self._desired.patience:g} s: {why}. {explain.remedy(why, node, f'-n {self._namespace} {name}')}",
@@ -216,11 +216,11 @@ class VolumeReader:
         ))  # fmt: skip
 
     def _until(self, look: Callable[[], bool], what: str, trouble: Callable[[], ClusterError]) -> None:
-        began, waits = time.monotonic(), Waits(self._say)
+        began, waits = time.monotonic(), Waits(self._notify)
         while not look():
             waited = time.monotonic() - began
             if waited > self._desired.patience:
                 raise trouble()
-            waits.tell(Awaited(f"waiting until {what}", waited, self._desired.patience))
+            waits.report(Awaited(f"waiting until {what}", waited, self._desired.patience))
             # Between two looks; the deadline is above.
             time.sleep(_LOOK)

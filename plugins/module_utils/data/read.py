@@ -93,8 +93,8 @@ def digest(client: Client, namespace: str, pod: str, container: str, folder: str
                     "Raise compare_limit, or set compare to none and compare by other means.",
                     "not_comparable",
                 )
-            told = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
-            lines.append(told.encode("utf-8", "surrogateescape"))
+            described = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
+            lines.append(described.encode("utf-8", "surrogateescape"))
     except tarfile.TarError as error:
         _failed(output.code, f"{error}; {output.stderr.strip()[:500]}", folder)
     finally:
@@ -151,10 +151,10 @@ class Reader:
             output.close()
         found = listing.parse(carried(said.decode("utf-16-le", "surrogatepass")), self._place.folder)
         if found is None:
-            told = errors.replace("\0", "").strip()[:300]
+            message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
                 f"cmd in pod {self._place.namespace}/{self._place.pod} cannot list {self._place.folder} (exit code "
-                f"{code}): {told}. Use a container that mounts the volume and whose user may read it.",
+                f"{code}): {message}. Use a container that mounts the volume and whose user may read it.",
                 "not_comparable",
             )
         return found

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
 _FIRST_COMPATIBLE = 20348
@@ -30,7 +30,7 @@ def image_for(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe
     return "maybe" if older else "no"
 
 
-def containerd(node: NodeSeen) -> Version | None:
+def containerd(node: ObservedNode) -> Version | None:
     """The release of a node's containerd; None when its runtime is another one or does not tell."""
     scheme, dummy, text = node.runtime.partition("://")
     if scheme != "containerd":
@@ -59,9 +59,9 @@ def obstacles(driver: Driver, version: Version, rule: ModeRule, snapshot: Snapsh
             remedy = f"upgrade containerd to {rule.min_containerd} or later there"
             found.append(Finding("CSI-D05", "blocker", "Nodes", message, remedy))
     images = driver.builds(version, rule)
-    told = [node for node in snapshot.nodes if node.build]
-    without = [node for node in told if image_for(node.build, images) == "no"]
-    if images is not None and told and len(without) == len(told):
+    with_build = [node for node in snapshot.nodes if node.build]
+    without = [node for node in with_build if image_for(node.build, images) == "no"]
+    if images is not None and with_build and len(without) == len(with_build):
         builds = ", ".join(dict.fromkeys(node.build for node in without))
         message = f"{title} has images for Windows builds {', '.join(images)}; the nodes run {builds}"
         remedy = "choose a release that has an image for them"
@@ -101,7 +101,7 @@ def nearest(
     return next(pair for pair in usable if pair[0] == best)
 
 
-def _too_old(node: NodeSeen, least: str) -> bool:
+def _too_old(node: ObservedNode, least: str) -> bool:
     if not node.runtime:
         return False
     found = containerd(node)

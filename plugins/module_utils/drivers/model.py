@@ -14,8 +14,8 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 OPENSHIFT_CONTAINER = "csi-driver"
 
@@ -71,7 +71,7 @@ UNREAD: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerSeen:
+class ObservedController:
     """The driver's Linux controller as its Deployment shows it."""
 
     namespace: str
@@ -81,7 +81,7 @@ class ControllerSeen:
     available: int
 
     @classmethod
-    def from_object(cls, deployment: Mapping[str, Any], container: str) -> ControllerSeen:
+    def from_object(cls, deployment: Mapping[str, Any], container: str) -> ObservedController:
         """Read an apps/v1 Deployment; the image is that of the named container, else OpenShift's, else the first one."""
         spec, status = deployment["spec"], deployment.get("status") or {}
         by_name = {entry["name"]: entry["image"] for entry in reversed(spec["template"]["spec"]["containers"])}
@@ -110,9 +110,9 @@ class Snapshot:
     """
 
     kubernetes: str
-    nodes: tuple[NodeSeen, ...]
-    controllers: tuple[ControllerSeen, ...]
-    daemon_sets: tuple[DaemonSetSeen, ...]
+    nodes: tuple[ObservedNode, ...]
+    controllers: tuple[ObservedController, ...]
+    daemon_sets: tuple[ObservedDaemonSet, ...]
     namespaces: Mapping[str, Mapping[str, Any] | None]
     csi_driver: Mapping[str, Any] | None
     feature_states: Mapping[str, Mapping[str, str] | None]

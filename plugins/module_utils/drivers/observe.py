@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.access import needs
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers_observe import controllers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
-    ControllerSeen,
+    ObservedController,
     Request,
     Snapshot,
     record_name,
@@ -22,10 +22,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import (
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import home
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER, made_by
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.permissions import lacking
 
 
@@ -37,23 +37,23 @@ def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: b
     """
     kubernetes = client.version()
     where = _unique([wanted.controller_namespace, wanted.namespace, *driver.controller.namespaces])
-    installed = tuple(ControllerSeen.from_object(item, name) for item, name in controllers(client, driver, where))
-    namespaces = _unique([wanted.namespace, *(seen.namespace for seen in installed), driver.namespace])
+    installed = tuple(ObservedController.from_object(item, name) for item, name in controllers(client, driver, where))
+    namespaces = _unique([wanted.namespace, *(observed.namespace for observed in installed), driver.namespace])
     nodes = client.windows_nodes()
-    seen = tuple(NodeSeen.from_object(node) for node in nodes)
+    observed = tuple(ObservedNode.from_object(node) for node in nodes)
     storage_class = str(wanted.storage_class.get("name") or driver.storage_class.name)
     namespace = home(driver, wanted, installed)
-    openshift = _openshift(client, installed, seen)
+    openshift = _openshift(client, installed, observed)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
-    daemon_sets = tuple(replace(DaemonSetSeen.from_object(item), made=made_by(item)) for item in listed)
+    daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=made_by(item)) for item in listed)
     claimed = any(
         one.managed_by != MANAGER and not one.ready and one.serves_on_windows(driver.name) for one in daemon_sets
     )
 
     return Snapshot(
         kubernetes=kubernetes,
-        nodes=seen,
+        nodes=observed,
         controllers=installed,
         daemon_sets=daemon_sets,
         namespaces=live,
@@ -62,10 +62,10 @@ def snapshot(client: Client, driver: Driver, wanted: Request, *, check_access: b
         storage_class=client.get(kinds.STORAGE_CLASS, storage_class),
         openshift=openshift,
         privileged=_privileged(client, namespace, wanted.service_account or driver.service_account)
-        if openshift or any(node.of_operator for node in seen)
+        if openshift or any(node.of_operator for node in observed)
         else None,
         replacing=begun(client, driver, namespace).get("replaced", ""),
-        registered=_registered(client, driver, seen) if claimed else (),
+        registered=_registered(client, driver, observed) if claimed else (),
         missing_access=lacking(client, needs(driver, wanted, namespace, live.get(namespace))) if check_access else (),
     )
 
@@ -77,7 +77,7 @@ def _feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[s
     return None if found is None else dict(found.get("data") or {})
 
 
-def _registered(client: Client, driver: Driver, nodes: Iterable[NodeSeen]) -> tuple[str, ...]:
+def _registered(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -> tuple[str, ...]:
     """The Windows nodes whose kubelet has registered the driver."""
     windows = {node.name for node in nodes}
     return tuple(
@@ -88,10 +88,10 @@ def _registered(client: Client, driver: Driver, nodes: Iterable[NodeSeen]) -> tu
     )
 
 
-def _openshift(client: Client, controllers: Iterable[ControllerSeen], nodes: Iterable[NodeSeen]) -> str:
+def _openshift(client: Client, controllers: Iterable[ObservedController], nodes: Iterable[ObservedNode]) -> str:
     """The version of OpenShift, asked for only where something looks like it: other accounts may not read it."""
-    untold = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
-    if not untold and not any(node.of_operator for node in nodes):
+    undetermined = any(one.namespace.startswith("openshift-") or from_image(one.image) is None for one in controllers)
+    if not undetermined and not any(node.of_operator for node in nodes):
         return ""
     found = client.get(kinds.CLUSTER_VERSION, "version")
     status = (found or {}).get("status") or {}

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HELM, MANAGED_BY, MANAGER, Marks
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 PLATFORMS = {
     "openshift": "OpenShift",
@@ -59,13 +59,13 @@ _HIDDEN = ("aks", "gke")
 class Owner:
     """Whose an object is that is not ours.
 
-    who: for people, "brought by EKS". mark: what shows it, empty where only its name and place do. comes_back: whoever
+    who: for people, "brought by EKS". mark: what shows it, empty where only its name and place do. recreates: whoever
     brought it would bring it again, so that removing it helps nobody. how: how its owner is told to leave it.
     """
 
     who: str
     mark: str
-    comes_back: bool
+    recreates: bool
     how: str
 
 
@@ -98,7 +98,7 @@ class Provider:
             "serving": self.serving,
             "owner": self.owner.who,
             "mark": self.owner.mark,
-            "comes_back": self.owner.comes_back,
+            "recreates": self.owner.recreates,
             "how": self.owner.how,
         }
 
@@ -113,15 +113,15 @@ def platform(snapshot: Snapshot) -> str:
     return "openshift" if snapshot.openshift else platform_of(snapshot.kubernetes, snapshot.nodes)
 
 
-def platform_of(kubernetes: str, nodes: Iterable[NodeSeen]) -> str:
+def platform_of(kubernetes: str, nodes: Iterable[ObservedNode]) -> str:
     """The same from the API server's gitVersion and the Windows Nodes alone."""
-    seen = list(nodes)
-    if any(node.of_operator for node in seen):
+    observed = list(nodes)
+    if any(node.of_operator for node in observed):
         return "openshift"
     for mark, name in _BUILDS:
         if mark in kubernetes:
             return name
-    if any(_AKS_LABEL in node.labels for node in seen):
+    if any(_AKS_LABEL in node.labels for node in observed):
         return "aks"
     return ""
 
@@ -135,12 +135,14 @@ def hides_controller(driver: Driver, snapshot: Snapshot) -> bool:
 def providers(driver: Driver, snapshot: Snapshot, namespace: str) -> tuple[Provider, ...]:
     """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
     found = []
-    for seen in snapshot.daemon_sets:
-        same = (seen.namespace, seen.name) == (namespace, driver.daemonset)
-        who = owner(driver, platform(snapshot), seen)
-        if who is not None and (same or seen.serves_on_windows(driver.name)):
+    for observed in snapshot.daemon_sets:
+        same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
+        who = owner(driver, platform(snapshot), observed)
+        if who is not None and (same or observed.serves_on_windows(driver.name)):
             found.append(
-                Provider(seen.namespace, seen.name, who, serving=seen.ready > 0 or _registered(driver, snapshot))
+                Provider(
+                    observed.namespace, observed.name, who, serving=observed.ready > 0 or _registered(driver, snapshot)
+                )
             )
     return tuple(found)
 
@@ -151,17 +153,17 @@ def _registered(driver: Driver, snapshot: Snapshot) -> bool:
     return bool(snapshot.registered) and not ours
 
 
-def owner(driver: Driver, running_on: str, seen: DaemonSetSeen) -> Owner | None:
+def owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner | None:
     """Who brought a DaemonSet that provides this driver; None when it is ours. running_on: a key of PLATFORMS."""
-    if seen.managed_by == MANAGER:
+    if observed.managed_by == MANAGER:
         return None
-    found = keeper(driver, running_on, seen.marks)
+    found = keeper(driver, running_on, observed.marks)
     if found is not None:
         return found
-    if not _by_helm(seen.marks) and running_on and seen.name == driver.platform_daemonsets.get(running_on):
+    if not _by_helm(observed.marks) and running_on and observed.name == driver.platform_daemonsets.get(running_on):
         title = PLATFORMS[running_on]
         return Owner(f"installed by {title}", "", True, _SWITCHES.get(running_on, _elsewhere(title))(driver))
-    return _installed(seen.marks)
+    return _installed(observed.marks)
 
 
 def keeper(driver: Driver, running_on: str, marks: Marks) -> Owner | None:

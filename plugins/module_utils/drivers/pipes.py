@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import Use
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import finished, host_paths, owned_by
 
@@ -52,10 +52,10 @@ def without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, Any]]) -> b
     """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
     if driver.rule("csi_proxy") is None:
         return True
-    seen = [(one, DaemonSetSeen.from_object(one)) for one in daemon_sets]
-    providers = [one for one, found in seen if found.serves_on_windows(driver.name)]
+    observed = [(one, ObservedDaemonSet.from_object(one)) for one in daemon_sets]
+    providers = [one for one, found in observed if found.serves_on_windows(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
-    return any(found.ready for one, found in seen if one in providers) and not any(
+    return any(found.ready for one, found in observed if one in providers) and not any(
         pipes_of(one["spec"]["template"]["spec"]) for one in providers
     )
 

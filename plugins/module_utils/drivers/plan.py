@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import options, ownership, surroundings
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.release import Choice, choose
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.settings import settings
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, switch
@@ -158,7 +158,7 @@ def plan(driver: Driver, wanted: Request, snapshot: Snapshot) -> Plan:
     )
 
 
-def home(driver: Driver, wanted: Request, controllers: Sequence[ControllerSeen]) -> str:
+def home(driver: Driver, wanted: Request, controllers: Sequence[ObservedController]) -> str:
     """The namespace: the one asked for, else where the controller is, else upstream's."""
     if wanted.namespace:
         return wanted.namespace
@@ -191,7 +191,7 @@ def _around(
     driver: Driver,
     wanted: Request,
     snapshot: Snapshot,
-    controller: ControllerSeen | None,
+    controller: ObservedController | None,
     choice: Choice,
     namespace: str,
 ) -> list[Finding]:

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     PART_OF,
     absent_or_ours,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import rolling
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
@@ -97,7 +97,7 @@ def lacking(
     after = DaemonSetFacts.from_object(plugin)
     there = {}
     for node in nodes:
-        facts = NodeSeen.from_object(node)
+        facts = ObservedNode.from_object(node)
         if facts.ready and why_not(after, facts) is None:
             there[facts.name] = missing(node, images(plugin))
     return {name: there[name] for name in only or sorted(there) if there.get(name)}

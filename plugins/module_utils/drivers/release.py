@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshi
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import fit
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
 
 # HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
@@ -41,7 +41,7 @@ class Running:
     source: str
 
 
-def running_release(driver: Driver, controller: ControllerSeen | None, snapshot: Snapshot) -> Running:
+def running_release(driver: Driver, controller: ObservedController | None, snapshot: Snapshot) -> Running:
     """Read the controller's release from its image's tag, else from what its OpenShift version ships."""
     if controller is None:
         return Running((), "")
@@ -58,7 +58,7 @@ def is_skewed(running: Running, version: Version) -> bool:
     return bool(running.versions) and version.minor not in [one.minor for one in running.versions]
 
 
-def choose(driver: Driver, wanted: Request, controller: ControllerSeen | None, snapshot: Snapshot) -> Choice:
+def choose(driver: Driver, wanted: Request, controller: ObservedController | None, snapshot: Snapshot) -> Choice:
     """The release asked for, else the controller's, else the catalog's default; and the mode it runs in."""
     running = running_release(driver, controller, snapshot)
     if wanted.version is not None:
@@ -194,7 +194,7 @@ def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
 
 
 def _told_by_openshift(
-    driver: Driver, controller: ControllerSeen | None, running: Running, snapshot: Snapshot
+    driver: Driver, controller: ObservedController | None, running: Running, snapshot: Snapshot
 ) -> list[Finding]:
     if controller is None or not snapshot.openshift or from_image(controller.image) is not None:
         return []
@@ -238,7 +238,7 @@ def _no_such_mode(
 
 
 def _skew(
-    driver: Driver, wanted: Request, controller: ControllerSeen | None, running: Version, version: Version
+    driver: Driver, wanted: Request, controller: ObservedController | None, running: Version, version: Version
 ) -> Finding:
     where = f"Deployment {controller.namespace}/{controller.name}" if controller is not None else "controller"
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"

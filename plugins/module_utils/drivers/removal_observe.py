@@ -63,11 +63,11 @@ def csi_proxy_users(
     return pipes.mounting(daemon_sets, pods, going), tuple((one, signs) for one, signs in found if signs)
 
 
-def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, say: Callable[[str], None]) -> bool:
+def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:
     """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. say: is told of the waiting."""
     metadata = daemon_set["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
-    waits, began = Waits(say), time.monotonic()
+    waits, began = Waits(notify), time.monotonic()
     while True:
         live = client.get(kinds.DAEMON_SET, name, namespace)
         if live is None or live["metadata"]["uid"] != uid:
@@ -77,7 +77,7 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
             return False
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
         what = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
-        waits.tell(Awaited(what, time.monotonic() - began, deadline - began))
+        waits.report(Awaited(what, time.monotonic() - began, deadline - began))
         try:
             changes = client.watch(
                 kinds.DAEMON_SET,

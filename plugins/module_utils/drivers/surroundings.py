@@ -15,9 +15,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import ownership
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding, Severity
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import (
     HANDOVER,
     MANAGED_BY,
@@ -86,7 +86,7 @@ def openshift_findings(snapshot: Snapshot, namespace: str, account: str) -> Iter
 
 
 def controller_findings(
-    driver: Driver, wanted: Request, snapshot: Snapshot, controller: ControllerSeen | None
+    driver: Driver, wanted: Request, snapshot: Snapshot, controller: ObservedController | None
 ) -> Iterator[Finding]:
     """The Linux controller belongs to the driver's own installation: it is looked at, never changed."""
     names = " or ".join(driver.controller.deployments)
@@ -203,7 +203,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
     for found in theirs:
         owner = found.owner
         who = ownership.described(owner)
-        if f"{found.namespace}/{found.name}" == wanted.replace and not owner.comes_back:
+        if f"{found.namespace}/{found.name}" == wanted.replace and not owner.recreates:
             message = f"it provides {driver.name} on Windows nodes, is {who}, and will be replaced node by node"
             yield Finding("CSI-D49", "warning", found.title, message, f"{owner.how}; keep a copy")
             continue
@@ -212,7 +212,7 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
             yield _claim(driver, found, snapshot)
             continue
         keep = "keep it and omit this driver"
-        if owner.comes_back:
+        if owner.recreates:
             # Its owner would recreate it.
             keep += f"; to hand over, first disable it at its source: {owner.how}"
         else:
@@ -253,8 +253,8 @@ def provider_findings(driver: Driver, wanted: Request, snapshot: Snapshot, names
 
 def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Finding:
     """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
-    seen = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
-    made = f", created {seen.made}" if seen.made else ""
+    observed = next(one for one in snapshot.daemon_sets if (one.namespace, one.name) == (found.namespace, found.name))
+    made = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
         f"the driver through it; it is {ownership.described(found.owner)}{made}"
@@ -268,7 +268,7 @@ def _claim(driver: Driver, found: ownership.Provider, snapshot: Snapshot) -> Fin
 
 
 def _unfinished(
-    driver: Driver, wanted: Request, snapshot: Snapshot, ours: Sequence[DaemonSetSeen]
+    driver: Driver, wanted: Request, snapshot: Snapshot, ours: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """A hand-over that was cut off: deploying now would restart plugins on nodes that are not at their turn."""
     remedy = f"run it again: ansible-playbook kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
@@ -364,9 +364,9 @@ def _runtime_findings(driver: Driver, version: Version, rule: ModeRule, snapshot
         )
         remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
         yield Finding("CSI-D57", "warning", f"{driver.title} {version}", message, remedy)
-    told = rule.maturity_of(version)
-    if told is not None and told.word != "GA":
-        message = f"mode {rule.mode}: upstream calls it {told.word} ({told.source})"
+    maturity = rule.maturity_of(version)
+    if maturity is not None and maturity.word != "GA":
+        message = f"mode {rule.mode}: upstream calls it {maturity.word} ({maturity.source})"
         yield Finding("CSI-D58", "note", f"{driver.title} {version}", message, "none, if that is acceptable")
     for note in rule.notes:
         yield Finding(

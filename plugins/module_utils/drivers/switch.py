@@ -35,11 +35,11 @@ def switch(driver: Driver, rule: ModeRule | None, snapshot: Snapshot, namespace:
     """The change of mode that a plan means for the DaemonSet of ours that runs, None when there is none."""
     if rule is None:
         return None
-    for seen in snapshot.daemon_sets:
-        ours = seen.managed_by == MANAGER and (seen.namespace, seen.name) == (namespace, driver.daemonset)
-        if ours and seen.mode and seen.mode != rule.mode:
+    for observed in snapshot.daemon_sets:
+        ours = observed.managed_by == MANAGER and (observed.namespace, observed.name) == (namespace, driver.daemonset)
+        if ours and observed.mode and observed.mode != rule.mode:
             drain = rule.mode in driver.drain_to
-            return Switch(seen.mode, rule.mode, drain, driver.counters if drain else "")
+            return Switch(observed.mode, rule.mode, drain, driver.counters if drain else "")
     return None
 
 

@@ -29,10 +29,10 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import FIELD_MANAGER, Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import meaningful
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import HANDOVER, MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
@@ -53,10 +53,10 @@ class Stage:
     """
 
     def __init__(
-        self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None, say: Callable[[str], None]
+        self, client: Client, driver: Driver, wanted: Mapping[str, Any] | None, notify: Callable[[str], None]
     ) -> None:
         self._client = client
-        self._waits = Waits(say)
+        self._waits = Waits(notify)
         self._driver = driver
         self._wanted = wanted
         self._namespace = str(wanted["metadata"]["namespace"]) if wanted is not None else ""
@@ -66,14 +66,14 @@ class Stage:
         client, driver = self._client, self._driver
         listed = client.list(kinds.DAEMON_SET).items
         nodes = client.windows_nodes()
-        seen = Snapshot(
-            client.version(), tuple(NodeSeen.from_object(node) for node in nodes), (), (), {}, None, {}, None
+        observed = Snapshot(
+            client.version(), tuple(ObservedNode.from_object(node) for node in nodes), (), (), {}, None, {}, None
         )
-        running_on = platform(seen)
+        running_on = platform(observed)
         theirs: list[tuple[Provider, Side]] = []
         mine = None
         for item in listed:
-            found = DaemonSetSeen.from_object(item)
+            found = ObservedDaemonSet.from_object(item)
             if not found.serves_on_windows(driver.name):
                 continue
             whose = owner(driver, running_on, found)
@@ -97,7 +97,7 @@ class Stage:
 
     def _side(self, item: Mapping[str, Any], nodes: Sequence[Object]) -> Side:
         facts = DaemonSetFacts.from_object(item)
-        known = [NodeSeen.from_object(node) for node in nodes]
+        known = [ObservedNode.from_object(node) for node in nodes]
         reasons = {node.name: why_not(facts, node) for node in known}
         pods = self.pods(item) if "uid" in item["metadata"] else []
         names = {node.name for node in known}
@@ -123,7 +123,7 @@ class Stage:
     def ours(self) -> Object:
         """Our DaemonSet that serves the driver."""
         for item in self._client.list(kinds.DAEMON_SET).items:
-            found = DaemonSetSeen.from_object(item)
+            found = ObservedDaemonSet.from_object(item)
             if found.managed_by == MANAGER and found.serves_on_windows(self._driver.name):
                 return item
         raise ClusterError(
@@ -177,7 +177,7 @@ class Stage:
     def orphan(self, namespace: str, name: str, gone_by: float) -> None:
         """Note what a DaemonSet was, then delete it and leave its pods. Safe to repeat at any point."""
         live = self._client.get(kinds.DAEMON_SET, name, namespace)
-        if live is not None and DaemonSetSeen.from_object(live).managed_by == MANAGER:
+        if live is not None and ObservedDaemonSet.from_object(live).managed_by == MANAGER:
             return
         if live is not None:
             data = {
@@ -237,7 +237,7 @@ class Stage:
 
     def awaits(self, what: str, began: float, deadline: float) -> None:
         """Tell what is waited for. began, deadline: as time.monotonic tells them."""
-        self._waits.tell(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
+        self._waits.report(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
 
     def is_gone(self, pod: Object) -> bool:
         """Whether a pod that was seen is no longer there."""

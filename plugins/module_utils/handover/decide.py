@@ -131,8 +131,8 @@ def _to_platform(scene: Scene, replace: str) -> Handover:
             "it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
-    if told := _drain(scene, ours.mode, theirs.mode, nodes):
-        return _refused(told)
+    if refusal := _drain(scene, ours.mode, theirs.mode, nodes):
+        return _refused(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
     line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {described(provider.owner)}"
     return Handover(nodes, done, theirs, lines=(line,))
@@ -158,7 +158,7 @@ def _to_kubewin(scene: Scene, replace: str) -> Handover:
                 lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
             )
         return _refused(f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_candidates(scene)}")
-    if named is not None and named[0].owner.comes_back:
+    if named is not None and named[0].owner.recreates:
         owner = named[0].owner
         return _refused(
             f"{named[0].title} is {described(owner)} and would be recreated. First: {owner.how}",
@@ -182,8 +182,8 @@ def _to_kubewin(scene: Scene, replace: str) -> Handover:
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (told := _drain(scene, named[1].mode, ours.mode, nodes)):
-        return _refused(told)
+    if named is not None and (refusal := _drain(scene, named[1].mode, ours.mode, nodes)):
+        return _refused(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
     whose = f", {described(named[0].owner)}" if named is not None else " (begun before)"
     line = f"from DaemonSet {replace}{whose} to {ours.namespace}/{ours.name} of this collection"

@@ -79,9 +79,11 @@ def choose(candidates: Iterable[Candidate], wanted: Sequence[str], families: Seq
         if fitting:
             best = min(fitting, key=lambda one: _rank(one.value, families))
             return Choice(value=best.value, origin=best.origin)
-    told = [f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not requested'})" for one in known]
+    considered = [
+        f"{one.origin} {one.value[:80]} ({unusable(one.value, families) or 'not requested'})" for one in known
+    ]
     return Choice(
-        because=f"no address to connect to: found {', '.join(told) or 'none'}, expected one of {', '.join(wanted)}. "
+        because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(wanted)}. "
         "Extend the option address, annotate the Node and name annotation:KEY there, or compose ansible_host"
     )
 

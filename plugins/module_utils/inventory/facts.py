@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import platform_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain, restore
 
 SCHEMA = 1
@@ -51,14 +51,14 @@ class NodeListed:
     @classmethod
     def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> NodeListed:
         """Read a core/v1 Node, keep these annotations of it; drivers as its CSINode names them."""
-        base = NodeSeen.from_object(node)
-        status, told = node.get("status") or {}, node["metadata"].get("annotations") or {}
+        base = ObservedNode.from_object(node)
+        status, present = node.get("status") or {}, node["metadata"].get("annotations") or {}
         return cls(
             name=base.name,
             build=base.build,
             wmco=base.of_operator,
             labels=base.labels,
-            annotations={key: str(told[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in told},
+            annotations={key: str(present[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in present},
             addresses=tuple((str(one["type"]), str(one["address"])) for one in status.get("addresses") or []),
             ready=base.ready,
             unschedulable=base.cordoned,
@@ -96,7 +96,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """A cluster as far as an inventory needs it.
 
     server: URL of the API server. read_at: RFC 3339. platform: a key of deploy.ownership.PLATFORMS, empty for any other.
@@ -112,14 +112,14 @@ class Seen:
     def from_objects(
         cls, server: str, read_at: str, kubernetes: str, nodes: Iterable[Mapping[str, Any]],
         csi_nodes: Iterable[Mapping[str, Any]], instances: Mapping[str, Any] | None, annotations: Iterable[str],
-    ) -> Seen:  # fmt: skip
+    ) -> Observation:  # fmt: skip
         """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent or not asked for)."""
         registered = {
             one["metadata"]["name"]: [str(entry["name"]) for entry in (one.get("spec") or {}).get("drivers") or []]
             for one in csi_nodes
         }
         listed, kept = list(nodes), tuple(annotations)
-        platform = platform_of(kubernetes, (NodeSeen.from_object(node) for node in listed))
+        platform = platform_of(kubernetes, (ObservedNode.from_object(node) for node in listed))
         return cls(
             server=server,
             read_at=read_at,
@@ -133,7 +133,7 @@ class Seen:
             ),
         )
 
-    def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Seen:
+    def resolved(self, addresses: Mapping[str, tuple[str, ...]]) -> Observation:
         """The same with what these instances' names mean in DNS."""
         return replace(
             self,
@@ -145,9 +145,9 @@ class Seen:
         return {"schema": SCHEMA, **plain(self)}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Seen:
+    def from_dict(cls, given: Mapping[str, Any]) -> Observation:
         """What as_dict made; ValueError for anything else."""
         if given.get("schema") != SCHEMA:
             raise ValueError(f"schema is {given.get('schema')!r}, expected {SCHEMA}")
-        seen: Seen = restore(cls, {name: value for name, value in given.items() if name != "schema"})
-        return seen
+        observed: Observation = restore(cls, {name: value for name, value in given.items() if name != "schema"})
+        return observed

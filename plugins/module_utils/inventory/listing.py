@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.inventory.address impo
     choose,
     unusable,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Instance, NodeListed, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Instance, NodeListed, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.matching import Host, Node, match_hosts
 
 # What the plays look for by default, and what is in it from here.
@@ -92,22 +92,22 @@ class Listed:
         return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
 
 
-def unknown_names(seen: Seen) -> tuple[str, ...]:
+def unknown_names(observed: Observation) -> tuple[str, ...]:
     """Instances that no Node is by name, so that DNS has to say which address they are."""
-    nodes = _matchable(seen)
+    nodes = _matchable(observed)
     return tuple(
         one.name
-        for one in seen.instances
+        for one in observed.instances
         if not one.problem and _host(one).names and isinstance(_node_of(one, nodes), str)
     )
 
 
-def hosts(seen: Seen, desired: Request) -> Iterator[Listed]:
+def hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
     """Every host, in the order of names: Nodes first, then instances that are no Node."""
-    matchable = _matchable(seen)
+    matchable = _matchable(observed)
     of_node: dict[str, Instance] = {}
     strangers: dict[str, str] = {}
-    for instance in seen.instances if desired.instances else ():
+    for instance in observed.instances if desired.instances else ():
         found = instance.problem or _node_of(instance, matchable)
         if isinstance(found, str):
             strangers[instance.name] = found
@@ -118,15 +118,15 @@ def hosts(seen: Seen, desired: Request) -> Iterator[Listed]:
             )
         else:
             of_node[found.name] = instance
-    for node in sorted(seen.nodes, key=lambda one: one.name):
+    for node in sorted(observed.nodes, key=lambda one: one.name):
         if desired.nodes or node.name in of_node:
-            yield _listed_node(node, of_node.get(node.name), seen, desired)
-    by_name = {one.name: one for one in seen.instances}
+            yield _listed_node(node, of_node.get(node.name), observed, desired)
+    by_name = {one.name: one for one in observed.instances}
     for name, because in sorted(strangers.items()):
-        yield _listed_instance(by_name[name], because, seen, desired)
+        yield _listed_instance(by_name[name], because, observed, desired)
 
 
-def _matchable(seen: Seen) -> list[Node]:
+def _matchable(observed: Observation) -> list[Node]:
     return [
         Node.from_object(
             {
@@ -134,7 +134,7 @@ def _matchable(seen: Seen) -> list[Node]:
                 "status": {"addresses": [{"type": kind, "address": value} for kind, value in node.addresses]},
             }
         )
-        for node in seen.nodes
+        for node in observed.nodes
     ]
 
 
@@ -161,10 +161,10 @@ def _node_of(instance: Instance, nodes: list[Node]) -> Node | str:
     return next(node for node in nodes if node.name == name)
 
 
-def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, desired: Request) -> Listed:
-    owner = _owner(node, instance, seen.platform)
+def _listed_node(node: NodeListed, instance: Instance | None, observed: Observation, desired: Request) -> Listed:
+    owner = _owner(node, instance, observed.platform)
     variables = {
-        **_shared(seen),
+        **_shared(observed),
         "kubewin_node_name": node.name,
         "kubewin_owner": owner,
         "kubewin_build": node.build,
@@ -179,30 +179,34 @@ def _listed_node(node: NodeListed, instance: Instance | None, seen: Seen, desire
             "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
         },
         **_instance(instance),
-        **_connection(_candidates(node, instance), seen, desired),
+        **_connection(_candidates(node, instance), observed, desired),
     }
-    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{seen.platform or 'other'}"]
+    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
     groups += [f"kubewin_driver_{driver}" for driver in node.drivers]
     return Listed(node.name, variables, tuple(groups))
 
 
-def _listed_instance(instance: Instance, because: str, seen: Seen, desired: Request) -> Listed:
+def _listed_instance(instance: Instance, because: str, observed: Observation, desired: Request) -> Listed:
     variables = {
-        **_shared(seen),
+        **_shared(observed),
         "kubewin_owner": "wmco_byoh",
         "kubewin_without_node_because": because,
         **_instance(instance),
-        **_connection([Candidate(INSTANCE, instance.name)], seen, dataclasses.replace(desired, address=(INSTANCE,))),
+        **_connection(
+            [Candidate(INSTANCE, instance.name)], observed, dataclasses.replace(desired, address=(INSTANCE,))
+        ),
     }
-    return Listed(instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{seen.platform or 'other'}"))
+    return Listed(
+        instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{observed.platform or 'other'}")
+    )
 
 
-def _shared(seen: Seen) -> dict[str, str]:
+def _shared(observed: Observation) -> dict[str, str]:
     return {
-        "kubewin_cluster": seen.server,
-        "kubewin_read_at": seen.read_at,
-        "kubewin_platform": seen.platform or "other",
+        "kubewin_cluster": observed.server,
+        "kubewin_read_at": observed.read_at,
+        "kubewin_platform": observed.platform or "other",
     }
 
 
@@ -226,14 +230,16 @@ def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
     return found + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
 
 
-def _connection(candidates: list[Candidate], seen: Seen, desired: Request) -> dict[str, Any]:
+def _connection(candidates: list[Candidate], observed: Observation, desired: Request) -> dict[str, Any]:
     # Only what was asked for or is an address by its nature belongs into a message.
     asked = [one for one in candidates if ":" not in one.origin or one.origin in desired.address]
     choice = choose(asked, desired.address, desired.ip_family)
     if not choice.value:
         return {"kubewin_unreachable_because": choice.because}
     # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
-    kind = desired.connection if desired.connection != "auto" else "ssh" if seen.platform == "openshift" else "winrm"
+    kind = (
+        desired.connection if desired.connection != "auto" else "ssh" if observed.platform == "openshift" else "winrm"
+    )
     port = {"ansible_port": desired.port} if desired.port is not None else {}
     return {
         "ansible_host": choice.value,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import Clu
 INSTANCES = "windows-instances"
 
 
-def look(client: Client, server: str, *, instances_in: str | None, annotations: Iterable[str]) -> Seen:
+def look(client: Client, server: str, *, instances_in: str | None, annotations: Iterable[str]) -> Observation:
     """Read Windows Nodes, CSINodes and the ConfigMap of instances in that namespace (None: not asked for).
 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
@@ -23,7 +23,7 @@ def look(client: Client, server: str, *, instances_in: str | None, annotations: 
     kubernetes = client.version()
     nodes = client.windows_nodes()
     csi_nodes = client.list(kinds.CSI_NODE).items
-    return Seen.from_objects(
+    return Observation.from_objects(
         server=server,
         read_at=client.now().isoformat(timespec="seconds"),
         kubernetes=kubernetes,

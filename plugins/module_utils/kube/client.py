@@ -435,10 +435,10 @@ class Client:
             rest = b""
             for chunk in response.stream(amt=65536, decode_content=True):
                 *lines, rest = (rest + chunk).split(b"\n")
-                for told in lines:
-                    if not told.strip():
+                for line in lines:
+                    if not line.strip():
                         continue
-                    event = json.loads(harmless_json(told))
+                    event = json.loads(harmless_json(line))
                     body = event.get("object") or {}
                     if event.get("type") == "ERROR":
                         raise failure("watch", kind, namespace, None, int(body.get("code") or 500), json.dumps(body))
@@ -539,11 +539,11 @@ class Client:
     def _note_clock(self, headers: Any) -> None:
         date = headers.get("Date") if hasattr(headers, "get") else None
         try:
-            told = email.utils.parsedate_to_datetime(date) if date else None
+            server_time = email.utils.parsedate_to_datetime(date) if date else None
         except (TypeError, ValueError):
-            told = None
-        if told is not None and told.tzinfo is not None:
-            difference = told - datetime.now(timezone.utc)
+            server_time = None
+        if server_time is not None and server_time.tzinfo is not None:
+            difference = server_time - datetime.now(timezone.utc)
             # The header has whole seconds: less than that is no difference.
             self._server.ahead = difference if abs(difference) > timedelta(seconds=2) else timedelta()
 

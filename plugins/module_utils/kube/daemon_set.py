@@ -20,7 +20,7 @@ _NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonSetSeen:
+class ObservedDaemonSet:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
     host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
@@ -45,7 +45,7 @@ class DaemonSetSeen:
     made: str = ""
 
     @classmethod
-    def from_object(cls, daemon_set: Mapping[str, Any]) -> DaemonSetSeen:
+    def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:
         """Read an apps/v1 DaemonSet."""
         metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
         # HostProcess forms mount nothing: there the plugin directory is only named in environment and arguments.
@@ -88,8 +88,8 @@ class DaemonSetSeen:
         if driver in self.registers or (driver in self.names and self.plugin):
             return True
         folder = re.compile(rf"\\plugins\\{re.escape(driver)}(?=[\\\s]|$)")
-        told = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
-        return told and not any(self.registers)
+        matches = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
+        return matches and not any(self.registers)
 
     @property
     def plugin(self) -> bool:

@@ -55,8 +55,8 @@ def identity(options: Mapping[str, Any], environment: Mapping[str, str] | None =
     return Identity(_without_credentials(str(server)), _digest([server, who, *(given[name] for name in _WHO)]))
 
 
-def _digest(told: Any) -> str:
-    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:24]
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:24]
 
 
 def _from(environment: Mapping[str, str], name: str) -> str:

@@ -39,7 +39,7 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
 
 # What tells of who keeps an object (drivers/ownership.py says how). Nothing else of its labels and annotations is kept: the
 # others may be long or private.
-_TELLING = frozenset({
+_OWNERSHIP = frozenset({
     MANAGED_BY, HANDOVER, HELM, *TOOLS, "addonmanager.kubernetes.io/mode", "components.gke.io/component-name",
     "csi.openshift.io/managed", "kubernetes.azure.com/managedby", "operator.openshift.io/spec-hash",
 })  # fmt: skip
@@ -58,9 +58,9 @@ class Marks:
         """Read any object."""
         metadata = live.get("metadata") or {}
         return cls(
-            labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _TELLING},
+            labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _OWNERSHIP},
             annotations={
-                key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _TELLING
+                key: str(text) for key, text in (metadata.get("annotations") or {}).items() if key in _OWNERSHIP
             },
             owner=" ".join(controller_of(metadata)).strip(),
         )

@@ -54,17 +54,17 @@ class Lease:
     """
 
     def __init__(
-        self, client: Client, about: About, holder: str, say: Callable[[str], None] = lambda _line: None, *,
+        self, client: Client, about: About, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
         clock: Callable[[], float] = lambda: time.clock_gettime(_CLOCK), sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guarded(lambda: None, _SILENCE, SECONDS / _RENEWALS)
         self._patience = client.retry_for
-        self._about, self._holder, self._say = about, holder, say
+        self._about, self._holder, self._notify = about, holder, notify
         self._clock, self._sleep = clock, sleep
         self._version = ""
         self._alive = 0.0
-        self._told = client.now()
+        self._server_time = client.now()
         self._renewing = threading.Lock()
         self._stop = threading.Event()
         self._lost = ""
@@ -105,7 +105,7 @@ class Lease:
                 raise self._locked(other)
             if first is None:
                 first = other
-                self._say(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s for a renewal")
+                self._notify(f"{self._about.what}: {other}; waiting up to {other.left:.0f} s for a renewal")
             self._sleep(_LOOK)
 
     def others(self) -> str:
@@ -143,7 +143,7 @@ class Lease:
 
     def _due(self) -> bool:
         """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
-        slept, passed = self._clock() - self._alive, self._client.now() - self._told
+        slept, passed = self._clock() - self._alive, self._client.now() - self._server_time
         return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
 
     def keep(self, ended: Callable[[], bool]) -> None:
@@ -215,10 +215,10 @@ class Lease:
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
     def _write(self) -> None:
-        alive, told = self._clock(), self._client.now()
+        alive, server_time = self._clock(), self._client.now()
         body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec()}
         made = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
-        self._version, self._alive, self._told = made["metadata"]["resourceVersion"], alive, told
+        self._version, self._alive, self._server_time = made["metadata"]["resourceVersion"], alive, server_time
 
     def _renew(self) -> None:
         """Go on with what is ours. Gone is lost: another run may have taken it, and ended; so it is never made again."""
@@ -266,7 +266,7 @@ class Lease:
         while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
             self._keep()
         if self._lost:
-            self._say(self._lost)
+            self._notify(self._lost)
 
 
 def bound(client: Client, check: Callable[[], None]) -> Client:

@@ -29,7 +29,7 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
+class ObservedNode:
     """A Node.
 
     os: of nodeInfo, which the kubelet reports; the label can be edited. build: "20348", empty when unknown. runtime:
@@ -53,7 +53,7 @@ class NodeSeen:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_object(cls, node: Mapping[str, Any]) -> NodeSeen:
+    def from_object(cls, node: Mapping[str, Any]) -> ObservedNode:
         """Read a core/v1 Node.
 
         Reads metadata (name, labels, annotations), spec (taints, unschedulable), status (conditions, nodeInfo

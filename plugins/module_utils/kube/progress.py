@@ -25,7 +25,7 @@ def reporter(progress: str | None) -> Callable[[str], None]:
     """Adds lines to the file that the action shows, without ever making one."""
     lock = threading.Lock()
 
-    def say(text: str) -> None:
+    def notify(text: str) -> None:
         if progress is None:
             return
         with lock:
@@ -35,7 +35,7 @@ def reporter(progress: str | None) -> Callable[[str], None]:
             except FileNotFoundError:
                 return
 
-    return say
+    return notify
 
 
 def when_ended(progress: str | None, then: Callable[[], None]) -> None:

@@ -82,16 +82,16 @@ def at_rest(
     client: Client,
     node: str,
     timeout: float,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[str]:
     """What is in flight on a Node, once nothing is or the time is over."""
-    waits, began = Waits(say), clock()
+    waits, began = Waits(notify), clock()
     while True:
         busy, waited = activity(client, node), clock() - began
         if waited >= timeout or not busy:
             return busy
-        waits.tell(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))
+        waits.report(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))
         # What is in flight is other people's; how long it may last is judged above.
         sleep(min(_LOOK_AGAIN, timeout - waited))

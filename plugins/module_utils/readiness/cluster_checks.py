@@ -18,9 +18,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, ownership, release, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.nodes import running
@@ -49,8 +49,10 @@ def view(snapshot: Snapshot, driver: Driver | None = None) -> model.Snapshot:
     return model.Snapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
-        controllers=tuple(one.seen for one in snapshot.controllers if driver is not None and one.driver == driver.key),
-        daemon_sets=tuple(one.plugin.seen for one in snapshot.templates if one.plugin is not None),
+        controllers=tuple(
+            one.observed for one in snapshot.controllers if driver is not None and one.driver == driver.key
+        ),
+        daemon_sets=tuple(one.plugin.observed for one in snapshot.templates if one.plugin is not None),
         namespaces={
             one.name: {"metadata": {"name": one.name, "labels": one.labels}, "status": {"phase": one.phase}}
             for one in snapshot.namespaces
@@ -89,34 +91,36 @@ def judge(index: Index, demand: Mapping[str, int], moved: frozenset[str]) -> Clu
 
 
 def _driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
-    snapshot, seen = index.snapshot, view(index.snapshot, driver)
+    snapshot, observed = index.snapshot, view(index.snapshot, driver)
     desired = model.Request()
     controllers = sorted(
         (one for one in snapshot.controllers if one.driver == driver.key),
-        key=lambda one: (one.seen.namespace, one.seen.name),
+        key=lambda one: (one.observed.namespace, one.observed.name),
     )
     controller = controllers[0] if controllers else None
     providers = index.providers.get(driver.name, ())
-    namespace = providers[0].namespace if providers else controller.seen.namespace if controller else driver.namespace
+    namespace = (
+        providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
+    )
     version = running(driver, providers[0]) if providers else None
-    hidden = controller is None and ownership.hides_controller(driver, seen)
+    hidden = controller is None and ownership.hides_controller(driver, observed)
     if "deployments" not in index.unread and not hidden:
-        seen_controller = controller.seen if controller is not None else None
-        live = (seen.csi_driver or {}).get("spec") or {}
+        observed_controller = controller.observed if controller is not None else None
+        live = (observed.csi_driver or {}).get("spec") or {}
         attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in _passed(surroundings.controller_findings(driver, desired, seen, seen_controller)):
+        for one in _passed(surroundings.controller_findings(driver, desired, observed, observed_controller)):
             yield one if attaches else _for_new_ones(one)
         if controller is not None:
             # A claim that waits for its volume has these as blockers, by the step that would make it.
             yield from map(_for_new_ones, lacking_sidecars(driver, controller, moved, ("provisioner",)))
             yield from lacking_sidecars(driver, controller, moved, ("attacher",), attaches=attaches)
-            yield from _skew(driver, controller, providers, seen)
+            yield from _skew(driver, controller, providers, observed)
     of_objects = surroundings.object_findings(
-        driver, desired, seen, version or parse(driver.default_version), namespace
+        driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from _passed(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
-        yield from _passed(surroundings.namespace_findings(seen, provider.namespace))
+        yield from _passed(surroundings.namespace_findings(observed, provider.namespace))
         if snapshot.cluster.openshift and not provider.placement.os:
             about = f"DaemonSet {provider.namespace}/{provider.name}"
             message = "its pods do not set their operating system, so security constraints of Linux are applied to them"
@@ -137,7 +141,7 @@ def _passed(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
 
 def lacking_sidecars(
     driver: Driver,
-    controller: ControllerSeen,
+    controller: ObservedController,
     moved: frozenset[str],
     parts: tuple[str, ...] = _SIDECARS,
     attaches: bool | None = None,
@@ -148,16 +152,16 @@ def lacking_sidecars(
     """
     if attaches is None:
         attaches = bool(driver.csi_driver.get("attachRequired", True))
-    about = f"Deployment {controller.seen.namespace}/{controller.seen.name}"
+    about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
     known = in_tree.find(driver.in_tree) if driver.in_tree in moved else None
     for part in parts:
         if part == "attacher" and not attaches:
             continue
         image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
         if image is None:
-            told = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
+            evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
             remedy = f"add the external-{part} as in the driver's own manifest for its release"
-            yield found("CSI-C14", about, f"it runs no external-{part}", told, remedy)
+            yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
             continue
         version = from_image(image)
         if known is None or version is None:
@@ -169,18 +173,18 @@ def lacking_sidecars(
 
 
 def _skew(
-    driver: Driver, controller: ControllerSeen, providers: tuple[TemplateSeen, ...], seen: model.Snapshot
+    driver: Driver, controller: ObservedController, providers: tuple[ObservedTemplate, ...], observed: model.Snapshot
 ) -> Iterator[Finding]:
-    known = release.running_release(driver, controller.seen, seen)
+    known = release.running_release(driver, controller.observed, observed)
     for provider in providers:
         version = running(driver, provider)
         if version is None or not release.is_skewed(known, version):
             continue
         about = f"DaemonSet {provider.namespace}/{provider.name}"
-        told = (f"controller: {known.versions[0]} ({known.source})", f"node plugin: {version}")
+        evidence = (f"controller: {known.versions[0]} ({known.source})", f"node plugin: {version}")
         message = f"it runs {driver.title} {version}, expected the release of the controller, {known.versions[0]}"
         yield found(
-            "CSI-C15", about, message, told, "run both in one minor release; enable_csi.yml follows the controller"
+            "CSI-C15", about, message, evidence, "run both in one minor release; enable_csi.yml follows the controller"
         )
 
 
@@ -193,17 +197,17 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         plugin = in_tree.find(one.provisioner)
         if plugin is None:
             continue
-        told: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
+        evidence: tuple[str, ...] = (f"provisioner: {one.provisioner}",)
         if one.default:
             message = f"it is the default class, and its provisioner is {one.provisioner}"
             remedy = (
                 f"make a class of {plugin.driver} the default; keep this one, because expanding old volumes needs it"
             )
-            yield found("CSI-C09", f"StorageClass {one.name}", message, told, remedy)
+            yield found("CSI-C09", f"StorageClass {one.name}", message, evidence, remedy)
         if one.provisioner in _REFUSED_BY_130 and index.kubernetes is not None and index.kubernetes.minor == (1, 30):
             remedy = f"use a class of {plugin.driver} for new claims, or upgrade the API server"
             message = f"API server {index.kubernetes} rejects volumes of this class"
-            yield found("CSI-C16", f"StorageClass {one.name}", message, told, remedy)
+            yield found("CSI-C16", f"StorageClass {one.name}", message, evidence, remedy)
     if "storageclasses" in index.unread:
         return
     for name in sorted(demand):
@@ -213,12 +217,12 @@ def _classes(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         own = [one for one in classes if one.provisioner in (name, driver.in_tree)]
         # What the provisioner makes of a class that names none is its own default, which is ext4 where "" does not do.
         if own and not any(_usable(driver, one.parameters) for one in own):
-            told = tuple(
+            evidence = tuple(
                 f"StorageClass {one.name}: {_file_system(one.parameters) or 'no file system named'}" for one in own
             )
             key = next(iter(driver.storage_class.parameters), "csi.storage.k8s.io/fstype")
             message = f"no StorageClass of {name} provisions volumes that Windows mounts"
-            yield found("CSI-C10", f"Driver {name}", message, told, f"add a class with {key}: {driver.fstypes[0]}")
+            yield found("CSI-C10", f"Driver {name}", message, evidence, f"add a class with {key}: {driver.fstypes[0]}")
 
 
 def _file_system(parameters: Mapping[str, str]) -> str:
@@ -236,16 +240,18 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
     cluster = index.snapshot.cluster
     if not cluster.openshift:
         return
-    told: tuple[str, ...]
+    evidence: tuple[str, ...]
     if cluster.updating_to:
-        told = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
+        evidence = (f"ClusterVersion status.desired.version: {cluster.updating_to}", f"completed: {cluster.openshift}")
         message = f"an update from {cluster.openshift} to {cluster.updating_to} is running"
-        yield found("CSI-C02", "ClusterVersion version", message, told, "wait for it, then run the report again")
+        yield found("CSI-C02", "ClusterVersion version", message, evidence, "wait for it, then run the report again")
     for one in cluster.conditions:
         if one.type == "Upgradeable" and one.status == "False":
-            told = (f"status.conditions Upgradeable: False, {one.reason}",)
+            evidence = (f"status.conditions Upgradeable: False, {one.reason}",)
             message = f"Upgradeable is False ({one.reason}): {one.message}"
-            yield found("CSI-C03", "ClusterVersion version", message, told, "check what it waits for: oc adm upgrade")
+            yield found(
+                "CSI-C03", "ClusterVersion version", message, evidence, "check what it waits for: oc adm upgrade"
+            )
     yield from _acknowledgements(index)
     for operator in cluster.operator_conditions:
         overridden = next((one for one in operator.overrides if one.type == "Upgradeable"), None)
@@ -253,14 +259,20 @@ def _openshift(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
         if live is not None and live.status == "False":
             about = f"OperatorCondition {operator.namespace}/{operator.name}"
             by = "spec.overrides" if overridden is not None else "status.conditions"
-            told = (f"{by} Upgradeable: False, {live.reason}",)
+            evidence = (f"{by} Upgradeable: False, {live.reason}",)
             yield found(
-                "CSI-C05", about, f"Upgradeable is False ({live.reason}): {live.message}", told, "wait until it is idle"
+                "CSI-C05",
+                about,
+                f"Upgradeable is False ({live.reason}): {live.message}",
+                evidence,
+                "wait until it is idle",
             )
     if cluster.storage_driver == "LegacyDeprecatedInTreeDriver":
-        told = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
+        evidence = (f"spec.vsphereStorageDriver: {cluster.storage_driver}",)
         message = "vsphereStorageDriver is LegacyDeprecatedInTreeDriver"
-        yield found("CSI-C11", "Storage cluster", message, told, "set CSIWithMigrationDriver; it cannot be set back")
+        yield found(
+            "CSI-C11", "Storage cluster", message, evidence, "set CSIWithMigrationDriver; it cannot be set back"
+        )
     yield from _services(index)
     yield from _brings_csi_proxy(index, demand)
 
@@ -275,12 +287,12 @@ def _acknowledgements(index: Index) -> Iterator[Finding]:
     for key, text in sorted(gates.items()):
         match = _ACK.match(key)
         if match is not None and match[1] == line and given.get(key) != "true":
-            told = (
+            evidence = (
                 f"ConfigMap openshift-config-managed/admin-gates: {key}",
                 "ConfigMap openshift-config/admin-acks: not true",
             )
             remedy = "do what it requires, then acknowledge it"
-            yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", told, remedy)
+            yield found("CSI-C04", f"Admin gate {key}", f"it is not acknowledged: {text}", evidence, remedy)
 
 
 def _services(index: Index) -> Iterator[Finding]:
@@ -295,20 +307,22 @@ def _services(index: Index) -> Iterator[Finding]:
     for version, node in sorted(desired.items()):
         name = f"{windows_services.PREFIX}{version}"
         if name in asked and name not in maps:
-            told = (
+            evidence = (
                 f"Node {node} annotation {wmco.DESIRED}: {version}",
                 f"ConfigMaps {windows_services.PREFIX}*: {', '.join(sorted(maps)) or 'none'}",
             )
             remedy = "check the operator's log; it writes that list when it starts"
-            yield found("CSI-C08", f"ConfigMap {name}", f"it does not exist, and Node {node} needs it", told, remedy)
-    for name, seen in sorted(maps.items()):
-        about = f"ConfigMap {seen.namespace}/{name}"
-        for fault in windows_services.faults(seen.data):
+            yield found(
+                "CSI-C08", f"ConfigMap {name}", f"it does not exist, and Node {node} needs it", evidence, remedy
+            )
+    for name, observed in sorted(maps.items()):
+        about = f"ConfigMap {observed.namespace}/{name}"
+        for fault in windows_services.faults(observed.data):
             yield found(
                 "CSI-C06",
                 about,
                 fault,
-                (f"data: {', '.join(seen.data)}",),
+                (f"data: {', '.join(observed.data)}",),
                 "delete it, and the operator rewrites it",
             )
         try:
@@ -317,9 +331,9 @@ def _services(index: Index) -> Iterator[Finding]:
             continue
         line = wmco.of_operator(version_of_map)
         brings = line is not None and line.brings_csi_proxy(version_of_map)
-        for what in windows_services.overlooked(seen.data, immutable=seen.immutable, brings_csi_proxy=brings):
+        for what in windows_services.overlooked(observed.data, immutable=observed.immutable, brings_csi_proxy=brings):
             remedy = "delete it, and the operator rewrites it; if the result is the same, report it to the operator"
-            yield found("CSI-C07", about, what, (f"data: {', '.join(seen.data)}",), remedy)
+            yield found("CSI-C07", about, what, (f"data: {', '.join(observed.data)}",), remedy)
 
 
 def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -338,10 +352,10 @@ def _brings_csi_proxy(index: Index, demand: Mapping[str, int]) -> Iterator[Findi
     if with_pipes and not serving:
         since = f"; {line.csi_proxy_since} of the same line does" if line.csi_proxy_since else ""
         message = f"the operator's release {version} has no csi-proxy{since}, which {', '.join(with_pipes)} need"
-        told = (f"Windows Machine Config Operator {version}",)
+        evidence = (f"Windows Machine Config Operator {version}",)
         remedy = (
             "upgrade the operator within its line first"
             if line.csi_proxy_since
             else "upgrade to 4.12 with operator 7.2 or later"
         )
-        yield found("CSI-C12", "Windows Machine Config Operator", message, told, remedy)
+        yield found("CSI-C12", "Windows Machine Config Operator", message, evidence, remedy)

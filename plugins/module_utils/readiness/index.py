@@ -20,8 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import (
     ANYWHERE,
     Placement,
@@ -31,12 +31,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    AttachmentSeen,
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedAttachment,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import holds, tolerates, why_not
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
@@ -59,17 +59,17 @@ class Index:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         nodes = sorted(snapshot.nodes, key=lambda node: node.name)
-        self.node_list: list[NodeSeen] = nodes
-        self.nodes: dict[str, NodeSeen] = {node.name: node for node in nodes}
+        self.node_list: list[ObservedNode] = nodes
+        self.nodes: dict[str, ObservedNode] = {node.name: node for node in nodes}
         self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
         self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
         self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
-        self.csi_nodes: dict[str, CsiNodeSeen] = {one.name: one for one in snapshot.csi_nodes}
-        self.volumes: dict[str, VolumeSeen] = {one.name: one for one in snapshot.volumes}
-        self.claims: dict[str, ClaimSeen] = {one.key: one for one in snapshot.claims}
+        self.csi_nodes: dict[str, ObservedCsiNode] = {one.name: one for one in snapshot.csi_nodes}
+        self.volumes: dict[str, ObservedVolume] = {one.name: one for one in snapshot.volumes}
+        self.claims: dict[str, ObservedClaim] = {one.key: one for one in snapshot.claims}
         self.classes = {one.name: one for one in snapshot.classes}
         self.runtime_classes = {one.name: one.placement for one in snapshot.runtime_classes}
-        self.hosts: dict[str, HostSeen] = {host.node: host for host in snapshot.hosts}
+        self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
         self.unread = frozenset(one.resource for one in snapshot.unread)
         self.migrated_to = frozenset(one.migrated_to for one in snapshot.volumes)
         self.provisioned_by = frozenset(one.provisioned_by for one in snapshot.volumes if one.phase == "Bound")
@@ -100,7 +100,7 @@ class Index:
             known = self._named[nodes] = tuple(one.name for one in self.each(nodes))
         return known
 
-    def each(self, nodes: int) -> Iterable[NodeSeen]:
+    def each(self, nodes: int) -> Iterable[ObservedNode]:
         """The nodes of a set, by name."""
         while nodes:
             lowest = nodes & -nodes
@@ -127,7 +127,7 @@ class Index:
             nodes &= self.matching(placement.terms)
         return nodes & self._accepting(placement.tolerations + added.tolerations)
 
-    def untolerated(self, node: NodeSeen, placement: Placement) -> tuple[Taint, ...]:
+    def untolerated(self, node: ObservedNode, placement: Placement) -> tuple[Taint, ...]:
         """The taints of a node that keep such a pod off it."""
         tolerations = placement.tolerations + self.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
         return tuple(
@@ -199,9 +199,9 @@ class Index:
     # What pods and drivers there are
 
     @cached_property
-    def attachments(self) -> Mapping[str, list[AttachmentSeen]]:
+    def attachments(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by node."""
-        found: dict[str, list[AttachmentSeen]] = defaultdict(list)
+        found: dict[str, list[ObservedAttachment]] = defaultdict(list)
         for one in self.snapshot.attachments:
             found[one.node].append(one)
         for some in found.values():
@@ -209,9 +209,9 @@ class Index:
         return found
 
     @cached_property
-    def attachments_of(self) -> Mapping[str, list[AttachmentSeen]]:
+    def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by PersistentVolume."""
-        found: dict[str, list[AttachmentSeen]] = defaultdict(list)
+        found: dict[str, list[ObservedAttachment]] = defaultdict(list)
         for some in self.attachments.values():
             for one in some:
                 if one.volume:
@@ -219,16 +219,16 @@ class Index:
         return found
 
     @cached_property
-    def default_class(self) -> ClassSeen | None:
+    def default_class(self) -> ObservedClass | None:
         """The class of claims that name none: the newest of those marked so, as the API server has it
         (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass)."""
         marked = sorted((one for one in self.snapshot.classes if one.default), key=lambda one: one.name)
         return max(marked, key=lambda one: one.created, default=None)
 
     @cached_property
-    def reserved(self) -> Mapping[str, list[VolumeSeen]]:
+    def reserved(self) -> Mapping[str, list[ObservedVolume]]:
         """By claim, the volumes that name it."""
-        found: dict[str, list[VolumeSeen]] = defaultdict(list)
+        found: dict[str, list[ObservedVolume]] = defaultdict(list)
         for one in self.snapshot.volumes:
             if one.claim and one.phase != "Released":
                 found[one.claim].append(one)
@@ -255,38 +255,38 @@ class Index:
         )
 
     @cached_property
-    def providers(self) -> Mapping[str, tuple[TemplateSeen, ...]]:
+    def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
         names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
-        found: dict[str, list[TemplateSeen]] = defaultdict(list)
+        found: dict[str, list[ObservedTemplate]] = defaultdict(list)
         for template in self.snapshot.templates:
             if template.plugin is None:
                 continue
             for name in names:
-                if template.plugin.seen.serves_on_windows(name):
+                if template.plugin.observed.serves_on_windows(name):
                     found[name].append(template)
         return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
 
     @cached_property
-    def unnamed(self) -> tuple[TemplateSeen, ...]:
+    def unnamed(self) -> tuple[ObservedTemplate, ...]:
         """DaemonSets that bring a driver to Windows nodes and do not say which: their folder has a name of its own."""
         named = {one.key for some in self.providers.values() for one in some}
-        plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.seen.plugin]
+        plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.observed.plugin]
         return tuple(sorted((one for one in plugins if one.key not in named), key=lambda one: one.key))
 
-    def unnamed_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
+    def unnamed_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
         csi_node = self.csi_nodes.get(node.name)
         if self.providers.get(driver) or csi_node is None or csi_node.entry(driver) is None:
             return ()
         return tuple(one for one in self.unnamed if (one.namespace, one.name, node.name) in self.plugin_pods)
 
-    def nameless_on(self, node: NodeSeen) -> int:
+    def nameless_on(self, node: ObservedNode) -> int:
         """How many drivers a node has registered that nothing names."""
         csi_node = self.csi_nodes.get(node.name)
         return 0 if csi_node is None else sum(not self.providers.get(one.name) for one in csi_node.drivers)
 
-    def providers_on(self, driver: str, node: NodeSeen) -> tuple[TemplateSeen, ...]:
+    def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those of them that put a pod on a node."""
         facts = node
         return tuple(
@@ -296,9 +296,9 @@ class Index:
         )
 
     @cached_property
-    def plugin_pods(self) -> Mapping[tuple[str, str, str], list[PodSeen]]:
+    def plugin_pods(self) -> Mapping[tuple[str, str, str], list[ObservedPod]]:
         """By namespace, DaemonSet and node, the pods of DaemonSets on Windows nodes."""
-        found: dict[tuple[str, str, str], list[PodSeen]] = defaultdict(list)
+        found: dict[tuple[str, str, str], list[ObservedPod]] = defaultdict(list)
         for pod in self.snapshot.pods:
             if pod.plugin is not None and self.bit.get(pod.plugin.node, 0) & self.windows:
                 found[pod.namespace, pod.owner.partition("/")[2], pod.plugin.node].append(pod)
@@ -309,18 +309,20 @@ class Index:
     @cached_property
     def wmco(self) -> Version | None:
         """The release of the Windows Machine Config Operator, from itself or from its nodes."""
-        told = [self.snapshot.cluster.wmco]
-        told += [node.annotations.get(wmco.VERSION, "") for node in self.node_list]
-        versions = [version for version in (version_of(text) for text in told if text) if version is not None]
+        texts = [self.snapshot.cluster.wmco]
+        texts += [node.annotations.get(wmco.VERSION, "") for node in self.node_list]
+        versions = [version for version in (version_of(text) for text in texts if text) if version is not None]
         return max(versions, default=None)
 
 
-def _serving(providers: list[TemplateSeen]) -> list[TemplateSeen]:
+def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
     """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
-    some = [one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.seen.managed_by == MANAGER)]
+    some = [
+        one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.observed.managed_by == MANAGER)
+    ]
     some = some or providers
     # One that registers a driver brings it; another that only mounts its folder does something else there.
-    return [one for one in some if one.plugin and one.plugin.seen.registers] or some
+    return [one for one in some if one.plugin and one.plugin.observed.registers] or some
 
 
 def _accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:

@@ -59,9 +59,9 @@ def judge(snapshot: Snapshot, options: Options | None = None) -> Report:
     no_mbr = nodes.old_csi_proxy(index, in_tree.MBR_CSI_PROXY)
     on_volumes = volumes.judge(index, subjects, on_nodes.drivers, no_mbr)
     of_cluster = cluster_checks.judge(index, subjects.demand, moved(subjects))
-    told = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings)
-    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, told, of_cluster.halves)
-    findings: list[Finding] = [*told, *of_workloads]
+    of_objects = (*of_cluster.findings, *on_nodes.findings, *on_volumes.findings)
+    workload_verdicts, of_workloads = workloads.judge(index, use, subjects, on_volumes, of_objects, of_cluster.halves)
+    findings: list[Finding] = [*of_objects, *of_workloads]
     if asked.target:
         findings += target.judge(now, asked.target, subjects.demand)
     unique = {(one.id, one.object, one.message): one for one in findings}

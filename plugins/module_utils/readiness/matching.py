@@ -90,7 +90,7 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     addresses = {_address(address) for address in host.addresses}
     by_name = [n for n in nodes if names & {text.lower() for text in (n.name, *n.host_names)}]
     by_address = [n for n in nodes if addresses & {_address(address) for address in n.addresses}]
-    told = f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}"
+    reported = f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}"
     if host.claimed_node is not None:
         named = [n for n in nodes if n.name == host.claimed_node]
         if not named:
@@ -100,12 +100,12 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
             )
         if named[0] not in by_name and named[0] not in by_address:
             return (
-                f"{told}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}, expected the "
+                f"{reported}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}, expected the "
                 "same name or address. Correct kubewin_node_name or ansible_host"
             )
         if by_address and named[0] not in by_address:
             return (
-                f"{told}, which belong to Node {_listed(n.name for n in by_address)}, expected {host.claimed_node} "
+                f"{reported}, which belong to Node {_listed(n.name for n in by_address)}, expected {host.claimed_node} "
                 "(kubewin_node_name). Correct kubewin_node_name or ansible_host"
             )
         return named[0]
@@ -115,23 +115,23 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     candidates = both or by_name or by_address
     if not candidates:
         return (
-            f"{told}, expected those of a Windows Node: {_listed(n.name for n in nodes)}. Check that the host "
+            f"{reported}, expected those of a Windows Node: {_listed(n.name for n in nodes)}. Check that the host "
             "belongs to this cluster, or set kubewin_node_name for it"
         )
     if len(candidates) > 1:
         return (
-            f"{told}, which match Nodes {_listed(n.name for n in candidates)}, expected one. Set kubewin_node_name "
+            f"{reported}, which match Nodes {_listed(n.name for n in candidates)}, expected one. Set kubewin_node_name "
             "for the host"
         )
     if by_name and by_address:
         return (
-            f"{told}: the name matches Node {_listed(n.name for n in by_name)} and the address "
+            f"{reported}: the name matches Node {_listed(n.name for n in by_name)} and the address "
             f"{_listed(n.name for n in by_address)}, expected one Node. Set kubewin_node_name for the host"
         )
     node = candidates[0]
     if by_name and addresses and node.addresses:
         return (
-            f"{told}, but Node {node.name} has {_described(node)}: the name matches, the address does not. If it is "
+            f"{reported}, but Node {node.name} has {_described(node)}: the name matches, the address does not. If it is "
             "the same machine behind address translation, set kubewin_node_name for the host"
         )
     return node

@@ -17,15 +17,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation im
     ebs_id,
     google_place,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index, version_of
 
 Way = Literal["csi", "in_tree", "dead", "unknown"]
 
 
-def told(known: InTree, csi_node: CsiNodeSeen | None) -> bool | None:
+def reports_csi(known: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
     """Whether a node says that its kubelet uses CSI for an in-tree plugin, None where it does not tell."""
     return None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
 
@@ -59,7 +59,7 @@ def paths(index: Index, known: InTree) -> Paths:
     """Every Windows node's way with an in-tree plugin."""
     by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
     for node in index.each(index.windows):
-        by_kubelet[node.kubelet, told(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
+        by_kubelet[node.kubelet, reports_csi(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
     sets: dict[Way, int] = defaultdict(int)
     broken = 0
     for (kubelet, listed), nodes in by_kubelet.items():
@@ -104,7 +104,7 @@ def control_plane_migrates(index: Index, known: InTree) -> bool:
     return control_plane(index, known) == "csi"
 
 
-def untranslatable(source: Source, volume: VolumeSeen | None) -> tuple[str, str] | None:
+def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
     """Why migration cannot translate a volume, and what helps; None where it can. volume: None for a pod's own."""
     if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
         return (

@@ -17,13 +17,13 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, from_image, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import DriverEntry, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import AttachmentSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedAttachment
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import AFTER_REBOOT, DOUBTS, found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import (
@@ -163,13 +163,13 @@ def _answer(findings: tuple[Finding, ...], index: Index) -> Answer:
 
 
 def _verdict(
-    index: Index, node: NodeSeen, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
+    index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
 ) -> NodeVerdict:
     checks = [_check(index, name, "", ids, own, "seen on the Node") for name, ids in _NODE_CHECKS]
     for driver, judged in needed.items():
         entry = _entry(index, driver, node)
-        told = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
-        checks += [_check(index, name, driver, ids, judged, told) for name, ids in _CHECKS]
+        registration = "not in its CSINode" if entry is None else f"CSINode {node.name}: node id {entry.node_id}"
+        checks += [_check(index, name, driver, ids, judged, registration) for name, ids in _CHECKS]
     every = (*own, *(one for judged in needed.values() for one in judged))
     unread = [one for one in _NEEDED + _BESIDES if one in index.unread] if needed else []
     wrong = [one for one in every if one.severity == "blocker"]
@@ -201,7 +201,7 @@ def _check(
 # One driver on one node
 
 
-def _driver_on(index: Index, driver: str, node: NodeSeen, rules: gate.Rules, room: _Room) -> Iterator[Finding]:
+def _driver_on(index: Index, driver: str, node: ObservedNode, rules: gate.Rules, room: _Room) -> Iterator[Finding]:
     entry = _entry(index, driver, node)
     providers = index.providers.get(driver, ())
     if not providers:
@@ -217,17 +217,17 @@ def _driver_on(index: Index, driver: str, node: NodeSeen, rules: gate.Rules, roo
     yield from room.findings(node)
 
 
-def _pods(index: Index, provider: TemplateSeen, node: NodeSeen) -> list[PodSeen]:
+def _pods(index: Index, provider: ObservedTemplate, node: ObservedNode) -> list[ObservedPod]:
     return index.plugin_pods.get((provider.namespace, provider.name, node.name), [])
 
 
-def _entry(index: Index, driver: str, node: NodeSeen) -> DriverEntry | None:
+def _entry(index: Index, driver: str, node: ObservedNode) -> DriverEntry | None:
     csi_node = index.csi_nodes.get(node.name)
     return None if csi_node is None else csi_node.entry(driver)
 
 
 def _by_registration(
-    index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None, rules: gate.Rules
+    index: Index, driver: str, node: ObservedNode, entry: DriverEntry | None, rules: gate.Rules
 ) -> Iterator[Finding]:
     """A driver that no DaemonSet names: what the node's registration and the plugins without a name tell."""
     some = index.unnamed_on(driver, node)
@@ -243,11 +243,11 @@ def _by_registration(
         message = f"one of the DaemonSets {names} runs {driver}, and pod {waiting[0]} is not Ready"
         evidence = (f"CSINode {node.name} spec.drivers: {driver}, nodeID {entry.node_id}",)
         remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
-        told = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
-        yield replace(told, severity="warning", doubt=True)
+        finding = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
+        yield replace(finding, severity="warning", doubt=True)
 
 
-def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
+def _unjudged(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
     """What cannot be checked of a working driver that the catalog does not have."""
     how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
     message = (
@@ -259,11 +259,11 @@ def _unjudged(driver: str, brought: tuple[TemplateSeen, ...]) -> Finding:
     )
 
 
-def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry | None) -> Iterator[Finding]:
+def _nobody_brings(index: Index, driver: str, node: ObservedNode, entry: DriverEntry | None) -> Iterator[Finding]:
     if not index.unread.isdisjoint(("daemonsets", "pods")):
         return
-    told = f"CSINode {node.name} names it" if entry is not None else f"CSINode {node.name} does not name it"
-    evidence = (f"DaemonSets that serve {driver} on Windows: none", told)
+    registration = f"CSINode {node.name} names it" if entry is not None else f"CSINode {node.name} does not name it"
+    evidence = (f"DaemonSets that serve {driver} on Windows: none", registration)
     known = BY_NAME.get(driver)
     if known is not None:
         message = f"no DaemonSet deploys {driver} on Windows nodes" + (", so its entries are stale" if entry else "")
@@ -274,8 +274,8 @@ def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry
         if entry is not None:
             message = f"CSINode {node.name} lists the driver, but no pod on the node can have registered it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
-            told_so = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
-            yield replace(told_so, severity="warning", doubt=True)
+            finding = found("CSI-N46", f"Node {node.name}, driver {driver}", message, evidence, remedy)
+            yield replace(finding, severity="warning", doubt=True)
             return
         message = f"nothing deploys {driver} on Windows nodes"
         remedy = (
@@ -287,10 +287,10 @@ def _nobody_brings(index: Index, driver: str, node: NodeSeen, entry: DriverEntry
 def _gated(
     index: Index,
     driver: str,
-    node: NodeSeen,
+    node: ObservedNode,
     entry: DriverEntry | None,
-    main: TemplateSeen,
-    others: tuple[TemplateSeen, ...],
+    main: ObservedTemplate,
+    others: tuple[ObservedTemplate, ...],
     rules: gate.Rules,
 ) -> Iterator[Finding]:
     if main.plugin is None:
@@ -325,7 +325,7 @@ def _gated(
     yield from _plugin(driver, node, main, pods, host, down, evidence)
 
 
-def _from_gate(lack: Lack, driver: str, node: NodeSeen, evidence: tuple[str, ...]) -> Finding:
+def _from_gate(lack: Lack, driver: str, node: ObservedNode, evidence: tuple[str, ...]) -> Finding:
     about = f"Node {node.name}, driver {driver}"
     if lack.id == "CSI-G05":
         about = f"Node {node.name}"
@@ -337,11 +337,11 @@ def _from_gate(lack: Lack, driver: str, node: NodeSeen, evidence: tuple[str, ...
 
 def _evidence(
     driver: str,
-    node: NodeSeen,
+    node: ObservedNode,
     entry: DriverEntry | None,
-    main: TemplateSeen,
+    main: ObservedTemplate,
     pods: list[PodFacts],
-    host: HostSeen | None,
+    host: ObservedHost | None,
 ) -> Iterator[str]:
     if entry is None:
         yield f"CSINode {node.name} spec.drivers: {driver} missing"
@@ -357,10 +357,10 @@ def _evidence(
 
 def _plugin(
     driver: str,
-    node: NodeSeen,
-    main: TemplateSeen,
-    pods: list[PodSeen],
-    host: HostSeen | None,
+    node: ObservedNode,
+    main: ObservedTemplate,
+    pods: list[ObservedPod],
+    host: ObservedHost | None,
     down: bool,
     evidence: tuple[str, ...],
 ) -> Iterator[Finding]:
@@ -404,7 +404,7 @@ def _plugin(
         yield found("CSI-N38", about, message, evidence, remedy)
 
 
-def _form(driver: str, here: tuple[TemplateSeen, ...]) -> tuple[Version | None, str]:
+def _form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
     """Release and mode of the one plugin that a driver has on a node."""
     known = BY_NAME.get(driver)
     if known is None or len(here) != 1 or here[0].plugin is None:
@@ -412,13 +412,13 @@ def _form(driver: str, here: tuple[TemplateSeen, ...]) -> tuple[Version | None, 
     return running(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
 
 
-def running(driver: Driver, template: TemplateSeen) -> Version | None:
+def running(driver: Driver, template: ObservedTemplate) -> Version | None:
     """The release that a DaemonSet runs, by its image."""
     images = dict(template.plugin.images) if template.plugin is not None else {}
     return from_image(images.get(driver.container, ""))
 
 
-def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, host: HostSeen | None) -> bool:
+def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, host: ObservedHost | None) -> bool:
     if rule.mode == "host_process":
         return rule.wmic_before is not None and version.release < parse(rule.wmic_before).release
     release = host.facts.release if host is not None else ""
@@ -444,7 +444,7 @@ class _Room:
                 self._free[node.name] = max(0, entry.limit - held)
         self._all_free = sum(self._free.values())
 
-    def findings(self, node: NodeSeen) -> Iterator[Finding]:
+    def findings(self, node: ObservedNode) -> Iterator[Finding]:
         """That a node is full, or that what it holds fits nowhere else; and its attachments that went wrong."""
         about = f"Node {node.name}, driver {self._driver}"
         held, free = self._held.get(node.name, 0), self._free.get(node.name)
@@ -464,13 +464,13 @@ class _Room:
                 yield from attachment_findings(self._index.snapshot, one)
 
 
-def _held(index: Index, driver: str, node: NodeSeen) -> int:
+def _held(index: Index, driver: str, node: ObservedNode) -> int:
     prefix = f"kubernetes.io/csi/{driver}^"
     by_node = sum(one.startswith(prefix) for one in node.attached)
     return max(by_node, sum(one.attacher == driver for one in index.attachments.get(node.name, ())))
 
 
-def attachment_findings(snapshot: Snapshot, one: AttachmentSeen) -> Iterator[Finding]:
+def attachment_findings(snapshot: Snapshot, one: ObservedAttachment) -> Iterator[Finding]:
     """That an attachment failed, or hangs."""
     about = f"Node {one.node}, driver {one.attacher}"
     what = f"volume {one.volume}" if one.volume else "an inline volume"
@@ -498,7 +498,7 @@ def attachment_findings(snapshot: Snapshot, one: AttachmentSeen) -> Iterator[Fin
 # The node itself
 
 
-def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
+def _node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
     about = f"Node {node.name}"
     yield from _system(node)
     if not needed:
@@ -521,7 +521,7 @@ def _node(index: Index, node: NodeSeen, needed: bool, migrated: Mapping[str, int
     yield from _operator(node)
 
 
-def _host(index: Index, node: NodeSeen, needed: bool, piped: bool) -> Iterator[Finding]:
+def _host(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
     """What was found on the node's host.
 
     What its next reboot will break is told although no volume is there yet, and blocks where a driver talks to csi-proxy
@@ -535,12 +535,12 @@ def _host(index: Index, node: NodeSeen, needed: bool, piped: bool) -> Iterator[F
         severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
         if lasting and not piped and severity == "blocker":
             severity = "warning"
-        told = (f"csi_proxy_info on host {node.name}: {one['object']}",)
+        evidence = (f"csi_proxy_info on host {node.name}: {one['object']}",)
         about = f"Node {node.name}, {one['object']}"
-        yield passed_on(one["id"], severity, about, one["message"], told, one["remedy"])
+        yield passed_on(one["id"], severity, about, one["message"], evidence, one["remedy"])
 
 
-def _system(node: NodeSeen) -> Iterator[Finding]:
+def _system(node: ObservedNode) -> Iterator[Finding]:
     label = node.labels.get("kubernetes.io/os", "")
     if node.os and label and node.os != label:
         evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
@@ -549,27 +549,28 @@ def _system(node: NodeSeen) -> Iterator[Finding]:
         yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
 
 
-def _operator(node: NodeSeen) -> Iterator[Finding]:
+def _operator(node: ObservedNode) -> Iterator[Finding]:
     """What the Windows Machine Config Operator and its daemon say of a node."""
-    about, said = f"Node {node.name}", node.annotations
-    desired, reached = said.get(wmco.DESIRED, ""), said.get(wmco.VERSION, "")
+    about, annotations = f"Node {node.name}", node.annotations
+    desired, reached = annotations.get(wmco.DESIRED, ""), annotations.get(wmco.VERSION, "")
+    evidence: tuple[str, ...]
     if desired and desired != reached:
         evidence = (f"annotation {wmco.DESIRED}: {desired}", f"annotation {wmco.VERSION}: {reached or 'none'}")
         message = f"the operator's daemon has version {reached or 'none'}, expected {desired}"
         yield found("CSI-N40", about, message, evidence, r"check C:\var\log\wicd on the node")
-    if f"{wmco.PREFIX}reboot-required" in said:
-        told = (f"annotation {wmco.PREFIX}reboot-required",)
+    if f"{wmco.PREFIX}reboot-required" in annotations:
+        evidence = (f"annotation {wmco.PREFIX}reboot-required",)
         yield found(
-            "CSI-N41", about, "it waits for a reboot by the operator", told, "let the operator drain and reboot it"
+            "CSI-N41", about, "it waits for a reboot by the operator", evidence, "let the operator drain and reboot it"
         )
     if node.labels.get(wmco.ALLOW) == "true":
-        told = (f"label {wmco.ALLOW}: true",)
+        evidence = (f"label {wmco.ALLOW}: true",)
         remedy = f"kubectl label node {node.name} {wmco.ALLOW}-"
-        yield found("CSI-N42", about, "its upgrade is allowed regardless of its volumes", told, remedy)
+        yield found("CSI-N42", about, "its upgrade is allowed regardless of its volumes", evidence, remedy)
     if node.labels.get(wmco.BLOCKED) == "true":
-        told = (f"label {wmco.BLOCKED}: true",)
+        evidence = (f"label {wmco.BLOCKED}: true",)
         remedy = f"verify its drivers, then: kubectl label node {node.name} {wmco.ALLOW}=true"
-        yield found("CSI-N43", about, "the operator holds its upgrade back", told, remedy)
+        yield found("CSI-N43", about, "the operator holds its upgrade back", evidence, remedy)
 
 
 def old_csi_proxy(index: Index, least: str) -> int:

@@ -23,34 +23,34 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
-    ClusterSeen,
-    ConfigMapSeen,
-    ControllerSeen,
-    DriverSeen,
-    NamespaceSeen,
-    OperatorConditionSeen,
-    RuntimeClassSeen,
+    ObservedCluster,
+    ObservedConfigMap,
+    ObservedController,
+    ObservedDriver,
+    ObservedNamespace,
+    ObservedOperatorCondition,
+    ObservedRuntimeClass,
     conditions_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    AttachmentSeen,
-    CapacitySeen,
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedAttachment,
+    ObservedCapacity,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
-    PodSeen,
-    TemplateSeen,
+    ObservedPod,
+    ObservedTemplate,
     pod_is_judged,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.revisions import (
-    RevisionSeen,
+    ObservedRevision,
     in_doubt,
     with_revisions,
 )
@@ -90,7 +90,7 @@ def take(
     client: Client,
     *,
     name: str = "",
-    hosts: Iterable[HostSeen] = (),
+    hosts: Iterable[ObservedHost] = (),
     hosts_at: datetime | None = None,
     reading: Reading | None = None,
 ) -> Snapshot:
@@ -133,13 +133,13 @@ class _Pass:
         self._at = ""
         self._unread: list[Unread] = []
 
-    def snapshot(self, name: str, hosts: tuple[HostSeen, ...], hosts_at: datetime | None) -> Snapshot:
+    def snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
         kubernetes = self._client.version()
-        nodes = self._list(kinds.NODE, wire.NodeList, _each(NodeSeen.from_object))
+        nodes = self._list(kinds.NODE, wire.NodeList, _each(ObservedNode.from_object))
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
-        controllers: list[ControllerSeen] = []
-        templates: list[TemplateSeen] = []
+        controllers: list[ObservedController] = []
+        templates: list[ObservedTemplate] = []
         for kind in _TEMPLATES:
             templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
         pods = self._list(kinds.POD, wire.PodList, _pods(windows))
@@ -148,9 +148,9 @@ class _Pass:
         del pods, templates
         revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
         claims, elsewhere = self._claims(scope)
-        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(NamespaceSeen.from_object))
+        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
         cluster = self._cluster(kubernetes, namespaces)
-        drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(DriverSeen.from_object))
+        drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object))
         names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
         return Snapshot(
             taken_at=taken_at,
@@ -164,15 +164,17 @@ class _Pass:
             pods=scope.pods,
             namespaces=namespaces,
             csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
-            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(VolumeSeen.from_object)),
+            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
             claims=claims,
             attachments=self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, _attachments(windows, elsewhere)),
-            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ClassSeen.from_object)),
+            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ObservedClass.from_object)),
             drivers=drivers,
-            capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(CapacitySeen.from_object))
+            capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(ObservedCapacity.from_object))
             if any(one.spec.get("storageCapacity") for one in drivers)
             else (),
-            runtime_classes=self._list(kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(RuntimeClassSeen.from_object)),
+            runtime_classes=self._list(
+                kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
+            ),
             config_maps=self._config_maps(maps(controllers, nodes, scope.templates, names, bool(cluster.openshift))),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
@@ -202,22 +204,22 @@ class _Pass:
                 raise
         return tuple(found)
 
-    def _revisions(self, plugin: TemplateSeen) -> tuple[RevisionSeen, ...]:
+    def _revisions(self, plugin: ObservedTemplate) -> tuple[ObservedRevision, ...]:
         """The templates that a node plugin has and had."""
         selector = plugin.plugin.selector if plugin.plugin is not None else ()
         labels = ",".join(f"{key}={value}" for key, value in selector)
-        facts = _each(RevisionSeen.from_object)
+        facts = _each(ObservedRevision.from_object)
         return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
 
-    def _claims(self, scope: Scope) -> tuple[tuple[ClaimSeen, ...], set[str]]:
+    def _claims(self, scope: Scope) -> tuple[tuple[ObservedClaim, ...], set[str]]:
         """The claims that are kept, and the volumes of the others."""
         elsewhere: set[str] = set()
 
-        def facts(items: Items) -> Iterable[ClaimSeen]:
+        def facts(items: Items) -> Iterable[ObservedClaim]:
             for item in items:
                 metadata = item["metadata"]
                 if not scope.leaves_out(metadata["namespace"], metadata["name"]):
-                    yield ClaimSeen.from_object(item)
+                    yield ObservedClaim.from_object(item)
                 elif volume := (item.get("spec") or {}).get("volumeName"):
                     elsewhere.add(volume)
 
@@ -252,16 +254,16 @@ class _Pass:
                 raise
             return ()
 
-    def _cluster(self, kubernetes: str, namespaces: Sequence[NamespaceSeen]) -> ClusterSeen:
+    def _cluster(self, kubernetes: str, namespaces: Sequence[ObservedNamespace]) -> ObservedCluster:
         names = {one.name for one in namespaces}
         if names and not any(name.startswith("openshift-") for name in names):
-            return ClusterSeen(kubernetes=kubernetes)
+            return ObservedCluster(kubernetes=kubernetes)
         version = self._get(kinds.CLUSTER_VERSION, "version")
         if version is None or isinstance(version, Unread):
             if "openshift-cluster-version" in names and version is None:
                 why = "ClusterVersion version does not exist, although namespace openshift-cluster-version does"
                 self._unread.append(Unread(kinds.CLUSTER_VERSION.plural, why))
-            return ClusterSeen(kubernetes=kubernetes)
+            return ObservedCluster(kubernetes=kubernetes)
         infrastructure = self._get(kinds.INFRASTRUCTURE, "cluster")
         storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
         releases = [
@@ -269,8 +271,8 @@ class _Pass:
             for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
             if str(item["metadata"]["name"]).startswith(OPERATOR)
         ]
-        openshift, updating_to = ClusterSeen.openshift_versions(version)
-        return ClusterSeen(
+        openshift, updating_to = ObservedCluster.openshift_versions(version)
+        return ObservedCluster(
             kubernetes=kubernetes,
             openshift=openshift,
             updating_to=updating_to,
@@ -281,16 +283,16 @@ class _Pass:
             else None,
             wmco=releases[-1] if releases else "",
             operator_conditions=tuple(
-                OperatorConditionSeen.from_object(item)
+                ObservedOperatorCondition.from_object(item)
                 for item in self._some(kinds.OPERATOR_CONDITION, OPERATOR_NAMESPACE)
             ),
         )
 
-    def _config_maps(self, wanted: Iterable[tuple[str, str]]) -> tuple[ConfigMapSeen, ...]:
+    def _config_maps(self, wanted: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
         """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
         found = {place: self._get(kinds.CONFIG_MAP, place[1], place[0]) for place in wanted}
         return tuple(
-            ConfigMapSeen(*place, exists=False) if one is None else ConfigMapSeen.from_object(one)
+            ObservedConfigMap(*place, exists=False) if one is None else ObservedConfigMap.from_object(one)
             for place, one in found.items()
             if not isinstance(one, Unread)
         )
@@ -305,38 +307,38 @@ def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[
     return lambda items: map(fact, items)
 
 
-def _pods(windows: frozenset[str]) -> Callable[[Items], Iterable[PodSeen]]:
-    return lambda items: [PodSeen.from_object(pod) for pod in items if pod_is_judged(pod, windows)]
+def _pods(windows: frozenset[str]) -> Callable[[Items], Iterable[ObservedPod]]:
+    return lambda items: [ObservedPod.from_object(pod) for pod in items if pod_is_judged(pod, windows)]
 
 
-def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[CsiNodeSeen]]:
+def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
     return lambda items: [
-        CsiNodeSeen.from_object(one) for one in items if windows is None or one["metadata"]["name"] in windows
+        ObservedCsiNode.from_object(one) for one in items if windows is None or one["metadata"]["name"] in windows
     ]
 
 
-def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[AttachmentSeen]]:
-    def facts(items: Items) -> Iterable[AttachmentSeen]:
+def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[ObservedAttachment]]:
+    def facts(items: Items) -> Iterable[ObservedAttachment]:
         for item in items:
             spec = item.get("spec") or {}
             if (
                 spec.get("nodeName") in windows
                 or (spec.get("source") or {}).get("persistentVolumeName") not in elsewhere
             ):
-                yield AttachmentSeen.from_object(item)
+                yield ObservedAttachment.from_object(item)
 
     return facts
 
 
-def _templates(kind: str, controllers: list[ControllerSeen]) -> Callable[[Items], Iterable[TemplateSeen]]:
+def _templates(kind: str, controllers: list[ObservedController]) -> Callable[[Items], Iterable[ObservedTemplate]]:
     """Templates with volumes; what is a driver's controller goes to `controllers`."""
 
-    def facts(items: Items) -> Iterable[TemplateSeen]:
+    def facts(items: Items) -> Iterable[ObservedTemplate]:
         for item in items:
-            if kind == kinds.DEPLOYMENT.kind and (controller := ControllerSeen.from_object(item)) is not None:
+            if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
                 controllers.append(controller)
             if _counts(kind, item):
-                yield TemplateSeen.from_object(kind, item)
+                yield ObservedTemplate.from_object(kind, item)
 
     return facts
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
-    PodSeen,
-    TemplateSeen,
+    ObservedPod,
+    ObservedTemplate,
     owner_of,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import hash_of
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionSeen:
+class ObservedRevision:
     """A template that something has or had. owner: "Kind/name". number: the newest has the highest. hash: of its pods."""
 
     namespace: str
@@ -32,18 +32,18 @@ class RevisionSeen:
     hash: str
 
     @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> RevisionSeen:
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedRevision:
         """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
         metadata = item["metadata"]
         return cls(str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), hash_of(item))
 
 
-def in_doubt(templates: Iterable[TemplateSeen], pods: Iterable[PodSeen]) -> tuple[TemplateSeen, ...]:
+def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]) -> tuple[ObservedTemplate, ...]:
     """Node plugins with a pod of another generation, which only their revisions can tell to be of an older template."""
     plugins = {
         (one.namespace, f"DaemonSet/{one.name}"): one
         for one in templates
-        if one.plugin is not None and one.plugin.seen.plugin
+        if one.plugin is not None and one.plugin.observed.plugin
     }
     found = {}
     for pod in pods:
@@ -55,9 +55,11 @@ def in_doubt(templates: Iterable[TemplateSeen], pods: Iterable[PodSeen]) -> tupl
     return tuple(found.values())
 
 
-def with_revisions(templates: Iterable[TemplateSeen], revisions: Iterable[RevisionSeen]) -> tuple[TemplateSeen, ...]:
+def with_revisions(
+    templates: Iterable[ObservedTemplate], revisions: Iterable[ObservedRevision]
+) -> tuple[ObservedTemplate, ...]:
     """The templates, those that have revisions with the hash of the newest."""
-    newest: dict[tuple[str, str], RevisionSeen] = {}
+    newest: dict[tuple[str, str], ObservedRevision] = {}
     for one in revisions:
         known = newest.get((one.namespace, one.owner))
         if known is None or known.number < one.number:
@@ -65,7 +67,7 @@ def with_revisions(templates: Iterable[TemplateSeen], revisions: Iterable[Revisi
     return tuple(_with(one, newest.get((one.namespace, f"{one.kind}/{one.name}"))) for one in templates)
 
 
-def _with(template: TemplateSeen, newest: RevisionSeen | None) -> TemplateSeen:
+def _with(template: ObservedTemplate, newest: ObservedRevision | None) -> ObservedTemplate:
     plugin = template.plugin
     if newest is None or plugin is None or not plugin.gate.observed:
         return template

@@ -17,20 +17,23 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import PROVEN_LABEL, PROVEN_VALUE
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen, DriverSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
+    ObservedController,
+    ObservedDriver,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import (
-    CsiNodeSeen,
     DriverEntry,
-    HostSeen,
+    ObservedCsiNode,
+    ObservedHost,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import (
+    ObservedPod,
+    ObservedTemplate,
     PluginTemplate,
-    PodSeen,
-    TemplateSeen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import SEVERITIES, Finding, Report
@@ -68,12 +71,14 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
         for node in index.each(index.windows):
             if why_not(plugin.gate, node) is None:
                 pods.append(_pod(template, plugin, node.name))
-                brought = [DRIVERS[key].name for key in run.drivers if plugin.seen.serves_on_windows(DRIVERS[key].name)]
+                brought = [
+                    DRIVERS[key].name for key in run.drivers if plugin.observed.serves_on_windows(DRIVERS[key].name)
+                ]
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
     csi_nodes = {one.name: one for one in snapshot.csi_nodes}
-    csi_nodes |= {name: _registered(csi_nodes.get(name, CsiNodeSeen(name)), own) for name, own in ids.items()}
-    drivers = {one.name: one for one in map(DriverSeen.from_object, _of(run, "CSIDriver"))}
-    classes = {one.name: one for one in map(ClassSeen.from_object, _of(run, "StorageClass"))}
+    csi_nodes |= {name: _registered(csi_nodes.get(name, ObservedCsiNode(name)), own) for name, own in ids.items()}
+    drivers = {one.name: one for one in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
+    classes = {one.name: one for one in map(ObservedClass.from_object, _of(run, "StorageClass"))}
     hosts = {one.node: one for one in snapshot.hosts}
     return replace(
         snapshot,
@@ -87,7 +92,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     )
 
 
-def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ControllerSeen]) -> Report:
+def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> Report:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
     for one in now.findings:
@@ -108,32 +113,34 @@ def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
     return min(worst.get(one, len(SEVERITIES)) for one in objects) <= SEVERITIES.index(finding.severity)
 
 
-def _halves(run: Run, controllers: Iterable[ControllerSeen]) -> Iterator[str]:
+def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
-    yield from (f"Deployment {one.seen.namespace}/{one.seen.name}" for one in controllers if one.driver in run.drivers)
+    yield from (
+        f"Deployment {one.observed.namespace}/{one.observed.name}" for one in controllers if one.driver in run.drivers
+    )
 
 
 def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
     return (item for item in run.objects if item["kind"] == kind)
 
 
-def _template(item: Mapping[str, Any]) -> TemplateSeen:
-    return TemplateSeen.from_object("DaemonSet", item)
+def _template(item: Mapping[str, Any]) -> ObservedTemplate:
+    return ObservedTemplate.from_object("DaemonSet", item)
 
 
-def _marked(node: NodeSeen) -> NodeSeen:
+def _marked(node: ObservedNode) -> ObservedNode:
     return replace(node, labels={**node.labels, PROVEN_LABEL: PROVEN_VALUE})
 
 
-def _registered(csi_node: CsiNodeSeen, ids: Mapping[str, str]) -> CsiNodeSeen:
-    new = tuple(DriverEntry(driver, told) for driver, told in ids.items() if csi_node.entry(driver) is None)
+def _registered(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:
+    new = tuple(DriverEntry(driver, node_id) for driver, node_id in ids.items() if csi_node.entry(driver) is None)
     return replace(csi_node, drivers=csi_node.drivers + new)
 
 
-def _pod(template: TemplateSeen, plugin: PluginTemplate, node: str) -> PodSeen:
+def _pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> ObservedPod:
     name = f"{template.name}-{node}"
-    return PodSeen(
+    return ObservedPod(
         namespace=template.namespace,
         name=name,
         node=node,
@@ -144,7 +151,7 @@ def _pod(template: TemplateSeen, plugin: PluginTemplate, node: str) -> PodSeen:
     )
 
 
-def _served(snapshot: Snapshot, node: str, seen: HostSeen | None) -> HostSeen:
+def _served(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
     """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
     facts = HostFacts(
         node=node,
@@ -157,4 +164,4 @@ def _served(snapshot: Snapshot, node: str, seen: HostSeen | None) -> HostSeen:
         pipes=None,
         boot_time=None,
     )
-    return HostSeen(facts) if seen is None else replace(seen, facts=facts)
+    return ObservedHost(facts) if observed is None else replace(observed, facts=facts)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import windows_services
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ControllerSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedController
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 
 Key = tuple[str, str, str]
 
@@ -36,8 +36,8 @@ class Scope:
     sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others name all the same.
     """
 
-    templates: tuple[TemplateSeen, ...]
-    pods: tuple[PodSeen, ...]
+    templates: tuple[ObservedTemplate, ...]
+    pods: tuple[ObservedPod, ...]
     elsewhere: frozenset[str] = frozenset()
     sets: frozenset[tuple[str, str]] = frozenset()
     here: frozenset[str] = frozenset()
@@ -52,9 +52,9 @@ class Scope:
 
 
 def maps(
-    controllers: Iterable[ControllerSeen],
-    nodes: Iterable[NodeSeen],
-    templates: Iterable[TemplateSeen],
+    controllers: Iterable[ObservedController],
+    nodes: Iterable[ObservedNode],
+    templates: Iterable[ObservedTemplate],
     namespaces: frozenset[str] | None,
     openshift: bool,
 ) -> tuple[tuple[str, str], ...]:
@@ -63,10 +63,10 @@ def maps(
     namespaces: those there are, None where they could not be read; then the usual places are asked for all the same.
     """
     wanted = list(ADMIN_MAPS) if openshift else []
-    plugins = [one.plugin.seen for one in templates if one.plugin is not None]
+    plugins = [one.plugin.observed for one in templates if one.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
-            places = {one.seen.namespace for one in controllers if one.driver == driver.key}
+            places = {one.observed.namespace for one in controllers if one.driver == driver.key}
             places |= {one.namespace for one in plugins if one.serves_on_windows(driver.name)}
             usual = {driver.namespace, *driver.controller.namespaces}
             places |= usual if namespaces is None else usual & namespaces
@@ -76,7 +76,7 @@ def maps(
     return tuple(dict.fromkeys(wanted))
 
 
-def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Sequence[PodSeen]) -> Scope:
+def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], pods: Sequence[ObservedPod]) -> Scope:
     """Leave out workloads whose pods are all on Linux nodes, with the claims that only they use.
 
     A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
@@ -119,7 +119,7 @@ def scope(nodes: Iterable[NodeSeen], templates: Sequence[TemplateSeen], pods: Se
     )
 
 
-def root_of(pod: PodSeen, templates: Mapping[Key, TemplateSeen]) -> Key:
+def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:
     """Kind, namespace and name of what makes a pod in the end; the pod itself where nothing does."""
     owner = _owner(pod)
     template = templates.get(owner)
@@ -131,13 +131,13 @@ def root_of(pod: PodSeen, templates: Mapping[Key, TemplateSeen]) -> Key:
     return (sys.intern(kind), pod.namespace, sys.intern(name))
 
 
-def _owner(pod: PodSeen) -> Key:
+def _owner(pod: ObservedPod) -> Key:
     kind, dummy, name = pod.owner.partition("/")
     # A static pod is its node's.
     return ("Pod", pod.namespace, pod.name) if kind in ("", "Node") or pod.mirror else (kind, pod.namespace, name)
 
 
-def _claims_of(pod: PodSeen) -> Iterator[str]:
+def _claims_of(pod: ObservedPod) -> Iterator[str]:
     for name in pod.volumes.claims:
         yield f"{pod.namespace}/{name}"
     for made in pod.volumes.ephemeral:

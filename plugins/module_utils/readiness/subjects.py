@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.source
     Source,
     server_of,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import Paths, paths
@@ -47,8 +47,8 @@ class Subject:
 
     key: str
     source: Source
-    volume: VolumeSeen | None = None
-    claim: ClaimSeen | None = None
+    volume: ObservedVolume | None = None
+    claim: ObservedClaim | None = None
     made: ClaimTemplate | None = None
     inline: bool = False
     terms: tuple[Term, ...] | None = None
@@ -66,7 +66,7 @@ class Subject:
         return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
 
     @property
-    def asked(self) -> VolumeSeen | ClaimSeen | ClaimTemplate | None:
+    def asked(self) -> ObservedVolume | ObservedClaim | ClaimTemplate | None:
         """What tells its access modes, and whether it is a raw device."""
         return self.volume or self.claim or self.made
 
@@ -250,7 +250,7 @@ class _Collector:
             some.append(source)
         return some[0] if len({_kind(one) for one in some}) == 1 else Source("") if some else None
 
-    def _of_volume(self, volume: VolumeSeen, claim: ClaimSeen | None) -> Subject:
+    def _of_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
         subject = self.subjects.get(volume.name)
         if subject is None:
             subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)

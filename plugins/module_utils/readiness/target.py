@@ -18,9 +18,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.target import Now, impossible
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version, parse
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, release
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import view
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
@@ -86,7 +86,7 @@ def simulate(index: Index, target: Target) -> Snapshot:
     nodes = tuple(_upgraded(node, then.kubelet, moved) if node.windows else node for node in snapshot.nodes)
     windows = {node.name for node in nodes if node.windows}
     csi_nodes = tuple(
-        CsiNodeSeen(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
+        ObservedCsiNode(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
     )
     return replace(snapshot, cluster=cluster, nodes=nodes, csi_nodes=csi_nodes)
 
@@ -100,7 +100,7 @@ def _migrated(kubelet: Version, operator: Version | None) -> Iterator[str]:
             yield known.plugin
 
 
-def _upgraded(node: NodeSeen, kubelet: Version, moved: tuple[str, ...]) -> NodeSeen:
+def _upgraded(node: ObservedNode, kubelet: Version, moved: tuple[str, ...]) -> ObservedNode:
     """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
     left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
     return replace(node, kubelet=f"v{kubelet}", attached=left)
@@ -128,15 +128,19 @@ def judge(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Find
 
 def _known(target: Target, then: Versions) -> Iterator[Finding]:
     if target.openshift and then.line is None:
-        told = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
+        evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
         yield found(
-            "CSI-T02", "Target", message, told, "use a release of this collection that supports it, or set kubernetes"
+            "CSI-T02",
+            "Target",
+            message,
+            evidence,
+            "use a release of this collection that supports it, or set kubernetes",
         )
     if then.operator is not None and wmco.of_operator(then.operator) is None:
-        told = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
+        evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
         message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
-        yield found("CSI-T02", "Target", message, told, "use a release of this collection that supports it")
+        yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
 
 
 def _impossible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
@@ -167,12 +171,15 @@ def _skew(index: Index, then: Versions) -> Iterator[Finding]:
             continue
         behind = then.control.minor[1] - kubelet.minor[1]
         if behind > allowed:
-            told = (f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}", f"target API server: {then.control}")
+            evidence = (
+                f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}",
+                f"target API server: {then.control}",
+            )
             message = (
                 f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, expected at most {allowed}"
             )
             remedy = "upgrade its kubelet first, in steps"
-            yield found("CSI-T01", f"Node {node.name}", message, told, remedy)
+            yield found("CSI-T01", f"Node {node.name}", message, evidence, remedy)
 
 
 def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
@@ -181,7 +188,7 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
         return
     about, line = "Windows Machine Config Operator", wmco.of_operator(operator)
     openshift = target.openshift or index.snapshot.cluster.openshift
-    told: tuple[str, ...] = (
+    evidence: tuple[str, ...] = (
         f"now: {now or 'not found'}",
         f"target: {operator}",
         f"OpenShift: {openshift or 'not set'}",
@@ -189,7 +196,7 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     of_cluster = wmco.of_openshift(openshift) if openshift else None
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
-        yield found("CSI-T06", about, message, told, f"use release {of_cluster.wmco} of the operator")
+        yield found("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
     if now is None:
         return
     if operator.release < now.release:
@@ -197,16 +204,16 @@ def _operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]
     if leapt := wmco.skipped(now, operator):
         message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
-        yield found("CSI-T14", about, message, told, remedy)
+        yield found("CSI-T14", about, message, evidence, remedy)
     scenario = wmco.scenario(now, operator)
     if scenario == "C":
         message = f"{now} includes csi-proxy and {operator} does not (scenario C)"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
-        yield found("CSI-T03", about, message, told, remedy)
+        yield found("CSI-T03", about, message, evidence, remedy)
     elif scenario in ("B", "E"):
         message = f"{now} has no csi-proxy and {operator} includes it (scenario {scenario})"
         remedy = "upgrade one canary node, verify the drivers there, then continue"
-        yield found("CSI-T04", about, message, told, remedy)
+        yield found("CSI-T04", about, message, evidence, remedy)
     yield from _unguarded(index, line, now, operator)
 
 
@@ -218,10 +225,10 @@ def _unguarded(index: Index, line: wmco.Line | None, now: Version, operator: Ver
     free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(wmco.ALLOW) == "true"]
     if free:
         names = ", ".join(node.name for node in free[:5])
-        told = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
+        evidence = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
         message = f"{operator} upgrades {len(free)} nodes immediately: {names}"
         remedy = "verify every driver before you approve the operator's InstallPlan"
-        yield found("CSI-T05", "Windows Machine Config Operator", message, told, remedy)
+        yield found("CSI-T05", "Windows Machine Config Operator", message, evidence, remedy)
 
 
 def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -234,10 +241,13 @@ def _no_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterato
         if known.plugin in wmco.NO_PATH and demand.get(known.driver):
             left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
             if left:
-                told = (f"OpenShift: {now}, target: {target.openshift}", f"PersistentVolumes: {', '.join(left[:3])}")
+                evidence = (
+                    f"OpenShift: {now}, target: {target.openshift}",
+                    f"PersistentVolumes: {', '.join(left[:3])}",
+                )
                 message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
-                yield found("CSI-T15", "Target", message, told, remedy)
+                yield found("CSI-T15", "Target", message, evidence, remedy)
 
 
 def _drain(index: Index, then: Versions) -> Iterator[Finding]:
@@ -247,17 +257,17 @@ def _drain(index: Index, then: Versions) -> Iterator[Finding]:
     for node in index.each(index.windows):
         left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
         if left:
-            told = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
+            evidence = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
             message = f"{len(left)} volumes are attached in-tree"
             remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
-            yield found("CSI-T08", f"Node {node.name}", message, told, remedy)
+            yield found("CSI-T08", f"Node {node.name}", message, evidence, remedy)
 
 
 def _driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
-    seen = view(simulate(index, target), driver)
-    controllers = [one.seen for one in index.snapshot.controllers if one.driver == driver.key]
+    observed = view(simulate(index, target), driver)
+    controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
     desired = model.Request(mode=target.mode or "auto", version=target.driver_version or None)
-    choice = release.choose(driver, desired, controllers[0] if controllers else None, seen)
+    choice = release.choose(driver, desired, controllers[0] if controllers else None, observed)
     for one in choice.findings:
         yield passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
     if choice.rule is None:
@@ -273,10 +283,14 @@ def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[
         about = f"Node {node.name}, driver {driver.name}"
         held = [name for name in node.in_use if name.startswith(prefix)]
         if changes and rule.mode in driver.drain_to and held:
-            told = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
+            evidence = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
             message = f"{len(held)} volumes are mounted, and the mode changes to {rule.mode}"
             yield found(
-                "CSI-T09", about, message, told, f"drain the node first: kubectl drain {node.name} --ignore-daemonsets"
+                "CSI-T09",
+                about,
+                message,
+                evidence,
+                f"drain the node first: kubectl drain {node.name} --ignore-daemonsets",
             )
         if rule.mode != "csi_proxy":
             continue
@@ -293,11 +307,11 @@ def _mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[
             continue
         absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
         if absent:
-            told = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
+            evidence = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
             yield found(
                 "CSI-T10",
                 about,
                 f"its host does not serve {', '.join(absent)}",
-                told,
+                evidence,
                 "run enable_csi.yml for this host",
             )

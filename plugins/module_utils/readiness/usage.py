@@ -20,8 +20,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Toleration,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate, Inline, Volumes
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import System
@@ -53,8 +53,8 @@ class Workload:
     kind: str
     namespace: str
     name: str
-    template: TemplateSeen | None = None
-    pods: list[PodSeen] = field(default_factory=list)
+    template: ObservedTemplate | None = None
+    pods: list[ObservedPod] = field(default_factory=list)
     claims: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
@@ -125,10 +125,10 @@ def _has_volumes(volumes: Volumes) -> bool:
     return bool(volumes.claims or volumes.ephemeral or volumes.inline)
 
 
-def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, str], list[tuple[int, ClaimSeen]]]:
+def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
     """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
     namespaces = {one.namespace for one in workloads if one.template is not None and one.template.claim_templates}
-    found: dict[tuple[str, str], list[tuple[int, ClaimSeen]]] = defaultdict(list)
+    found: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
     for claim in index.snapshot.claims:
         if claim.namespace in namespaces:
             stem, dummy, number = claim.name.rpartition("-")
@@ -139,7 +139,9 @@ def _numbered(index: Index, workloads: Iterable[Workload]) -> dict[tuple[str, st
     return found
 
 
-def _note_volumes(index: Index, workload: Workload, sets: dict[tuple[str, str], list[tuple[int, ClaimSeen]]]) -> None:
+def _note_volumes(
+    index: Index, workload: Workload, sets: dict[tuple[str, str], list[tuple[int, ObservedClaim]]]
+) -> None:
     template = workload.template
     claims: list[str] = []
     spare: list[str] = []
@@ -196,9 +198,9 @@ def _placements(workload: Workload) -> Sequence[Placement]:
     return tuple(dict.fromkeys(pod.placement for pod in workload.pods if workload.kind != "Pod" or not pod.node))
 
 
-def _where_pods_are(index: Index, pods: Iterable[PodSeen]) -> tuple[list[PodSeen], list[PodSeen]]:
-    windows: list[PodSeen] = []
-    linux: list[PodSeen] = []
+def _where_pods_are(index: Index, pods: Iterable[ObservedPod]) -> tuple[list[ObservedPod], list[ObservedPod]]:
+    windows: list[ObservedPod] = []
+    linux: list[ObservedPod] = []
     for pod in pods:
         bit = index.bit.get(pod.node, 0)
         if bit & index.windows:
@@ -208,7 +210,9 @@ def _where_pods_are(index: Index, pods: Iterable[PodSeen]) -> tuple[list[PodSeen
     return windows, linux
 
 
-def _decide(index: Index, workload: Workload, windows: list[PodSeen], linux: list[PodSeen]) -> tuple[System, str]:
+def _decide(
+    index: Index, workload: Workload, windows: list[ObservedPod], linux: list[ObservedPod]
+) -> tuple[System, str]:
     if windows and linux:
         return "mixed", f"pod {windows[0].key} is on {windows[0].node} and pod {linux[0].key} on {linux[0].node}"
     if windows:

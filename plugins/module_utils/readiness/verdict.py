@@ -142,7 +142,7 @@ class StepVerdict:
 class WorkloadVerdict:
     """A workload that has volumes and may run on Windows.
 
-    workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. comes_back: whether its pods
+    workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. starts_again: whether its pods
     get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
     stop its pods, of a workload that does not come back or is unknown.
     """
@@ -150,7 +150,7 @@ class WorkloadVerdict:
     workload: str
     runs_on: System
     runs_on_because: str
-    comes_back: Answer
+    starts_again: Answer
     because: str
     volumes: tuple[str, ...]
     findings: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.capability import Asked, Taken
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import Version
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import PROFILE
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index, version_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import (
@@ -100,11 +100,11 @@ class Message:
 
 @dataclass(slots=True)
 class VolumesJudged:
-    """What came out. told: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
+    """What came out. messages: the verdicts of each subject, by its key. forbidden: what stops publishing, likewise."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    told: dict[str, tuple[Message, ...]] = field(default_factory=dict)
+    messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     forbidden: dict[str, Finding] = field(default_factory=dict)
 
 
@@ -118,15 +118,15 @@ def judge(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_m
     judged = VolumesJudged(findings=list(all_.findings))
     for key in sorted(all_.subjects):
         one = _Volume(index, all_.subjects[key], all_.paths, drivers, no_mbr, control, twins)
-        told = judged.told[key] = tuple(one.judge())
-        judged.verdicts += (each.verdict for each in told)
+        messages = judged.messages[key] = tuple(one.judge())
+        judged.verdicts += (each.verdict for each in messages)
         judged.findings += one.findings
         if one.forbidden is not None:
             judged.forbidden[key] = one.forbidden
     return judged
 
 
-def _handle(volume: VolumeSeen) -> tuple[str, str] | None:
+def _handle(volume: ObservedVolume) -> tuple[str, str] | None:
     """What makes two volumes one to kubelets: driver and handle. None where sharing one is legitimate, or nothing is told."""
     source, known = volume.source, in_tree.of_field(volume.source.field)
     if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
@@ -245,11 +245,11 @@ class _Volume:
         if word == "OK":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
             return self._verdict(self._word("OK"), nodes, f"{driver} is registered and works on {first}{more}", reasons)
-        telling = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
-        said = f": {telling.id} {telling.message}" if telling is not None else ""
+        worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
+        reason = f": {worst.id} {worst.message}" if worst is not None else ""
         if word:
-            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{said}", reasons)
-        because = f"whether {driver} works on {first} is unknown{said}"
+            return self._verdict(self._word("NO_DRIVER"), nodes, f"{driver} does not work on {first}{reason}", reasons)
+        because = f"whether {driver} works on {first} is unknown{reason}"
         return self._verdict("UNKNOWN", nodes, because, reasons, () if reasons else ("CSI-C01",))
 
     def _word(self, word: str) -> VolumeClass:
@@ -320,10 +320,10 @@ class _Volume:
         (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin)."""
         index, namespace = self._index, self._subject.users[0].namespace
         version = version_of(index.snapshot.cluster.openshift)
-        seen = next((one for one in index.snapshot.namespaces if one.name == namespace), None)
-        if version is None or version.minor < (4, 13) or seen is None:
+        observed = next((one for one in index.snapshot.namespaces if one.name == namespace), None)
+        if version is None or version.minor < (4, 13) or observed is None:
             return
-        profile, enforced = given or _PROFILES[-1], seen.labels.get(_ENFORCE) or _PROFILES[0]
+        profile, enforced = given or _PROFILES[-1], observed.labels.get(_ENFORCE) or _PROFILES[0]
         if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
             what = f"CSIDriver {self._subject.driver} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
             remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
@@ -376,7 +376,7 @@ class _Volume:
         self._finds("CSI-V20", what, "upgrade these kubelets by one patch release", nodes)
         return self._verdict("MIGRATED_REFUSED", nodes, what)
 
-    def _mbr(self, nodes: int, volume: VolumeSeen) -> Message:
+    def _mbr(self, nodes: int, volume: ObservedVolume) -> Message:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created[:10] < in_tree.MBR_DAY:
@@ -458,10 +458,10 @@ class _Volume:
         subject, named = self._subject, self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
             return None
-        said = f"its fsType is {named}" if named else "it has no fsType"
+        reason = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":
             usable = " or ".join(one for one in driver.fstypes if one)
-            what = f"{said}, expected {usable}: {driver.title} {answer.why}"
+            what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
             remedy = "if Windows formatted it: convert it with fsType ntfs; if Linux did, use it on Linux only"
             return self._made("CSI-V14", what, remedy)
         if self._mounted_on_windows():
@@ -472,7 +472,7 @@ class _Volume:
                 "CSI-V18", what, "check the disk before Windows mounts it, or first use it on Windows when it is new"
             )
         if answer.word == "unknown":
-            what = f"{said}, and {driver.title} {answer.why}"
+            what = f"{reason}, and {driver.title} {answer.why}"
             return self._made("CSI-V32", what, "set fsType ntfs in its StorageClass or in the volume")
         return None
 
@@ -514,8 +514,8 @@ class _Volume:
         subject, volume = self._subject, self._subject.volume
         source = subject.source
         named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
-        told = ", ".join(f"{key} {value}" for key, value in named.items() if value)
-        yield f"{subject.title}: source {source.field or 'unknown'}" + (f" ({told})" if told else "")
+        details = ", ".join(f"{key} {value}" for key, value in named.items() if value)
+        yield f"{subject.title}: source {source.field or 'unknown'}" + (f" ({details})" if details else "")
         if volume is not None:
             if volume.migrated_to or volume.provisioned_by:
                 yield f"annotations: provisioned-by {volume.provisioned_by or 'none'}, migrated-to {volume.migrated_to or 'none'}"
@@ -528,8 +528,8 @@ class _Volume:
             csi_node = self._index.csi_nodes.get(first)
             listed = csi_node.migrated if csi_node is not None else None
             plugin = subject.plugin.plugin
-            said = "not set" if listed is None else "listed" if plugin in listed else "not listed"
-            yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {said}"
+            reason = "not set" if listed is None else "listed" if plugin in listed else "not listed"
+            yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
     def _verdict(
         self,

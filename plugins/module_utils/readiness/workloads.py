@@ -34,16 +34,16 @@ def judge(
     use: Usage,
     subjects: Subjects,
     volumes: VolumesJudged,
-    told: Iterable[Finding],
+    others: Iterable[Finding],
     halves: Mapping[str, tuple[Finding, ...]],
 ) -> tuple[tuple[WorkloadVerdict, ...], tuple[Finding, ...]]:
-    """A verdict for each workload that may run on Windows. told: the findings about everything else; halves: by CSI name,
+    """A verdict for each workload that may run on Windows. others: the findings about everything else; halves: by CSI name,
     those about what a driver has in the cluster.
 
     One that is not known has a finding that keeps the report from being ready.
     """
-    explaining = {one.id for one in told if one.doubt or one.severity == "blocker"}
-    blocked = {one.object for one in told if one.severity == "blocker"}
+    explaining = {one.id for one in others if one.doubt or one.severity == "blocker"}
+    blocked = {one.object for one in others if one.severity == "blocker"}
     claims = Claims(index)
     schedule = Schedule(index, claims)
     rules = _rules(index, claims, schedule, Mounts(index, claims, use, subjects, volumes, halves))
@@ -56,9 +56,11 @@ def judge(
             continue
         own = tuple(_hidden(index, workload))
         lacking = subjects.missing.get(workload.key, [])
-        mine = [one.verdict for key in subjects.by_workload.get(workload.key, ()) for one in volumes.told.get(key, ())]
+        mine = [
+            one.verdict for key in subjects.by_workload.get(workload.key, ()) for one in volumes.messages.get(key, ())
+        ]
         walked = Walks(index, workload, rules)
-        answer, because = _comes_back(workload, walked, mine, lacking)
+        answer, because = _starts_again(workload, walked, mine, lacking)
         if answer == "yes" and (short := schedule.together(workload, walked.pods, walked.nodes)):
             answer, because = "no", short.message
             own += (short,)
@@ -90,7 +92,7 @@ def judge(
             workload=workload.key,
             runs_on=workload.system,
             runs_on_because=workload.because,
-            comes_back=answer,
+            starts_again=answer,
             because=because,
             volumes=(*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)),
             findings=tuple(dict.fromkeys(ids)),
@@ -102,7 +104,7 @@ def judge(
             ids = [*verdicts[key].findings, crowd.id]
             what = f"which of its pods finds room depends on the order in which they start: {crowd.message}"
             verdicts[key] = replace(
-                verdicts[key], comes_back="unknown", because=what, findings=tuple(dict.fromkeys(ids))
+                verdicts[key], starts_again="unknown", because=what, findings=tuple(dict.fromkeys(ids))
             )
     return tuple(verdicts.values()), tuple(findings)
 
@@ -124,18 +126,18 @@ def _explaining(
     """What the walk adds to findings about the same: blocked names the objects that have a blocker."""
     far = any("CSI-V17" in one.findings for one in volumes)
     for one in walked.findings:
-        seen = one.id == "CSI-W20" and (far or workload.system in ("mixed", "unknown"))
-        if not seen and one.object not in blocked:
+        observed = one.id == "CSI-W20" and (far or workload.system in ("mixed", "unknown"))
+        if not observed and one.object not in blocked:
             yield one
 
 
 def _unknown(workload: Workload, because: str, remedy: str) -> Finding:
     """Stands for a workload of which it is not known whether it starts again."""
-    told = (f"runs on {workload.system}: {workload.because}",)
-    return found("CSI-W09", workload.key, because, told, remedy)
+    evidence = (f"runs on {workload.system}: {workload.because}",)
+    return found("CSI-W09", workload.key, because, evidence, remedy)
 
 
-def _comes_back(
+def _starts_again(
     workload: Workload, walked: Walks, volumes: list[VolumeVerdict], lacking: list[Finding]
 ) -> tuple[Answer, str]:
     if lacking:
@@ -176,22 +178,22 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
     kept = [pod for pod in workload.pods if pod.finished and (pod.volumes.claims or pod.volumes.ephemeral)]
     if kept:
         message = f"{len(kept)} finished pods use its claims, such as {kept[0].key} ({kept[0].phase})"
-        told = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
-        yield found("CSI-W02", about, message, told, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
+        evidence = (f"Pod {kept[0].key} status.phase: {kept[0].phase}, spec.nodeName: {kept[0].node}",)
+        yield found("CSI-W02", about, message, evidence, f"kubectl -n {workload.namespace} delete pod {kept[0].name}")
     if template is not None:
         yield from _of_template(workload)
     elif workload.kind == "Pod":
         static = any(pod.mirror for pod in workload.pods)
         if static:
-            told = ("annotation kubernetes.io/config.mirror",)
-            yield found("CSI-W06", about, f"it is a static pod with {volumes}", told, "change its file on the node")
+            evidence = ("annotation kubernetes.io/config.mirror",)
+            yield found("CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node")
         elif not all(pod.finished for pod in workload.pods):
-            told = ("metadata.ownerReferences: none",)
+            evidence = ("metadata.ownerReferences: none",)
             yield found(
                 "CSI-W07",
                 about,
                 f"it has {volumes} and no controller",
-                told,
+                evidence,
                 "create it by a Deployment or StatefulSet",
             )
     else:
@@ -202,9 +204,9 @@ def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
             if resource in index.unread
             else f"{workload.kind} is a kind that is not read, or does not exist"
         )
-        told = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
+        evidence = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
         remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
-        yield found("CSI-W08", about, f"its template is unknown: {what}", told, remedy)
+        yield found("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)
 
 
 def _of_template(workload: Workload) -> Iterator[Finding]:
@@ -213,24 +215,24 @@ def _of_template(workload: Workload) -> Iterator[Finding]:
         return
     held = ", ".join((*workload.claims, *workload.spare, *(f"inline {one.name}" for one in workload.inline)))
     if template.replicas == 0:
-        told = ("spec.replicas: 0",)
+        evidence = ("spec.replicas: 0",)
         yield found(
             "CSI-W03",
             about,
             f"it is scaled to zero and has {held or 'volumes'}",
-            told,
+            evidence,
             "none; check its volumes as if it ran",
         )
     elif template.kind == "CronJob" and not workload.pods:
-        told = ("spec.jobTemplate",)
+        evidence = ("spec.jobTemplate",)
         yield found(
             "CSI-W04",
             about,
             f"it has {held or 'volumes'} and runs on a schedule",
-            told,
+            evidence,
             "none; check its volumes as if it ran",
         )
     if workload.spare and template.replicas != 0:
-        told = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
+        evidence = (f"spec.replicas: {template.replicas}, claims: {', '.join(workload.spare)}",)
         message = f"claims of removed replicas still exist: {', '.join(workload.spare)}"
-        yield found("CSI-W05", about, message, told, "keep them, or delete them if their data is not needed")
+        yield found("CSI-W05", about, message, evidence, "keep them, or delete them if their data is not needed")

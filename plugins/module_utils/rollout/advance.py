@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, NodeVerdict
 
 # For the whole, where a node's name stands otherwise.
-NOBODY = ""
+NO_NODE = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def permitted(
     DaemonSet goes to; a Node that was deleted is not away. allowed: how many of them may be without a Ready plugin.
     """
     ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
-    seen = {pod.node for pod in now if pod.node in expected}
-    away = {name for name in seen if name not in ready} | set(still_away(ready, taken, expected))
+    observed = {pod.node for pod in now if pod.node in expected}
+    away = {name for name in observed if name not in ready} | set(still_away(ready, taken, expected))
     free = allowed - len(away)
     serving = [pod for pod in pods if pod.node not in away][: max(0, free)]
     return tuple(pod for pod in pods if pod in serving or pod.node in away)
@@ -128,7 +128,7 @@ def decide(
     if picture.daemon_set is None:
         return Step("stop", message="the DaemonSet does not exist")
     if not picture.daemon_set.observed:
-        if waited.get(NOBODY, 0.0) > goal.node_timeout:
+        if waited.get(NO_NODE, 0.0) > goal.node_timeout:
             return Step("stop", message="the DaemonSet controller does not process it; check that it runs")
         return Step("wait")
     now = standing(picture, judgement, goal, deleted)
@@ -161,7 +161,7 @@ def _replace(
     chosen += [name for name in left if name not in now.away][: max(0, free)]
     if chosen:
         return Step("replace", pods=tuple(now.old[name] for name in chosen), nodes=tuple(chosen))
-    if not now.moving and waited.get(NOBODY, 0.0) > goal.node_timeout:
+    if not now.moving and waited.get(NO_NODE, 0.0) > goal.node_timeout:
         names = ", ".join(sorted(now.away))
         message = f"{names} without a Ready plugin, expected at most {goal.max_unavailable} (max_unavailable)"
         return Step("stop", nodes=tuple(sorted(now.away)), message=message)

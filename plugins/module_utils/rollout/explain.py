@@ -57,7 +57,7 @@ def pod_trouble(picture: Picture, pod: PodFacts) -> tuple[str, str]:
         message = f"pod {pod.name}: container {bad.name} {_state(bad)}"
         if event is not None and event.reason in ("Failed", "FailedMount", "FailedCreatePodSandBox"):
             message += f"; {event.reason}: {_short(event.message)}"
-        last = _telling_line(log)
+        last = _pipe_line(log)
         if last:
             message += f"; log: {last}"
         if pipes:
@@ -73,7 +73,7 @@ def registration_hint(picture: Picture, pod: PodFacts | None) -> str:
     """What the registrar's log says of a Ready pod that is not registered; empty when nothing."""
     if pod is None or not pod.ready:
         return ""
-    last = _telling_line(picture.logs.get(pod.name, ""))
+    last = _pipe_line(picture.logs.get(pod.name, ""))
     return f"registrar log: {last}" if last else ""
 
 
@@ -106,11 +106,11 @@ def _latest(events: Iterable[EventFacts]) -> EventFacts | None:
     return max(events, key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, default=None)
 
 
-def _telling_line(log: str) -> str:
+def _pipe_line(log: str) -> str:
     """The last line that names a pipe, since a driver goes on to say that it gives up; else the last one."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if _PIPE.search(line)] or lines
-    return _short(telling[-1]) if telling else ""
+    naming = [line for line in lines if _PIPE.search(line)] or lines
+    return _short(naming[-1]) if naming else ""
 
 
 def _short(text: str) -> str:

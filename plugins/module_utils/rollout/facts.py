@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import REVISION, PodFacts, host_paths, owned_by
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
@@ -202,7 +202,7 @@ class Picture:
     controller_now: datetime
     driver: str
     daemon_set: DaemonSetFacts | None
-    nodes: Sequence[NodeSeen]
+    nodes: Sequence[ObservedNode]
     registrations: Mapping[str, Registration]
     pods: Sequence[PodFacts]
     hosts: Mapping[str, HostFacts] = field(default_factory=dict)

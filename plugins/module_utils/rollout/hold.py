@@ -99,17 +99,17 @@ def to_be(live: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
 
 def begun(live: Mapping[str, Any], former: str, run: str) -> Rolling:
     """A change that starts, or goes on after one that was cut off: what came before its first step stays the former."""
-    seen = rolling(live)
-    if seen is not None and seen.former:
-        return replace(seen, run=run, failed="", because="", taken={})
+    observed = rolling(live)
+    if observed is not None and observed.former:
+        return replace(observed, run=run, failed="", because="", taken={})
     annotations = live["metadata"].get("annotations") or {}
     return Rolling(run=run, former=former, annotations={key: annotations[key] for key in _OURS if key in annotations})
 
 
 def former_mode(live: Mapping[str, Any]) -> str:
     """The mode that pods had before a change that is under way, or have now; empty when nothing tells."""
-    seen = rolling(live)
-    annotations = seen.annotations if seen is not None else live["metadata"].get("annotations") or {}
+    observed = rolling(live)
+    annotations = observed.annotations if observed is not None else live["metadata"].get("annotations") or {}
     return str(annotations.get(MODE, ""))
 
 

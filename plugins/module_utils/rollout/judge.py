@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.explain import (
     creation_trouble,
@@ -91,7 +91,7 @@ def _whole(picture: Picture, rules: Rules, judged: Sequence[NodeVerdict]) -> Ite
         yield Lack("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
-def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
+def _judge_node(picture: Picture, rules: Rules, node: ObservedNode) -> NodeVerdict:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
@@ -113,7 +113,7 @@ def _judge_node(picture: Picture, rules: Rules, node: NodeSeen) -> NodeVerdict:
     return NodeVerdict(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
 
 
-def _others(picture: Picture, node: NodeSeen) -> Iterator[Lack]:
+def _others(picture: Picture, node: ObservedNode) -> Iterator[Lack]:
     own = picture.daemon_set
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
@@ -121,7 +121,7 @@ def _others(picture: Picture, node: NodeSeen) -> Iterator[Lack]:
         yield Lack("CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source")
 
 
-def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None) -> Iterator[Lack]:
+def _host(picture: Picture, rules: Rules, node: ObservedNode, host: HostFacts | None) -> Iterator[Lack]:
     mounted = picture.daemon_set.pipes if picture.daemon_set is not None else ()
     if not mounted:
         return
@@ -132,8 +132,8 @@ def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
     if age is None or age > timedelta(seconds=rules.host_facts_max_age):
-        told = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
-        message = f"{kind}: the host was read {told}, expected within {rules.host_facts_max_age:.0f} s"
+        when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
+        message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
         yield Lack("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
     if host.serving is None and not host.missing_pipes:
         message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
@@ -154,7 +154,7 @@ def _host(picture: Picture, rules: Rules, node: NodeSeen, host: HostFacts | None
 
 
 def _pod(
-    picture: Picture, rules: Rules, node: NodeSeen, pod: PodFacts | None, host: HostFacts | None
+    picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts | None, host: HostFacts | None
 ) -> Iterator[Lack]:
     daemon_set = picture.daemon_set
     if daemon_set is None:
@@ -189,7 +189,7 @@ def _pod(
         yield Lack("CSI-G13", "waiting", message, "wait")
 
 
-def _stable(picture: Picture, rules: Rules, node: NodeSeen, pod: PodFacts) -> bool:
+def _stable(picture: Picture, rules: Rules, node: ObservedNode, pod: PodFacts) -> bool:
     """Whether a Ready pod may be believed.
 
     The plugin container has no readiness probe, so a pod that is about to crash is Ready for a moment, and the entry
@@ -207,7 +207,7 @@ def _stable(picture: Picture, rules: Rules, node: NodeSeen, pod: PodFacts) -> bo
     return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
 
 
-def _registration(picture: Picture, node: NodeSeen, pod: PodFacts | None) -> Iterator[Lack]:
+def _registration(picture: Picture, node: ObservedNode, pod: PodFacts | None) -> Iterator[Lack]:
     registration = picture.registrations.get(node.name)
     if registration is None:
         hint = registration_hint(picture, pod)

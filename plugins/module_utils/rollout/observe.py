@@ -15,11 +15,11 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
@@ -66,9 +66,9 @@ class _Source:
 
 def find_namespace(client: Client, driver: str, daemon_set: str, default: str) -> str:
     """The namespace of our DaemonSet, where the user named none."""
-    seen = [DaemonSetSeen.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
-    ours = [one for one in seen if one.name == daemon_set and one.managed_by == MANAGER]
-    others = [one for one in seen if one.name == daemon_set and one.serves_on_windows(driver)]
+    observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
+    ours = [one for one in observed if one.name == daemon_set and one.managed_by == MANAGER]
+    others = [one for one in observed if one.name == daemon_set and one.serves_on_windows(driver)]
     return (ours or others)[0].namespace if ours or others else default
 
 
@@ -94,7 +94,7 @@ class View:
             DaemonSetFacts.from_object(item)
             for item in listed
             if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
-            and DaemonSetSeen.from_object(item).serves_on_windows(self._target.driver)
+            and ObservedDaemonSet.from_object(item).serves_on_windows(self._target.driver)
         )
         for source in self._sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)
@@ -131,7 +131,7 @@ class View:
     def picture(self, instead: dict[str, Any] | None = None) -> Picture:
         """The current state, for the judge. instead: another form of the DaemonSet, to see what it would be like."""
         daemon_set = instead or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
-        nodes = [NodeSeen.from_object(node) for node in self._objects[kinds.NODE].values()]
+        nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
         found = {
             name: Registration.from_object(item, self._target.driver)
             for name, item in self._objects[kinds.CSI_NODE].items()
@@ -155,7 +155,7 @@ class View:
     def _revision(self, daemon_set: dict[str, Any]) -> str:
         return revision_of(daemon_set, self._objects[kinds.CONTROLLER_REVISION].values())
 
-    def _others_on(self, node: NodeSeen) -> list[str]:
+    def _others_on(self, node: ObservedNode) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
         return [f"{one.namespace}/{one.name}" for one in self._providers if one.ready and why_not(one, node) is None]
 

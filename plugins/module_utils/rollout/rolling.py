@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import (
-    NOBODY,
+    NO_NODE,
     Goal,
     Standing,
     Step,
@@ -105,9 +105,9 @@ def run(
         # The timeout does not run while another run makes progress.
         others = (stands.away, stands.left)
         if before not in (None, others):
-            since.pop(NOBODY, None)
+            since.pop(NO_NODE, None)
         before = others
-        still = stands.moving or (frozenset() if stands.done.issuperset(stands.order) else frozenset({NOBODY}))
+        still = stands.moving or (frozenset() if stands.done.issuperset(stands.order) else frozenset({NO_NODE}))
         since = {name: since.get(name, now) for name in still}
         spent = {name: now - then for name, then in since.items()}
         step = decide(picture, judgement, goal, spent, gone)
@@ -128,7 +128,7 @@ def run(
             )
             deleted.update(pod.uid for pod in gone_now)
             replaced += [pod.node for pod in gone_now]
-            if not gone_now and spent.get(NOBODY, 0.0) > goal.node_timeout:
+            if not gone_now and spent.get(NO_NODE, 0.0) > goal.node_timeout:
                 message = (
                     f"other runs keep {goal.max_unavailable} nodes without a Ready plugin, the limit (max_unavailable)"
                 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
 
 # What the DaemonSet controller lets every one of its pods tolerate.
@@ -27,7 +27,7 @@ _ALWAYS_TOLERATED = {
 _HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-def why_not(daemon_set: DaemonSetFacts, node: NodeSeen) -> str | None:
+def why_not(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | None:
     """Why a DaemonSet puts no pod on a node, None when it does."""
     spec = daemon_set.pod_spec
     for key, value in (spec.get("nodeSelector") or {}).items():
@@ -47,7 +47,7 @@ def why_not(daemon_set: DaemonSetFacts, node: NodeSeen) -> str | None:
     return None
 
 
-def term_matches(term: Mapping[str, Any], node: NodeSeen) -> bool:
+def term_matches(term: Mapping[str, Any], node: ObservedNode) -> bool:
     """Whether a node selector term matches a node."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:

@@ -274,13 +274,13 @@ def _mappings(mappings: Sequence[Mapping[str, Any]] | None, about: str) -> Itera
             )  # fmt: skip
 
 
-def _driver(cluster: ClusterFacts, told: set[str]) -> Iterator[Diagnosis]:
+def _driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diagnosis]:
     if cluster.unread and not cluster.problem:
         found, remedy = _parted(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", found, "a report", remedy)
     for one in cluster.blockers:
-        # What a host told is in the layer of csi-proxy already.
-        if one["id"] not in told:
+        # What a host reported is in the layer of csi-proxy already.
+        if one["id"] not in reported:
             yield Diagnosis("driver", one["id"], "blocker", one["object"], one["message"], "none of it", one["remedy"])
 
 
@@ -304,13 +304,13 @@ def render(found: Sequence[Diagnosis]) -> list[str]:
     """The lines for people, the next thing to fix first."""
     if not found:
         return ["Nothing to fix was found, from the controller to the drivers."]
-    told = ["Fix these in this order; run diagnose again after each:"]
+    lines = ["Fix these in this order; run diagnose again after each:"]
     for number, one in enumerate(found, 1):
-        told += [
+        lines += [
             f"{number}. {one.severity} {one.id} {one.object}: {one.found}; expected: {one.expected}.",
             f"   {one.remedy}",
         ]
-    return told
+    return lines
 
 
 def passes(found: Sequence[Diagnosis], fail_on: str) -> bool:

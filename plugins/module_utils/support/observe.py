@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, rule
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.redact import Redactor
@@ -46,16 +46,16 @@ class Gathered:
 
     def lacks(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
         """Something may not, or cannot, be read."""
-        told = rule(verb, kind.group, resource or kind.plural) if error.status == 403 else ""
-        why = f"this account may not {verb} {resource or kind.plural}." if told else str(error)
-        one = Missing(what, self._redactor.text(why), told)
+        lacking = rule(verb, kind.group, resource or kind.plural) if error.status == 403 else ""
+        why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
+        one = Missing(what, self._redactor.text(why), lacking)
         if one not in self.missing:
             self.missing.append(one)
 
 
-def gather(client: Client, into: Gathered, say: Callable[[str], None] = lambda text: None) -> None:
+def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambda text: None) -> None:
     """Read the cluster. Raises ClusterError where it cannot be reached at all."""
-    say("reading the objects of the cluster")
+    notify("reading the objects of the cluster")
     into.objects("version", [{"gitVersion": client.version()}])
     nodes = _listed(client, into, kinds.NODE, "nodes", label_selector=kinds.WINDOWS)
     windows = {one["metadata"]["name"] for one in nodes}
@@ -66,7 +66,7 @@ def gather(client: Client, into: Gathered, say: Callable[[str], None] = lambda t
     pods = _listed(client, into, kinds.POD, "pods", keep=lambda one: _is_of(one, owners) and _node(one) in windows)
     _events(client, into, windows, {one["metadata"]["name"] for one in pods})
     for number, (namespace, pod, container) in enumerate(_containers(pods), 1):
-        say(f"reading logs, container {number} of {sum(1 for _one in _containers(pods))}")
+        notify(f"reading logs, container {number} of {sum(1 for _one in _containers(pods))}")
         _logs(client, into, namespace, pod, container)
 
 
@@ -93,7 +93,7 @@ def _is_about(one: Object, kind: Kind, windows: set[str]) -> bool:
 
 
 def _is_plugin(one: Object) -> bool:
-    return DaemonSetSeen.from_object(one).plugin
+    return ObservedDaemonSet.from_object(one).plugin
 
 
 def _is_of(pod: Object, owners: set[tuple[str, str]]) -> bool:

@@ -14,8 +14,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts, claims_of
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.quiesce import Object, change_node, cordoned, uncordoned
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import DaemonSetFacts
@@ -26,8 +26,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     TAINT,
     ClusterNow,
     NodeNow,
+    Observation,
     PlanNow,
-    Seen,
     WorkloadNow,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, Workload
@@ -48,7 +48,7 @@ class Watcher:
         """Keep in mind that a pod may not be evicted now."""
         self._refused[uid] = (time.monotonic(), why)
 
-    def look(self, journal: Journal) -> Seen:
+    def look(self, journal: Journal) -> Observation:
         """What the journal's next step is decided from: pods only where they matter."""
         self._check()
         listed = self._nodes()
@@ -56,7 +56,7 @@ class Watcher:
         wanted = whose_pods(journal, plain)
         nodes = {name: self._node(item) if name in wanted else plain[name] for name, item in listed.items()}
         now = time.monotonic()
-        return Seen(
+        return Observation(
             now=self._client.now(),
             nodes=nodes,
             workloads={one: self._workload(one) for one in whose_return(journal)},
@@ -65,10 +65,10 @@ class Watcher:
             cluster=self._cluster(journal) if wanted or not any(entry.under_way for entry in journal.nodes) else None,
         )
 
-    def everything(self, target: Target) -> Seen:
+    def everything(self, target: Target) -> Observation:
         """What an upgrade is begun, or taken up, from."""
         nodes = {name: self._node(item) for name, item in self._nodes().items()}
-        return Seen(now=self._client.now(), nodes=nodes, cluster=self._openshift() if target.openshift else None)
+        return Observation(now=self._client.now(), nodes=nodes, cluster=self._openshift() if target.openshift else None)
 
     def nodes(self) -> dict[str, NodeNow]:
         """All Windows nodes, without their pods."""
@@ -141,19 +141,19 @@ class Watcher:
     def kept_off(self, drivers: Iterable[str], upgrade: str) -> list[str]:
         """DaemonSets of these drivers' node plugins that our taint would keep off a node where they go now."""
         taint = Taint(TAINT, upgrade, "NoSchedule")
-        nodes = [NodeSeen.from_object(item) for item in self._nodes().values()]
+        nodes = [ObservedNode.from_object(item) for item in self._nodes().values()]
         names = [DRIVERS[key].name for key in drivers]
         found = []
         for item in self._client.list(kinds.DAEMON_SET).items if names else ():
-            seen = DaemonSetSeen.from_object(item)
-            if not any(seen.serves_on_windows(name) for name in names):
+            observed = ObservedDaemonSet.from_object(item)
+            if not any(observed.serves_on_windows(name) for name in names):
                 continue
             facts = DaemonSetFacts.from_object(item)
             if any(
                 why_not(facts, node) is None and why_not(facts, replace(node, taints=(*node.taints, taint))) is not None
                 for node in nodes
             ):
-                found.append(f"{seen.namespace}/{seen.name}")
+                found.append(f"{observed.namespace}/{observed.name}")
         return found
 
     def picture(self, claims: Iterable[str] = ()) -> Picture:
@@ -183,8 +183,8 @@ class Watcher:
 class Worker:
     """Changes. client: checks before each write that the run may still do it. say: a line for whoever waits."""
 
-    def __init__(self, client: Client, watcher: Watcher, say: Callable[[str], None]) -> None:
-        self._client, self._watcher, self._say = client, watcher, say
+    def __init__(self, client: Client, watcher: Watcher, notify: Callable[[str], None]) -> None:
+        self._client, self._watcher, self._notify = client, watcher, notify
 
     def do(self, action: Do) -> None:
         """One change; what it changes by itself is seen by the next look."""
@@ -194,14 +194,14 @@ class Worker:
                 if why:
                     self._watcher.refuse(pod.uid, why)
                 else:
-                    self._say(f"{action.node}: {pod.title} is evicted")
+                    self._notify(f"{action.node}: {pod.title} is evicted")
             return
         change_node(self._client, action.node, lambda node: _changes(node, action))
 
     def rehearse(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """What would keep these pods now; nothing is evicted."""
-        told = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
-        return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in told if why]
+        answers = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
+        return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in answers if why]
 
 
 def _plain(listed: Mapping[str, Object]) -> dict[str, NodeNow]:

@@ -14,12 +14,12 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.order import batches, wrong
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
-    Handed,
+    Delegated,
     fail,
     left_closed,
     reached,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
     Eligibility,
@@ -53,22 +53,26 @@ class Request:
     cluster: str = ""
 
 
-def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
+def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
     """The journal of an upgrade that nothing was done for yet. Refused says what is in the way, all of it."""
     problems = [
-        f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(seen.nodes)) or 'none'}."
+        f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(observed.nodes)) or 'none'}."
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
-        if name not in seen.nodes
+        if name not in observed.nodes
     ]
-    problems += _no_pauses(desired, seen.nodes)
+    problems += _no_pauses(desired, observed.nodes)
     for size in wrong(desired.batches):
         problems.append(f"batch size is {size!r}, expected a number above 0 or a percentage.")
-    chosen = [seen.nodes[name] for name in dict.fromkeys(desired.nodes or sorted(seen.nodes)) if name in seen.nodes]
+    chosen = [
+        observed.nodes[name]
+        for name in dict.fromkeys(desired.nodes or sorted(observed.nodes))
+        if name in observed.nodes
+    ]
     if not chosen and not problems:
         problems.append("this cluster has no Windows node.")
     if chosen and not problems:
         problems += [
-            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(desired, chosen, seen)
+            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in _impossible(desired, chosen, observed)
         ]
     if desired.hook == "wmco":
         problems += [finding.line() for finding in wmco.blockers(chosen, desired.target, desired.unproven_canary)]
@@ -77,7 +81,7 @@ def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
     unproven = desired.hook == "wmco" and not wmco.way(chosen, desired.target).proof_first
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     made = [
-        Eligibility(node, number, kubelet=seen.nodes[node].kubelet, wmco=seen.nodes[node].version)
+        Eligibility(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)
         for number, batch in enumerate(batches(order, desired.batches))
         for node in batch
     ]
@@ -85,7 +89,7 @@ def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
         name=desired.name,
         hook=desired.hook,
         target=desired.target,
-        began=stamp(seen.now),
+        began=stamp(observed.now),
         nodes=tuple(made),
         before=before,
         only=desired.nodes,
@@ -93,9 +97,9 @@ def begin(desired: Request, seen: Seen, before: str = "") -> Journal:
     )
 
 
-def _impossible(desired: Request, chosen: Sequence[NodeNow], seen: Seen) -> Iterator[Impossible]:
+def _impossible(desired: Request, chosen: Sequence[NodeNow], observed: Observation) -> Iterator[Impossible]:
     """Why the target cannot be reached. Releases of WMCO are judged with its hook."""
-    target, cluster = desired.target, seen.cluster
+    target, cluster = desired.target, observed.cluster
     openshift = None if cluster is None or cluster.is_openshift is None else cluster.openshift
     if cluster is not None and cluster.is_openshift and not openshift:
         # Its first update is not complete.
@@ -155,16 +159,16 @@ def same(journal: Journal, desired: Request) -> None:
         )
 
 
-def take_up(journal: Journal, desired: Request, seen: Seen, confirmed: Sequence[str]) -> Journal:
+def take_up(journal: Journal, desired: Request, observed: Observation, confirmed: Sequence[str]) -> Journal:
     """An upgrade that was begun, to be gone on with by another run: failed nodes are tried again at the step they stand at."""
     same(journal, desired)
-    now = seen.now
-    journal = replace(journal, term=journal.term + 1, state="open", why="", stopping=None, held_since="")
+    now = observed.now
+    journal = replace(journal, generation=journal.generation + 1, state="open", why="", stopping=None, held_since="")
     for entry in journal.nodes:
         if entry.failed or entry.under_way:
-            again = entry.at("hook", now) if _did_nothing(journal, entry, seen.nodes.get(entry.node)) else entry
+            again = entry.at("hook", now) if _did_nothing(journal, entry, observed.nodes.get(entry.node)) else entry
             journal = journal.put(replace(again, failed="", why="", began=stamp(now)), now)
-    for name in left_closed(journal, seen.nodes):
+    for name in left_closed(journal, observed.nodes):
         opened = journal.entry(name).at("open", now, "cordoned again after it was done")
         journal = journal.put(replace(opened, began=stamp(now)), now)
     for name in confirmed:
@@ -172,7 +176,7 @@ def take_up(journal: Journal, desired: Request, seen: Seen, confirmed: Sequence[
             journal = replace(journal, confirmed={**journal.confirmed, name: stamp(now)}).note(
                 f"{name} was approved", now
             )
-    journal = enrol(journal, desired, seen)
+    journal = enrol(journal, desired, observed)
     if problems := _no_pauses(desired, [entry.node for entry in journal.nodes]):
         raise Refused("\n".join(problems))
     return journal
@@ -184,27 +188,27 @@ def _did_nothing(journal: Journal, entry: Eligibility, node: NodeNow | None) -> 
     return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
 
 
-def enrol(journal: Journal, desired: Request, seen: Seen) -> Journal:
+def enrol(journal: Journal, desired: Request, observed: Observation) -> Journal:
     """With Nodes that joined since: they come last, one by one, unless the nodes were named."""
     if desired.nodes:
         return journal
     known = {entry.node for entry in journal.nodes}
     last = max(entry.batch for entry in journal.nodes)
-    joined = [seen.nodes[name] for name in sorted(seen.nodes) if name not in known]
+    joined = [observed.nodes[name] for name in sorted(observed.nodes) if name not in known]
     for number, node in enumerate(joined, last + 1):
         entry = Eligibility(node.name, number, kubelet=node.kubelet, wmco=node.version)
-        journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", seen.now)
+        journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", observed.now)
     return journal
 
 
-_FAILED: Mapping[Handed, tuple[str, str]] = {
+_FAILED: Mapping[Delegated, tuple[str, str]] = {
     "hook": ("CSI-U07", "fix what the tasks report; the next run runs them again for this node"),
     "gate": ("CSI-U05", "fix what the node lacks (run enable_csi.yml), then run again"),
     "canary": ("CSI-U06", "fix what the verification reports, then run again; the node stays cordoned"),
 }
 
 
-def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: datetime) -> Journal:
+def returned(journal: Journal, kind: Delegated, results: Mapping[str, str], now: datetime) -> Journal:
     """What became of a step that was handed out. results: by node why it failed, empty where it did not."""
     for node, why in results.items():
         entry = journal.entry(node)
@@ -221,7 +225,7 @@ def returned(journal: Journal, kind: Handed, results: Mapping[str, str], now: da
     return journal
 
 
-def handed_out(journal: Journal, kind: Handed, nodes: Sequence[str], now: datetime) -> Journal:
+def delegated_to(journal: Journal, kind: Delegated, nodes: Sequence[str], now: datetime) -> Journal:
     """A step is being handed out: it may have been begun from here on."""
     for node in nodes:
         entry = journal.entry(node)

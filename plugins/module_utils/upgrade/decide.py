@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import d
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
+    Observation,
     PlanNow,
-    Seen,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import Hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
@@ -41,7 +41,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
 
 StopOn = Literal["cluster", "nodes", "workloads"]
 Act = Literal["close", "evict", "allow", "open"]
-Handed = Literal["hook", "gate", "canary"]
+Delegated = Literal["hook", "gate", "canary"]
 
 # What became of a node whose turn had not come.
 _ABSENT = "the Node does not exist; it is skipped"
@@ -66,7 +66,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Change something in the cluster. pods: to be evicted."""
+    """Change an object of the cluster. pods: to evict."""
 
     kind: Act
     node: str
@@ -75,27 +75,27 @@ class Do:
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
-    """Let others do it: the user's tasks, the gate, or the proof of a volume."""
+class Delegate:
+    """The playbook runs a step: the user's tasks, the gate or the verification of a volume."""
 
-    kind: Handed
+    kind: Delegated
     nodes: tuple[str, ...]
     journal: Journal
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Look again soon."""
+    """Observe again soon."""
 
     what: tuple[Awaited, ...]
     journal: Journal
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """Nothing is wrong, and nothing may be done now: for a person, a window, or the cluster's own upgrade.
+class Pause:
+    """Nothing failed; the upgrade waits for an approval, a window or the cluster's own update.
 
-    approval: the pause that a person has to confirm, if it is one.
+    approval: name of the pause that needs an approval, empty without one.
     """
 
     why: str
@@ -105,48 +105,48 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Something is wrong, the journal says what; nothing is under way any more."""
+    """A step failed, the journal says why; no node is in progress."""
 
     journal: Journal
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Every node is done."""
+    """Every node is finished."""
 
     journal: Journal
 
 
-Decision: TypeAlias = "Do | Hand | Wait | Rest | Stop | Done"
+Decision: TypeAlias = "Do | Delegate | Wait | Pause | Stop | Done"
 
 
-def decide(journal: Journal, seen: Seen, rules: Rules) -> Decision:
-    """The next thing."""
-    journal = notice(journal, seen)
-    now, handed, waits = seen.now, list[tuple[Handed, str]](), list[Awaited]()
+def decide(journal: Journal, observed: Observation, rules: Rules) -> Decision:
+    """Decide the next step."""
+    journal = notice(journal, observed)
+    now, delegated, waits = observed.now, list[tuple[Delegated, str]](), list[Awaited]()
     for name in [entry.node for entry in journal.nodes]:
         entry = journal.entry(name)
         if not entry.under_way:
             continue
-        found = _Node(journal, seen, rules, entry).decide()
+        found = _Node(journal, observed, rules, entry).decide()
         journal = found.journal
         if isinstance(found, Do):
             return found
-        if isinstance(found, Hand):
-            handed.append((found.kind, name))
+        if isinstance(found, Delegate):
+            delegated.append((found.kind, name))
         else:
             waits += found.what
     active = [entry for entry in journal.nodes if entry.under_way]
     # What is handed out may take long; nodes that are being emptied are seen through before.
-    if handed and not any(entry.step in EMPTYING for entry in active):
-        kind = handed[0][0]
-        return Hand(kind, tuple(name for what, name in handed if what == kind), journal)
+    if delegated and not any(entry.step in EMPTYING for entry in active):
+        kind = delegated[0][0]
+        return Delegate(kind, tuple(name for what, name in delegated if what == kind), journal)
     if active:
         return Wait(tuple(waits), journal)
     if journal.stopping is not None:
         why = f"{journal.stopping.object}: {journal.stopping.message}"
         return Stop(replace(journal, state="stopped", why=why))
-    return _next_batch(journal, seen, rules, now)
+    return _next_batch(journal, observed, rules, now)
 
 
 def whose_pods(journal: Journal, nodes: Mapping[str, NodeNow]) -> set[str]:
@@ -166,27 +166,29 @@ def whose_return(journal: Journal) -> tuple[Workload, ...]:
     return tuple(dict.fromkeys(one for entry in opened for one in entry.workloads))
 
 
-def notice(journal: Journal, seen: Seen) -> Journal:
+def notice(journal: Journal, observed: Observation) -> Journal:
     """With what happened without us: nodes that changed, or began to change, by themselves, and nodes that went."""
     for name in [entry.node for entry in journal.nodes]:
-        entry, node = journal.entry(name), seen.nodes.get(name)
+        entry, node = journal.entry(name), observed.nodes.get(name)
         if entry.step == "done" and entry.why == _ABSENT and node is not None:
             # Clouds delete the Node of a machine that is off, and make it again.
-            entry = entry.at("waiting", seen.now, "the Node exists again")
-            journal = journal.put(entry, seen.now)
+            entry = entry.at("waiting", observed.now, "the Node exists again")
+            journal = journal.put(entry, observed.now)
         if entry.step != "waiting" or entry.failed:
             continue
         if node is None:
-            journal = journal.put(replace(entry.at("done", seen.now, _ABSENT), began=stamp(seen.now)), seen.now)
+            journal = journal.put(
+                replace(entry.at("done", observed.now, _ABSENT), began=stamp(observed.now)), observed.now
+            )
             continue
         if not _begins(journal, entry, node):
             continue
-        began = replace(entry.begun(seen.now), by_itself=True, workloads=node.workloads)
+        began = replace(entry.begun(observed.now), by_itself=True, workloads=node.workloads)
         if journal.hook == "wmco":
             began = replace(began, why="WMCO began by itself; it is observed and verified")
         else:
-            began = began.at("gate", seen.now, "it already has the target release; it is only verified")
-        journal = journal.put(began, seen.now)
+            began = began.at("gate", observed.now, "it already has the target release; it is only verified")
+        journal = journal.put(began, observed.now)
     return journal
 
 
@@ -213,12 +215,12 @@ def reached(node: NodeNow, target: Target) -> bool:
     return any(goal for _is, goal in wanted) and all(at_least(is_now, goal) for is_now, goal in wanted)
 
 
-def away(journal: Journal, seen: Seen) -> dict[str, str]:
+def away(journal: Journal, observed: Observation) -> dict[str, str]:
     """Windows nodes that cannot take pods, and not because of this upgrade; with the reason."""
     ours = {entry.node for entry in journal.nodes if entry.under_way or entry.failed}
     kept = {entry.node for entry in journal.nodes if entry.kept_cordoned}
     found = {}
-    for name, node in sorted(seen.nodes.items()):
+    for name, node in sorted(observed.nodes.items()):
         if name in ours:
             continue
         if not node.ready:
@@ -228,21 +230,21 @@ def away(journal: Journal, seen: Seen) -> dict[str, str]:
     return found
 
 
-def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> Decision:
+def _next_batch(journal: Journal, observed: Observation, rules: Rules, now: datetime) -> Decision:
     todo = [entry for entry in journal.nodes if entry.step == "waiting"]
     if not todo:
         return Done(replace(journal, state="finished", why="", held_since=""))
-    if seen.cluster is None:
+    if observed.cluster is None:
         return Wait((), journal)
     first = min(entry.batch for entry in todo)
     batch = [entry for entry in todo if entry.batch == first]
-    held = _held(journal, batch, seen, seen.cluster, rules)
+    held = _held(journal, batch, observed, observed.cluster, rules)
     if isinstance(held, str):
         since = moment(journal.held_since)
         if since is None:
             journal = replace(journal, held_since=stamp(now)).note(held, now)
         elif (now - since).total_seconds() > rules.patience:
-            return Rest(held, replace(journal, state="resting", why=held, held_since=""))
+            return Pause(held, replace(journal, state="paused", why=held, held_since=""))
         return Wait((_awaited(held, since, now, rules.patience),), replace(journal, why=held))
     if held is not None:
         since = moment(journal.held_since)
@@ -258,13 +260,13 @@ def _next_batch(journal: Journal, seen: Seen, rules: Rules, now: datetime) -> De
                 f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). "
                 f"To continue, run again with kubewin_upgrade_confirmed={name}"
             )
-            return Rest(why, replace(journal, state="resting", why=why, held_since=""), name)
-    if any(seen.nodes[entry.node].pods is None for entry in batch):
+            return Pause(why, replace(journal, state="paused", why=why, held_since=""), name)
+    if any(observed.nodes[entry.node].pods is None for entry in batch):
         return Wait((), journal)
     journal = replace(journal, state="open", why="", held_since="")
     for entry in batch:
-        journal = journal.put(replace(entry.begun(now), workloads=seen.nodes[entry.node].workloads), now)
-    return decide(journal, seen, rules)
+        journal = journal.put(replace(entry.begun(now), workloads=observed.nodes[entry.node].workloads), now)
+    return decide(journal, observed, rules)
 
 
 def _awaited(what: str, since: datetime | None, now: datetime, limit: float) -> Awaited:
@@ -272,7 +274,7 @@ def _awaited(what: str, since: datetime | None, now: datetime, limit: float) -> 
 
 
 def _held(
-    journal: Journal, batch: list[Eligibility], seen: Seen, cluster: ClusterNow, rules: Rules
+    journal: Journal, batch: list[Eligibility], observed: Observation, cluster: ClusterNow, rules: Rules
 ) -> str | Stopping | None:
     """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
     target = journal.target
@@ -293,16 +295,16 @@ def _held(
             f"WMCO is {cluster.wmco or 'of an unknown release'}, expected {target.wmco}: "
             f"{_install(cluster.plans, target)}, and run again; a higher kubewin_upgrade_patience waits for it"
         )
-    others = away(journal, seen)
+    others = away(journal, observed)
     for entry in batch:
         others.pop(entry.node, None)
     if others and "nodes" in rules.stop_on:
-        told = "; ".join(f"{name} is {why}" for name, why in others.items())
+        detail = "; ".join(f"{name} is {why}" for name, why in others.items())
         return Stopping(
-            "CSI-U02", f"Node {next(iter(others))}", f"{told}; no further node is upgraded meanwhile",
+            "CSI-U02", f"Node {next(iter(others))}", f"{detail}; no further node is upgraded meanwhile",
             "repair or uncordon it, or remove nodes from kubewin_upgrade_stop_on",
         )  # fmt: skip
-    open_for = hours.left(rules.windows, seen.now)
+    open_for = hours.left(rules.windows, observed.now)
     if open_for is None:
         return "no maintenance window is open (kubewin_upgrade_windows)"
     # The nodes of a batch are changed one after the other.
@@ -310,7 +312,7 @@ def _held(
     if rules.windows and open_for < timedelta(seconds=needed):
         who = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
         return (
-            f"the maintenance window closes at {stamp(seen.now + open_for)}, and {who} may take {spell(needed)} "
+            f"the maintenance window closes at {stamp(observed.now + open_for)}, and {who} may take {spell(needed)} "
             "(kubewin_upgrade_node_timeout)"
         )
     return None
@@ -343,12 +345,12 @@ class _Node:
     """One node's next thing. decide answers with Do, Hand or Wait."""
 
     journal: Journal
-    seen: Seen
+    observed: Observation
     rules: Rules
     entry: Eligibility
 
-    def decide(self) -> Do | Hand | Wait:
-        entry, node = self.entry, self.seen.nodes.get(self.entry.node)
+    def decide(self) -> Do | Delegate | Wait:
+        entry, node = self.entry, self.observed.nodes.get(self.entry.node)
         if entry.untouched and (entry.failed or (self.journal.stopping and not entry.by_itself)):
             return self._give_back(node)
         if entry.step == "hook":
@@ -362,62 +364,64 @@ class _Node:
             "drain": self._drain,
             "allow": self._allow,
             "gate": self._gate,
-            "canary": lambda _node: self._hand("canary"),
+            "canary": lambda _node: self._delegate("canary"),
             "open": self._open,
             "workloads": self._workloads,
         }[entry.step](node)
 
     # The steps
 
-    def _close(self, node: NodeNow) -> Do | Hand | Wait:
+    def _close(self, node: NodeNow) -> Do | Delegate | Wait:
         mine = node.cordoned_for == self.journal.mark
         if self.journal.hook == "wmco":
             return self._moved("back" if self.entry.by_itself else "allow") if node.tainted else self._do("close")
         if node.cordoned and not mine:
             kept = replace(self.entry, kept_cordoned=True).at(
-                "drain", self.seen.now, "cordoned by another user, and stays cordoned"
+                "drain", self.observed.now, "cordoned by another user, and stays cordoned"
             )
             return self._put(kept).decide()
         return self._moved("drain") if node.cordoned else self._do("close")
 
-    def _drain(self, node: NodeNow) -> Do | Hand | Wait:
+    def _drain(self, node: NodeNow) -> Do | Delegate | Wait:
         if not node.cordoned:
             # Somebody lifted it; pods would come back as fast as they leave.
             return self._moved("close")
         if node.pods is None:
             return self._wait("its pods are being read")
-        found = drain(node.pods, self.seen.refused, self.seen.now, delete_unowned=self.rules.delete_unowned)
+        found = drain(node.pods, self.observed.refused, self.observed.now, delete_unowned=self.rules.delete_unowned)
         if found.never:
             return self._failed("CSI-U03", "; ".join(found.never), "check its log, then run again")
         if not found.left:
             return self._moved(self._after("drain"))
-        told = "; ".join(found.blocked) or f"{len(found.left)} pods are terminating"
+        detail = "; ".join(found.blocked) or f"{len(found.left)} pods are terminating"
         if self._late:
             remedy = "end these pods, or raise kubewin_upgrade_node_timeout; then run again"
-            return self._failed("CSI-U03", f"not drained after {self.rules.budget:.0f} s: {told}", remedy)
-        fresh = tuple(pod for pod in found.evict if pod.uid not in self.seen.refused or pod.uid in self.seen.again)
+            return self._failed("CSI-U03", f"not drained after {self.rules.budget:.0f} s: {detail}", remedy)
+        fresh = tuple(
+            pod for pod in found.evict if pod.uid not in self.observed.refused or pod.uid in self.observed.again
+        )
         if fresh:
             return Do("evict", self.entry.node, self.journal, fresh)
-        return self._wait(told)
+        return self._wait(detail)
 
-    def _allow(self, node: NodeNow) -> Do | Hand | Wait:
+    def _allow(self, node: NodeNow) -> Do | Delegate | Wait:
         if node.allowed or node.upgrading:
             return self._moved("back")
         return self._do("allow")
 
-    def _hook(self, node: NodeNow | None) -> Do | Hand | Wait:
+    def _hook(self, node: NodeNow | None) -> Do | Delegate | Wait:
         """Whatever happened since it was emptied: nothing is changed under workloads. Without a Node there are none."""
         if node is None:
-            return self._hand("hook")
+            return self._delegate("hook")
         if not node.cordoned:
             return self._moved("close", "another user uncordoned it; it is cordoned and drained again")
         if node.pods is None:
             return self._wait("its pods are being read")
-        if drain(node.pods, {}, self.seen.now, delete_unowned=True).left:
+        if drain(node.pods, {}, self.observed.now, delete_unowned=True).left:
             return self._moved("drain", "new pods run there")
-        return self._hand("hook")
+        return self._delegate("hook")
 
-    def _back(self, node: NodeNow | None) -> Do | Hand | Wait:
+    def _back(self, node: NodeNow | None) -> Do | Delegate | Wait:
         if node is not None and not node.cordoned and self.journal.hook != "wmco" and not self._late:
             # A Node that was made anew, or that its upgrade opened: nothing goes there before a volume is proven on it.
             return self._do("close")
@@ -448,16 +452,16 @@ class _Node:
             return f"its kubelet is {node.kubelet}, expected {target.kubelet}"
         return ""
 
-    def _gate(self, node: NodeNow) -> Do | Hand | Wait:
+    def _gate(self, node: NodeNow) -> Do | Delegate | Wait:
         if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
             listed = ", ".join(node.in_tree[:3])
             return self._failed(
                 "CSI-U09", f"volumes are attached there in-tree, which the upgraded node does not support: {listed}",
                 "delete the pods that use them there, wait until they are detached, then run again",
             )  # fmt: skip
-        return self._hand("gate")
+        return self._delegate("gate")
 
-    def _open(self, node: NodeNow) -> Do | Hand | Wait:
+    def _open(self, node: NodeNow) -> Do | Delegate | Wait:
         if self.closed(node):
             return self._do("open")
         return self._moved("workloads")
@@ -470,8 +474,8 @@ class _Node:
             or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "open")
         )
 
-    def _workloads(self, node: NodeNow) -> Do | Hand | Wait:
-        missing = [told for one in self.entry.workloads if (told := self._not_there(one))]
+    def _workloads(self, node: NodeNow) -> Do | Delegate | Wait:
+        missing = [detail for one in self.entry.workloads if (detail := self._not_there(one))]
         if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
             missing.append(f"attached in-tree: {', '.join(node.in_tree[:3])}")
         if missing and not self._late:
@@ -481,10 +485,10 @@ class _Node:
                 "CSI-U08", f"not ready after {self.rules.budget:.0f} s: {'; '.join(missing)}",
                 "check these pods; if the node is not the cause, run again, or remove workloads from kubewin_upgrade_stop_on",
             )  # fmt: skip
-        return self._put(self.entry.at("done", self.seen.now, "; ".join(missing)))._settled()
+        return self._put(self.entry.at("done", self.observed.now, "; ".join(missing)))._settled()
 
     def _not_there(self, workload: Workload) -> str:
-        now = self.seen.workloads.get(workload)
+        now = self.observed.workloads.get(workload)
         if now is None:
             return f"{workload.title} was not read yet"
         wanted = min(workload.ready, now.wanted)
@@ -497,41 +501,41 @@ class _Node:
     @property
     def _late(self) -> bool:
         began = moment(self.entry.began)
-        return began is not None and (self.seen.now - began).total_seconds() > self.rules.budget
+        return began is not None and (self.observed.now - began).total_seconds() > self.rules.budget
 
     def _after(self, step: Step) -> Step:
         table = TABLES[self.journal.hook]
         return table[table.index(step) + 1]
 
     def _put(self, entry: Eligibility) -> _Node:
-        return replace(self, entry=entry, journal=self.journal.put(entry, self.seen.now))
+        return replace(self, entry=entry, journal=self.journal.put(entry, self.observed.now))
 
-    def _moved(self, step: Step, why: str = "") -> Do | Hand | Wait:
-        return self._put(self.entry.at(step, self.seen.now, why)).decide()
+    def _moved(self, step: Step, why: str = "") -> Do | Delegate | Wait:
+        return self._put(self.entry.at(step, self.observed.now, why)).decide()
 
     def _do(self, kind: Act) -> Do:
         return Do(kind, self.entry.node, self.journal)
 
-    def _hand(self, kind: Handed) -> Hand:
-        return Hand(kind, (self.entry.node,), self.journal)
+    def _delegate(self, kind: Delegated) -> Delegate:
+        return Delegate(kind, (self.entry.node,), self.journal)
 
     def _wait(self, why: str) -> Wait:
         entry = replace(self.entry, why=why)
-        awaited = _awaited(f"{entry.node}: {why}", moment(entry.began), self.seen.now, self.rules.budget)
-        return Wait((awaited,), self.journal.put(entry, self.seen.now))
+        awaited = _awaited(f"{entry.node}: {why}", moment(entry.began), self.observed.now, self.rules.budget)
+        return Wait((awaited,), self.journal.put(entry, self.observed.now))
 
     def _settled(self) -> Wait:
         return Wait((), self.journal)
 
-    def _give_back(self, node: NodeNow | None) -> Do | Hand | Wait:
+    def _give_back(self, node: NodeNow | None) -> Do | Delegate | Wait:
         """Nothing was done to the node yet: as it was before, it serves best."""
         if node is not None and self.closed(node):
             return self._do("open")
         why = self.entry.why if self.entry.failed else "released unchanged, because another node failed"
-        return self._put(self.entry.at("waiting", self.seen.now, why))._settled()
+        return self._put(self.entry.at("waiting", self.observed.now, why))._settled()
 
-    def _failed(self, finding: str, message: str, remedy: str) -> Do | Hand | Wait:
-        failed = fail(self.journal, self.entry.node, finding, message, remedy, self.seen.now)
+    def _failed(self, finding: str, message: str, remedy: str) -> Do | Delegate | Wait:
+        failed = fail(self.journal, self.entry.node, finding, message, remedy, self.observed.now)
         after = replace(self, entry=failed.entry(self.entry.node), journal=failed)
         return after.decide() if after.entry.under_way else after._settled()
 

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import handed_out
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import delegated_to
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
+    Delegate,
     Do,
-    Hand,
     Rules,
     Wait,
     decide,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal
 from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Waits
 
@@ -39,7 +39,7 @@ class JournalStore(Protocol):
 class Observer(Protocol):
     """How the cluster is looked at."""
 
-    def look(self, journal: Journal) -> Seen:
+    def look(self, journal: Journal) -> Observation:
         """Everything that the next step is decided from."""
 
 
@@ -51,29 +51,29 @@ class Executor(Protocol):
 
 
 def drive(
-    journal: Journal, store: JournalStore, observer: Observer, executor: Executor, rules: Rules, say: Callable[[str], None],
+    journal: Journal, store: JournalStore, observer: Observer, executor: Executor, rules: Rules, notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
     """Go on until a decision is not ours to carry out: a Hand, a Rest, a Stop, or Done. The journal in it was kept."""
-    waits = Waits(lambda line: say(f"waiting: {line}"))
+    waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
-        seen = observer.look(journal)
-        decision = decide(journal, seen, rules)
+        observed = observer.look(journal)
+        decision = decide(journal, observed, rules)
         wanted = decision.journal
-        if isinstance(decision, Hand):
-            wanted = handed_out(wanted, decision.kind, decision.nodes, seen.now)
+        if isinstance(decision, Delegate):
+            wanted = delegated_to(wanted, decision.kind, decision.nodes, observed.now)
         awaited = decision.what if isinstance(decision, Wait) else ()
         for line in wanted.happened[_common(journal, wanted) :]:
             happened = line.partition(" ")[2]
             # What is waited for is told below, with its time.
             if happened not in [one.what for one in awaited]:
-                say(happened)
+                notify(happened)
         if wanted != journal:
             journal = store.keep(wanted)
         if isinstance(decision, Do):
             executor.do(decision)
         elif isinstance(decision, Wait):
-            waits.tell(*awaited)
+            waits.report(*awaited)
             sleep(_LOOK)
         else:
             return replace(decision, journal=journal)

@@ -33,11 +33,11 @@ _LEFT: dict[Step, str] = {
 _GONE = "CSI-U10"
 
 
-def told(journal: Journal) -> str:
+def describe(journal: Journal) -> str:
     """The whole, as a text."""
     lines = [
         f"Upgrade {journal.name}, begun {journal.began}: {journal.state}" + (f", {journal.why}" if journal.why else ""),
-        f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.term}",
+        f"Hook {journal.hook}, target {journal.target.text() or 'none'}; run {journal.generation}",
     ]
     if journal.ended:
         lines.append(f"Verified and compared after the last node: {journal.ended}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Workload
 
@@ -55,7 +55,7 @@ class NodeNow:
         cls, node: Mapping[str, Any], pods: tuple[PodFacts, ...] | None = None, workloads: tuple[Workload, ...] = ()
     ) -> NodeNow:
         """Read a core/v1 Node."""
-        facts = NodeSeen.from_object(node)
+        facts = ObservedNode.from_object(node)
         notes, labels = node["metadata"].get("annotations") or {}, facts.labels
         return cls(
             name=facts.name,
@@ -130,7 +130,7 @@ class ClusterNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """Everything that a step is decided from.
 
     now: the API server's clock. nodes: all Windows nodes. workloads: those that entries wait for. refused: evictions that the

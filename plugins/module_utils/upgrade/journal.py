@@ -17,7 +17,7 @@ SCHEMA = 1
 
 Hook = Literal["none", "tasks", "wmco"]
 Step = Literal["waiting", "close", "drain", "allow", "hook", "back", "gate", "canary", "open", "workloads", "done"]
-State = Literal["open", "resting", "stopped", "finished"]
+State = Literal["open", "paused", "stopped", "finished"]
 
 # How a node goes with each hook. close: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
 TABLES: Mapping[Hook, tuple[Step, ...]] = {
@@ -147,7 +147,7 @@ class Journal:
     """One upgrade.
 
     name: what it is called; a finished one is not begun again. cluster: an id of it, empty where it was not looked at.
-    only: the Nodes that were named, empty for all. term: grows whenever a run takes it up, so that a run that was taken over
+    only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
     can write nothing more. held_since: since when the next batch has been waiting. confirmed: pauses that a person ended,
     and when. before: the volumes as they were, as Picture.pack makes it. ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
@@ -160,7 +160,7 @@ class Journal:
     nodes: tuple[Eligibility, ...]
     state: State = "open"
     why: str = ""
-    term: int = 1
+    generation: int = 1
     sequence: int = field(default=0, compare=False)
     stopping: Stopping | None = None
     held_since: str = ""
@@ -229,4 +229,4 @@ def from_json(text: str) -> Journal:
 
 def newest(copies: Mapping[str, Journal]) -> Journal | None:
     """The copy that was written last, None without any. copies: by where each was found."""
-    return max(copies.values(), key=lambda one: (one.term, one.sequence), default=None)
+    return max(copies.values(), key=lambda one: (one.generation, one.sequence), default=None)

@@ -16,8 +16,8 @@ PART = "upgrade"
 
 
 def upgrade_lease(
-    client: Client, namespace: str, holder: str, say: Callable[[str], None] = lambda _line: None
+    client: Client, namespace: str, holder: str, notify: Callable[[str], None] = lambda _line: None
 ) -> Lease:
     """holder: of the run."""
     labels = {MANAGED_BY: MANAGER, PART_OF: PART}
-    return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, say)
+    return Lease(client, About(namespace, NAME, labels, "an upgrade of this cluster"), holder, notify)

@@ -50,10 +50,10 @@ def _source(spec: Mapping[str, Any]) -> tuple[str, str]:
         return str(spec["csi"].get("driver")), str(spec["csi"].get("volumeHandle"))
     for plugin in PLUGINS:
         if plugin.field in spec:
-            told = json.dumps(
+            source = json.dumps(
                 {key: value for key, value in spec[plugin.field].items() if key != "fsType"}, sort_keys=True
             )
-            return plugin.plugin, told
+            return plugin.plugin, source
     return "", ""
 
 
@@ -74,11 +74,11 @@ class Picture:
 
     def pack(self) -> str:
         """Small, for a journal."""
-        told = {
+        data = {
             "volumes": [asdict(one) for one in self.volumes.values()],
             "nodes": {name: asdict(one) for name, one in self.nodes.items()},
         }
-        return base64.b64encode(zlib.compress(json.dumps(told).encode(), 9)).decode()
+        return base64.b64encode(zlib.compress(json.dumps(data).encode(), 9)).decode()
 
 
 def unpack(text: str) -> Picture:
@@ -118,7 +118,7 @@ def compare(before: Picture, after: Picture) -> Iterator[Finding]:
 
 def lines(before: Picture, after: Picture) -> list[str]:
     """For people: each node, then the volumes."""
-    told = []
+    lines = []
     for name, was in sorted(before.nodes.items()):
         now = after.nodes.get(name, NodeWas("gone", ""))
         parts = (
@@ -126,7 +126,7 @@ def lines(before: Picture, after: Picture) -> list[str]:
         )
         if was.wmco or now.wmco:
             parts.append(f"WMCO {was.wmco} -> {now.wmco}" if was.wmco != now.wmco else f"WMCO {now.wmco}")
-        told.append(f"{name}: {', '.join(parts)}")
+        lines.append(f"{name}: {', '.join(parts)}")
     changed = {finding.object for finding in compare(before, after)}
     same = len(before.volumes) - len(changed)
-    return [*told, f"{same} of {len(before.volumes)} volumes of Windows workloads are unchanged"]
+    return [*lines, f"{same} of {len(before.volumes)} volumes of Windows workloads are unchanged"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.store import ConfigMaps, Files
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import told
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import BadJournal, Journal, from_json, newest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import PART
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import unpack
@@ -92,7 +92,7 @@ class Pages:
     def keep(self, journal: Journal) -> Journal:
         """Write it; answers with it as it was written. ClusterError taken_over when a later run has it."""
         kept = replace(journal, sequence=journal.sequence + 1)
-        text, people = kept.as_json(), told(kept)
+        text, people = kept.as_json(), describe(kept)
         self._maps.write(self._object, text, lambda other: self._meet(kept, other), beside={_TEXT: people[:_READABLE]})
         self.written = True
         self._copy({_JSON: text, _TEXT: people})
@@ -104,12 +104,12 @@ class Pages:
             other = from_json(text)
         except BadJournal:
             return
-        if (other.term, other.sequence) > (journal.term, journal.sequence) or (
-            other.term == journal.term and other.sequence == journal.sequence and other != journal
+        if (other.generation, other.sequence) > (journal.generation, journal.sequence) or (
+            other.generation == journal.generation and other.sequence == journal.sequence and other != journal
         ):
             raise ClusterError(
-                f"{self._maps.where(self._object)} was taken over by a later run (generation {other.term}, this run "
-                f"has {journal.term}). Wait for that run to end",
+                f"{self._maps.where(self._object)} was taken over by a later run (generation {other.generation}, this run "
+                f"has {journal.generation}). Wait for that run to end",
                 "taken_over",
             )
 

@@ -32,16 +32,16 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import (
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
+    Delegate,
     Done,
-    Hand,
-    Rest,
+    Pause,
     Rules,
     left_closed,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drain import drain
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import drive
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import plan_of, told, unfinished
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe, plan_of, unfinished
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import read as read_hours
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, Target, stamp
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
@@ -56,13 +56,13 @@ class Upgrade:
         self._params, self._stop = params, stop
         self.desired, self.rules = desired(params), rules(params)
         folder = Path(params["output_dir"]) if params["output_dir"] else None
-        self.say = reporter(params["progress_file"])
-        self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.say)
+        self.notify = reporter(params["progress_file"])
+        self.lease = upgrade_lease(client, params["namespace"], params["holder"], self.notify)
         self._leased = False
         self._client = client = bound(client, self._check)
         self.pages = Pages(client, params["namespace"], params["name"], folder)
         self.watcher = Watcher(client, params["operator_namespace"], self._check)
-        self.worker = Worker(client, self.watcher, self.say)
+        self.worker = Worker(client, self.watcher, self.notify)
 
     def _check(self) -> None:
         if self._stop.is_set():
@@ -80,26 +80,26 @@ class Upgrade:
             raise Refused(why)
         self.desired = replace(self.desired, cluster=cluster_uid(self._client))
 
-    def findings(self, seen: Seen) -> list[Finding]:
+    def findings(self, observed: Observation) -> list[Finding]:
         """What is in the way of WMCO's hook, or worth knowing."""
         if self.desired.hook != "wmco":
             return []
-        chosen = [node for name, node in seen.nodes.items() if not self.desired.nodes or name in self.desired.nodes]
+        chosen = [node for name, node in observed.nodes.items() if not self.desired.nodes or name in self.desired.nodes]
         found = list(wmco.notes(chosen, self.watcher.wmco(), self.desired.target))
         for name in self.watcher.kept_off(self._params["drivers"], self.desired.name):
             found.append(wmco.plugin_kept_off(name))
         return found
 
-    def start(self, found: Journal | None, seen: Seen) -> Journal:
+    def start(self, found: Journal | None, observed: Observation) -> Journal:
         """The journal that this run goes on with; in the same run as it is."""
-        if self._params["term"]:
-            if found is None or found.term != self._params["term"]:
+        if self._params["generation"]:
+            if found is None or found.generation != self._params["generation"]:
                 raise Refused(f"another run changed the journal of upgrade {self.desired.name}. Run again")
             return found
         if found is not None:
-            return take_up(found, self.desired, seen, self._params["confirmed"])
+            return take_up(found, self.desired, observed, self._params["confirmed"])
         self.pages.warnings += [unfinished(other) for other in self.pages.beside()]
-        return begin(self.desired, seen, self.watcher.picture().pack())
+        return begin(self.desired, observed, self.watcher.picture().pack())
 
     def _is_over(self, found: Journal | None) -> bool:
         """Whether nothing is to be done for this upgrade any more."""
@@ -108,7 +108,7 @@ class Upgrade:
         same(found, self.desired)
         if left_closed(found, self.watcher.nodes()):
             return False
-        if found.ended and not self._params["term"]:
+        if found.ended and not self._params["generation"]:
             self.pages.warnings.append(
                 f"upgrade {found.name} finished at {found.ended}; nothing was done. To upgrade nodes again, set "
                 "another name (kubewin_upgrade_name)"
@@ -117,21 +117,24 @@ class Upgrade:
 
     def plan(self) -> dict[str, Any]:
         """What would be done."""
-        seen = self.watcher.everything(self.desired.target)
+        observed = self.watcher.everything(self.desired.target)
         found = self.pages.read()
-        journal = found if found is not None and self._is_over(found) else self.start(found, seen)
+        journal = found if found is not None and self._is_over(found) else self.start(found, observed)
         lines = plan_of(journal)
         waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
         if waiting and self.desired.hook != "wmco":
-            for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in seen.nodes):
+            for entry in (one for one in waiting if one.batch == waiting[0].batch and one.node in observed.nodes):
                 empty = drain(
-                    seen.nodes[entry.node].pods or (), {}, seen.now, delete_unowned=self._params["delete_unowned"]
+                    observed.nodes[entry.node].pods or (),
+                    {},
+                    observed.now,
+                    delete_unowned=self._params["delete_unowned"],
                 )
                 lines += [f"{entry.node}: {why}" for why in empty.never]
                 lines += self.worker.rehearse(entry.node, empty.left)
-        findings = [plain(one) for one in self.findings(seen)]
-        told = {"plan": lines, "locked": self.lease.others(), "findings": findings, "stored": _version(found)}
-        return {**self._told(journal, "planned"), **told}
+        findings = [plain(one) for one in self.findings(observed)]
+        planned = {"plan": lines, "locked": self.lease.others(), "findings": findings, "stored": _version(found)}
+        return {**self._result(journal, "planned"), **planned}
 
     def hold(self) -> dict[str, Any]:
         """Take the lease for the run; answers with the version of the journal, which from here on no other run changes."""
@@ -148,7 +151,7 @@ class Upgrade:
     def go_on(self) -> tuple[dict[str, Any], Journal]:
         """Take up or begin, and go on."""
         found = self.pages.read()
-        if found is not None and self._is_over(found) and not self._params["term"]:
+        if found is not None and self._is_over(found) and not self._params["generation"]:
             if self._params["ended"] and not found.ended:
                 found = self.pages.keep(
                     replace(found, ended=stamp(self._client.now()), compared=tuple(self._params["compared"]))
@@ -158,28 +161,28 @@ class Upgrade:
             return self._finished(found), found
         self.lease.take()
         self._leased = True
-        handed = False
+        delegated = False
         try:
             # Read again: only now nobody else writes it.
             found = self.pages.read()
             findings: list[Finding] = []
-            if self._params["term"]:
-                journal = self.start(found, Seen(self._client.now(), {}))
+            if self._params["generation"]:
+                journal = self.start(found, Observation(self._client.now(), {}))
                 if self._params["finished"]:
                     results = {str(node): str(why or "") for node, why in self._params["results"].items()}
                     journal = self.pages.keep(returned(journal, self._params["finished"], results, self._client.now()))
             else:
-                seen = self.watcher.everything(self.desired.target)
-                findings = self.findings(seen)
+                observed = self.watcher.everything(self.desired.target)
+                findings = self.findings(observed)
                 blockers = [one.line() for one in findings if one.severity == "blocker"]
                 if blockers:
                     raise Refused("\n".join(blockers))
-                journal = self.pages.keep(self.start(found, seen))
-            decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.say)
-            handed = isinstance(decision, Hand)
+                journal = self.pages.keep(self.start(found, observed))
+            decision = drive(journal, self.pages, self.watcher, self.worker, self.rules, self.notify)
+            delegated = isinstance(decision, Delegate)
             return self._ended(decision, findings), decision.journal
         finally:
-            if handed:
+            if delegated:
                 self.lease.leave()
             else:
                 self.lease.end()
@@ -187,32 +190,34 @@ class Upgrade:
     def _ended(self, decision: Decision, findings: list[Finding]) -> dict[str, Any]:
         if isinstance(decision, Done):
             return self._finished(decision.journal)
-        outcome = "handed" if isinstance(decision, Hand) else "resting" if isinstance(decision, Rest) else "stopped"
-        following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Hand) else None
-        told = self._told(decision.journal, outcome, following)
-        approval = decision.approval if isinstance(decision, Rest) else ""
-        return {**told, "approval": approval, "findings": [plain(one) for one in findings]}
+        outcome = (
+            "delegated" if isinstance(decision, Delegate) else "paused" if isinstance(decision, Pause) else "stopped"
+        )
+        following = {"kind": decision.kind, "nodes": list(decision.nodes)} if isinstance(decision, Delegate) else None
+        result = self._result(decision.journal, outcome, following)
+        approval = decision.approval if isinstance(decision, Pause) else ""
+        return {**result, "approval": approval, "findings": [plain(one) for one in findings]}
 
     def _finished(self, journal: Journal) -> dict[str, Any]:
         before = picture.unpack(journal.before)
         after = self.watcher.picture(before.volumes)
         return {
-            **self._told(journal, "finished"),
+            **self._result(journal, "finished"),
             "report": picture.lines(before, after),
             "findings": [plain(one) for one in picture.compare(before, after)],
         }
 
-    def _told(self, journal: Journal, outcome: str, following: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _result(self, journal: Journal, outcome: str, following: dict[str, Any] | None = None) -> dict[str, Any]:
         left = [entry for entry in journal.nodes if entry.step != "done"]
         batches = len(left) if journal.hook == "wmco" else len({entry.batch for entry in left})
         return {
             "outcome": outcome,
             "next": following or {"kind": "", "nodes": []},
             # A batch is handed out for its tasks, the gate and the proof in one turn; one more for what joins meanwhile.
-            "turns": batches + 1 if left else 0,
-            "term": journal.term,
+            "max_rounds": batches + 1 if left else 0,
+            "generation": journal.generation,
             "journal": [asdict(entry) for entry in journal.nodes],
-            "text": told(journal).splitlines(),
+            "text": describe(journal).splitlines(),
             "claims": list(picture.unpack(journal.before).volumes),
             "ended": journal.ended,
             "compared": list(journal.compared),
@@ -222,7 +227,7 @@ class Upgrade:
 
 
 def _version(journal: Journal | None) -> str:
-    return f"{journal.term}.{journal.sequence}" if journal is not None else ""
+    return f"{journal.generation}.{journal.sequence}" if journal is not None else ""
 
 
 def desired(params: dict[str, Any]) -> Request:

@@ -93,17 +93,17 @@ class Prover:
 
     def __init__(
         self, client: Client, room: Room, desired: Request, limits: Limits, token: Callable[[], str],
-        say: Callable[[str], None], holder: str,
+        notify: Callable[[str], None], holder: str,
     ) -> None:  # fmt: skip
         self._client, self._room, self._desired, self._limits = client, room, desired, limits
-        self._token, self._say = token, say
+        self._token, self._notify = token, notify
         about = About(room.namespace, room.lease_name, room.labels(), f"the verification in namespace {room.namespace}")
-        self._lease = Lease(client, about, holder, say)
+        self._lease = Lease(client, about, holder, notify)
         self._stop = threading.Event()
         self._began = time.monotonic()
         # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
         self._mounted: set[tuple[str, str]] = set()
-        self._cleaner = Cleaner(client, room, say)
+        self._cleaner = Cleaner(client, room, notify)
 
     @property
     def left(self) -> tuple[Left, ...]:
@@ -171,14 +171,14 @@ class Prover:
         except StoppedError as error:
             done = journal.proof("not_run", str(error))
         except (ClusterError, Trouble) as error:
-            self._say(f"{target.driver} on {target.node}: failed: {error}")
+            self._notify(f"{target.driver} on {target.node}: failed: {error}")
             remedy = error.remedy if isinstance(error, Trouble) else ""
             events = error.events if isinstance(error, Trouble) else ()
             done = journal.proof("failed", str(error), remedy, events)
         else:
             done = journal.proof("proven")
             where = " and ".join(journal.read_on)
-            self._say(f"{target.driver} on {target.node}: proven in {done.seconds:g} s, read back on {where}")
+            self._notify(f"{target.driver} on {target.node}: proven in {done.seconds:g} s, read back on {where}")
         if begun and not self._stop.is_set():
             self._cleaner.target(target)
         return done
@@ -211,8 +211,8 @@ class Prover:
         self._read(journal, pod, node, text)
 
     @contextmanager
-    def _step(self, journal: _Journal, name: str, node: str, told: Sequence[str] = ()) -> Iterator[list[str]]:
-        began, said = time.monotonic(), list(told)
+    def _step(self, journal: _Journal, name: str, node: str, details: Sequence[str] = ()) -> Iterator[list[str]]:
+        began, said = time.monotonic(), list(details)
 
         def note(ok: bool, text: str) -> None:
             journal.steps.append(Step(name, node, round(time.monotonic() - began, 1), ok, text))
@@ -243,13 +243,13 @@ class Prover:
     def _start(self, journal: _Journal, number: int, name: str, step: str) -> str:
         """Make a pod on a node and wait until it runs; answers its name."""
         target = journal.target
-        with self._step(journal, step, name) as told:
+        with self._step(journal, step, name) as details:
             node = self._look(name)
             if why := self._closed(node):
                 raise Trouble(f"Node {name}: {why}")
             definition = self._pod(target, number, node)
             pod = definition["metadata"]["name"]
-            self._say(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
+            self._notify(f"{target.driver} on {target.node}: {step}, pod {self._room.namespace}/{pod} on {name}")
             made = self._client.apply(definition, dry_run=False).body
             self._until(
                 kinds.POD, pod, lambda live: self._runs(live, made, name),
@@ -258,7 +258,7 @@ class Prover:
             claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._room.name(target), self._room.namespace) or {}
             journal.volume = str((claim.get("spec") or {}).get("volumeName") or journal.volume)
             self._cleaner.note(journal.volume, self._room.name(target))
-            told.append(f"volume {journal.volume}")
+            details.append(f"volume {journal.volume}")
             self._mounted.add((target.driver, name))
         return str(pod)
 
@@ -284,9 +284,9 @@ class Prover:
                 kinds.EVENT, namespace, field_selector=f"involvedObject.uid={thing['metadata']['uid']}"
             ).items
         ]
-        told = explain.telling(found)
-        why = explain.waiting_for(live, told)
-        events = [f"{reason}: {message}" for reason, message in told]
+        warnings = explain.warnings(found)
+        why = explain.waiting_for(live, warnings)
+        events = [f"{reason}: {message}" for reason, message in warnings]
         return Trouble(why, explain.remedy(why, node, f"-n {namespace} {pod}"), events)
 
     def _delete(self, pod: str, step: str, journal: _Journal) -> None:
@@ -325,25 +325,25 @@ class Prover:
     # Files
 
     def _write(self, journal: _Journal, pod: str, text: str) -> None:
-        with self._step(journal, "write", journal.target.node) as told:
-            done = self._execute(pod, objects.write(text), told)
+        with self._step(journal, "write", journal.target.node) as details:
+            done = self._execute(pod, objects.write(text), details)
             if done.code != 0:
                 said = (done.stderr or done.stdout).strip()
                 raise Trouble(
                     f"writing {objects.FILE} ended with exit code {done.code}: {said or 'no output'}",
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
                 )
-            self._same(pod, text, told)
-            told.append(text)
+            self._same(pod, text, details)
+            details.append(text)
 
     def _read(self, journal: _Journal, pod: str, node: str, text: str) -> None:
-        with self._step(journal, "read", node) as told:
-            self._same(pod, text, told)
-            told.append(text)
+        with self._step(journal, "read", node) as details:
+            self._same(pod, text, details)
+            details.append(text)
             journal.read_on.append(node)
 
-    def _same(self, pod: str, text: str, told: list[str]) -> None:
-        done = self._execute(pod, objects.read(), told)
+    def _same(self, pod: str, text: str, details: list[str]) -> None:
+        done = self._execute(pod, objects.read(), details)
         if done.code != 0:
             said = (done.stderr or done.stdout).strip()
             raise Trouble(
@@ -354,7 +354,7 @@ class Prover:
         if wrong := compared(text, done.stdout):
             raise Trouble(wrong, "the volume has other data: do not use the driver until you know the cause")
 
-    def _execute(self, pod: str, command: Sequence[str], told: list[str]) -> Executed:
+    def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> Executed:
         """Run a command that may be run twice; a connection that is cut is no answer, and it is run again."""
         ends = self._deadline()
         cuts = 0
@@ -377,7 +377,7 @@ class Prover:
                 self._stop.wait(min(0.2 * cuts, 2.0))
                 continue
             if cuts:
-                told.append(f"run again after {cuts} lost connection{'s' if cuts > 1 else ''}")
+                details.append(f"run again after {cuts} lost connection{'s' if cuts > 1 else ''}")
             return done
 
     # Time
@@ -414,6 +414,6 @@ class Prover:
             self._check()
             if now >= due:
                 due = now + next(again)
-                self._say(f"{what}, {so_far(now - began, ends - began)}: {trouble(live)}")
+                self._notify(f"{what}, {so_far(now - began, ends - began)}: {trouble(live)}")
             self._stop.wait(min(pause, max(0.0, ends - now)))
             pause = min(pause * 1.3, _LOOK)

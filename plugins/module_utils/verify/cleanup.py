@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.verify import leftovers, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.objects import Room
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import so_far, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import reporting, so_far
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
@@ -40,8 +40,8 @@ class Left:
 class Cleaner:
     """Takes away what carries a run's label."""
 
-    def __init__(self, client: Client, room: Room, say: Callable[[str], None]) -> None:
-        self._client, self._room, self._say = client, room, say
+    def __init__(self, client: Client, room: Room, notify: Callable[[str], None]) -> None:
+        self._client, self._room, self._notify = client, room, notify
         self._volumes: dict[str, str] = {}
         self._left: dict[tuple[str, str], Left] = {}
         self._lock = threading.Lock()
@@ -63,13 +63,13 @@ class Cleaner:
         name = self._room.name(target)
         selector = objects.of_run(self._room.run)
         try:
-            with self._telling(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
+            with self._reporting(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
                 self._remove(
                     selector, time.monotonic() + PATIENCE, lambda found: found == name or found.startswith(f"{name}-")
                 )
         except ClusterError as error:
             # Everything is tried once more when the run ends, and what is left then is told.
-            self._say(f"{target.driver} on {target.node}: {error}")
+            self._notify(f"{target.driver} on {target.node}: {error}")
 
     def all(self) -> None:
         """Take away everything of the run, its lease last, and its namespace if that is its own."""
@@ -80,7 +80,7 @@ class Cleaner:
     def most(self, ends: float) -> None:
         """As all, without waiting for the namespace: Kubernetes takes its time with that."""
         selector = objects.of_run(self._room.run)
-        with self._told():
+        with self._reported():
             self._remove(selector, ends, lambda _name: True)
             for lease in self._client.list(kinds.LEASE, self._room.namespace, label_selector=selector).items:
                 self._delete(kinds.LEASE, lease)
@@ -90,7 +90,7 @@ class Cleaner:
 
     def rest(self, ends: float) -> None:
         """Wait for the namespace."""
-        with self._told():
+        with self._reported():
             while self._room.own and self._client.get(kinds.NAMESPACE, self._room.namespace) is not None:
                 if time.monotonic() > ends:
                     why = "it is being deleted; check what blocks that: kubectl describe namespace"
@@ -99,10 +99,10 @@ class Cleaner:
                 time.sleep(_LOOK)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reported(self) -> Iterator[None]:
         """An error while cleaning up hides nothing that was proven; it is told with what it leaves."""
         try:
-            with self._telling(f"deleting the objects of this run in namespace {self._room.namespace}"):
+            with self._reporting(f"deleting the objects of this run in namespace {self._room.namespace}"):
                 yield
         except ClusterError as error:
             self._keep(
@@ -112,9 +112,9 @@ class Cleaner:
             )
 
     @contextmanager
-    def _telling(self, what: str) -> Iterator[None]:
+    def _reporting(self, what: str) -> Iterator[None]:
         began = time.monotonic()
-        with telling(self._say, lambda: f"{what} ({so_far(time.monotonic() - began, PATIENCE)})"):
+        with reporting(self._notify, lambda: f"{what} ({so_far(time.monotonic() - began, PATIENCE)})"):
             yield
 
     def _remove(self, selector: str, ends: float, ours: Callable[[str], bool]) -> None:
@@ -220,16 +220,16 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
     return tuple(Found(rooms[one.run], one.lives) for one in judged)
 
 
-def take_away(client: Client, found: Sequence[Found], say: Callable[[str], None]) -> list[Cleaner]:
+def take_away(client: Client, found: Sequence[Found], notify: Callable[[str], None]) -> list[Cleaner]:
     """Take away what dead runs left; answers with who does it, to be asked for the rest when this run ends."""
     ends = time.monotonic() + PATIENCE
     at_work: list[Cleaner] = []
     for one in found:
         if one.lives:
-            say(f"run {one.room.run} in namespace {one.room.namespace} is kept: {one.lives}")
+            notify(f"run {one.room.run} in namespace {one.room.namespace} is kept: {one.lives}")
             continue
-        say(f"deleting what run {one.room.run} left in namespace {one.room.namespace}")
-        cleaner = Cleaner(client, one.room, say)
+        notify(f"deleting what run {one.room.run} left in namespace {one.room.namespace}")
+        cleaner = Cleaner(client, one.room, notify)
         cleaner.most(ends)
         at_work.append(cleaner)
     return at_work

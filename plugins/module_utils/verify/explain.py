@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
-_TELLING = (
+_REASONS = (
     "ProvisioningFailed", "FailedAttachVolume", "FailedMount", "FailedMapVolume", "Failed", "FailedCreatePodSandBox",
     "FailedScheduling",
 )  # fmt: skip
@@ -51,28 +51,28 @@ _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-def telling(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+def warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
     """(reason, message) of the newest warning of each telling reason, those that say most first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for event in events:
         reason = str(event.get("reason"))
-        if event.get("type") == "Warning" and reason in _TELLING:
+        if event.get("type") == "Warning" and reason in _REASONS:
             known = newest.get(reason)
             if known is None or _when(known) <= _when(event):
                 newest[reason] = event
-    return tuple((reason, str(newest[reason].get("message", ""))) for reason in _TELLING if reason in newest)
+    return tuple((reason, str(newest[reason].get("message", ""))) for reason in _REASONS if reason in newest)
 
 
 def _when(event: Mapping[str, Any]) -> str:
-    told = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
-    found = moment(told or (event.get("metadata") or {}).get("creationTimestamp"))
+    stamp = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
+    found = moment(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
     return found.isoformat() if found else ""
 
 
-def waiting_for(pod: Mapping[str, Any] | None, told: Sequence[tuple[str, str]]) -> str:
+def waiting_for(pod: Mapping[str, Any] | None, warnings: Sequence[tuple[str, str]]) -> str:
     """What a pod that does not run waits for."""
-    if told:
-        return "; ".join(f"{reason}: {message}" for reason, message in told)
+    if warnings:
+        return "; ".join(f"{reason}: {message}" for reason, message in warnings)
     if pod is None:
         return "there is no pod"
     status = pod.get("status") or {}

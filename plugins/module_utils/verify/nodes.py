@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import covers, term_matches
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
@@ -25,7 +25,7 @@ _WINDOWS_KEYS = frozenset({"os", "kubernetes.io/os", "node.kubernetes.io/os"})
 class ProofNode:
     """A Windows Node. drivers: CSI names in its CSINode."""
 
-    facts: NodeSeen
+    facts: ObservedNode
     drivers: frozenset[str]
 
     @property
@@ -37,7 +37,7 @@ class ProofNode:
     def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
         """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
         entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
-        return cls(NodeSeen.from_object(node), frozenset(one["name"] for one in entries))
+        return cls(ObservedNode.from_object(node), frozenset(one["name"] for one in entries))
 
     def image(self) -> str:
         """The smallest Windows image of this node's build, empty when none is known."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ansible_collections.kubewin.csi.plugins.module_utils.verify.plan import Target
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import resting
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.pod import idle_pod
 
 PART = "storage-proof"
 RUN = "kubewin.io/proof-run"
@@ -73,7 +73,7 @@ class Room:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": self._metadata(f"{self.name(target)}-{number}"),
-            "spec": resting(node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT),
+            "spec": idle_pod(node, image, tolerations, self.name(target), container=CONTAINER, mount=MOUNT),
         }
 
     @staticmethod

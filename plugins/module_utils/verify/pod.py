@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def resting(
+def idle_pod(
     node: str, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str, *,
     container: str, mount: str, read_only: bool = False,
 ) -> dict[str, Any]:  # fmt: skip

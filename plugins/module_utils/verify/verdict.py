@@ -16,17 +16,17 @@ Verdict = Literal["proven", "failed", "not_run"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step on a node, with its time. told: what was read or seen, or what went wrong."""
+    """One step on a node, with its time. detail: what was read, or what went wrong."""
 
     name: str
     node: str
     seconds: float
     ok: bool
-    told: str = ""
+    detail: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {"step": self.name, "node": self.node, "seconds": self.seconds, "ok": self.ok, "told": self.told}
+        return {"step": self.name, "node": self.node, "seconds": self.seconds, "ok": self.ok, "detail": self.detail}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Proof:
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        told = {name: value for name, value in plain(self).items() if name != "not_on"}
-        return {**told, "seconds": self.seconds}
+        values = {name: value for name, value in plain(self).items() if name != "not_on"}
+        return {**values, "seconds": self.seconds}
 
 
 def proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, spell, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import pauses, reporting, spell
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
@@ -49,7 +49,7 @@ class WindowsAction(ActionBase):
             node = Node(open_channel(self._connection))
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
-                with telling(
+                with reporting(
                     self._display.display,
                     lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
                     self.seldom,

@@ -566,5 +566,5 @@ class Applier:
 
 def _what_a_plan_is_made_for(snapshot: Snapshot) -> tuple[object, ...]:
     service = snapshot.service
-    seen = (service.command_line, service.pid, service.state) if service is not None else ()
-    return (*seen, snapshot.executable_sha256)
+    observed = (service.command_line, service.pid, service.state) if service is not None else ()
+    return (*observed, snapshot.executable_sha256)

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, meaning_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, Node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps, seen_pipes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import look_steps, observed_pipes
 
 Report = Callable[[str], None]
 
@@ -85,7 +85,7 @@ class Control:
             win32_exit=status.win32_exit if status else 0,
             service_exit=status.service_exit if status else 0,
             processes=parse.processes(answers.text("processes")),
-            pipes=seen_pipes(answers),
+            pipes=observed_pipes(answers),
         )
 
     def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:

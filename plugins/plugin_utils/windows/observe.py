@@ -83,7 +83,7 @@ def pipe_steps(node: Node) -> list[tuple[str, Command]]:
     return [(pipe, open_pipe(pipe)) for pipe in _KNOWN_PIPES]
 
 
-def seen_pipes(answers: Answers) -> tuple[str, ...]:
+def observed_pipes(answers: Answers) -> tuple[str, ...]:
     """What the steps of :func:`pipe_steps` found."""
     opened = [pipe for pipe in _KNOWN_PIPES if pipe in answers.steps and answers.code(pipe) == 0]
     return tuple(opened) or parse.pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
@@ -218,7 +218,7 @@ def observe(node: Node, desired: model.Desired, *, look_at_mounts: bool = False)
         other_services=tuple(sorted(image_paths.items())),
         rancher=parse.registry_key(_SERVICES + r"\rancher-wins") in trouble,
         processes=processes,
-        pipes=seen_pipes(answers if node.lists_pipes else second),
+        pipes=observed_pipes(answers if node.lists_pipes else second),
         executable_sha256=found_digest if service else None,
         staged_sha256=parse.sha256(answers.text("staged")),
         own_install_dir=own.get("installdir", ("", ""))[1],

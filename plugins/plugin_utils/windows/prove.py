@@ -201,13 +201,13 @@ def failed_part(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns of a state and a plan: what later tasks judge, and findings that ask for something."""
     part = dict(result)
     if part.get("csi_proxy"):
-        seen = dict(part["csi_proxy"])
-        service = seen.get("service")
-        seen["service"] = service and {key: service[key] for key in ("name", "state", "pid")}
-        seen["findings"] = [one for one in seen.get("findings") or () if one["severity"] != "note"]
+        observed = dict(part["csi_proxy"])
+        service = observed.get("service")
+        observed["service"] = service and {key: service[key] for key in ("name", "state", "pid")}
+        observed["findings"] = [one for one in observed.get("findings") or () if one["severity"] != "note"]
         # Each pipe stands for itself; by which releases it is served says the catalog.
-        seen.pop("api_groups", None)
-        part["csi_proxy"] = seen
+        observed.pop("api_groups", None)
+        part["csi_proxy"] = observed
     return part
 
 

@@ -38,7 +38,7 @@ from lab.cluster.storage import Storage
 from lab.cluster.streams import Exec, Logs
 from lab.cluster.syncer import Syncer
 from lab.cluster.volumes import InUse, Pod
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 from lab.cluster.wmco import Wmco
 from lab.state import LabState, Paths
 
@@ -99,7 +99,7 @@ class Worker:
             raise
         except Refused as error:
             # The pod went away between two steps: its deletion event follows.
-            say(f"{self.plugin.name}: {error}")
+            notify(f"{self.plugin.name}: {error}")
 
     async def _live(self) -> None:
         if self._was_ready:
@@ -115,7 +115,7 @@ class Worker:
             try:
                 missing = await self._kubelet.missing_pipes(self.plugin)
             except HostUnreachable as error:
-                say(f"{self.plugin.name}: {error}")
+                notify(f"{self.plugin.name}: {error}")
                 await asyncio.sleep(self._settings.restart_delay(0))
                 continue
             self._restart.clear()
@@ -228,7 +228,7 @@ class Worker:
         body = {"metadata": {"uid": self.plugin.uid}, "status": status}
         await self._kubelet.cluster.call("PATCH", f"{self._path}/status", body, STRATEGIC)
         found = self.plugin
-        say(f"{found.namespace}/{found.name} on {found.node}: {phase.value}, {self._restarts} restarts")
+        notify(f"{found.namespace}/{found.name} on {found.node}: {phase.value}, {self._restarts} restarts")
 
 
 def _asked_restart(pod: Object) -> str:
@@ -335,7 +335,7 @@ class Kubelet:
                 # An entry cannot be changed, only taken out and put in again.
                 await self.cluster.call("PATCH", path, {"spec": {"drivers": others}}, MERGE)
             await self.cluster.call("PATCH", path, {"spec": {"drivers": [*others, entry]}}, MERGE)
-        say(f"{found.driver_name} registered on {found.node} as {identity}")
+        notify(f"{found.driver_name} registered on {found.node} as {identity}")
 
     async def _unregister(self, found: Plugin, beside: list[Worker]) -> None:
         """A registrar that ends removes its socket, and the kubelet then forgets the driver.
@@ -363,7 +363,7 @@ class Kubelet:
                 if error.status != 404:
                     raise
                 return
-        say(f"{found.driver_name} unregistered on {found.node}")
+        notify(f"{found.driver_name} unregistered on {found.node}")
         for worker in beside:
             if any(plugin.LIVENESS_IMAGE in image for dummy, image in worker.plugin.containers):
                 await asyncio.sleep(self.settings.get().liveness_delay)
@@ -388,7 +388,7 @@ class Kubelet:
             await self._serve(name)
             boot = node["status"]["nodeInfo"]["bootID"]
             if before is not None and before["status"]["nodeInfo"]["bootID"] != boot:
-                say(f"{name} rebooted")
+                notify(f"{name} rebooted")
                 for worker in self._workers.values():
                     if worker.plugin.node == name:
                         worker.reboot()
@@ -408,7 +408,7 @@ class Kubelet:
         try:
             await site.start()
         except OSError as error:
-            say(f"{name} has no exec and logs: {address}:{self._port} cannot be served: {error}")
+            notify(f"{name} has no exec and logs: {address}:{self._port} cannot be served: {error}")
             return
         self._sites[address] = site
 

@@ -14,7 +14,7 @@ import asyncio
 
 from lab.cluster import workload
 from lab.cluster.api import MERGE, Object
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 
 NODES = "/api/v1/nodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -74,4 +74,4 @@ class OldAttach:
             if wanted != live:
                 body = {"status": {"volumesAttached": wanted or None}}
                 await self._cluster.call("PATCH", f"{NODES}/{node}/status", body, MERGE)
-                say(f"{unique} {'attached to' if attached else 'detached from'} {node}, as before the migration")
+                notify(f"{unique} {'attached to' if attached else 'detached from'} {node}, as before the migration")

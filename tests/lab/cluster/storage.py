@@ -20,7 +20,7 @@ from lab.cluster.backend import STORES, Backend, CannotProvision
 from lab.cluster.events import Recorder, about
 from lab.cluster.settings import Source
 from lab.cluster.syncer import Syncer
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -68,7 +68,7 @@ class Tasks:
         try:
             await work()
         except Refused as error:
-            say(f"{key}: {error}")
+            notify(f"{key}: {error}")
 
 
 class Storage:
@@ -144,7 +144,7 @@ class Storage:
                 continue
             name = f"pvc-{metadata['uid']}"
             await record("Normal", "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
-            say(f"{driver} made {name} for {metadata['namespace']}/{metadata['name']}")
+            notify(f"{driver} made {name} for {metadata['namespace']}/{metadata['name']}")
             return
 
     async def _make(self, claim: Object, found: Object, driver: str, node: str) -> None:
@@ -256,7 +256,7 @@ class Storage:
         self._backend.delete(driver, handle)
         await self._cluster.call("DELETE", f"{VOLUMES}/{name}")
         await self._change(f"{VOLUMES}/{name}", remove=PROVISIONER_FINALIZER)
-        say(f"{driver} deleted {name}")
+        notify(f"{driver} deleted {name}")
 
     # Attacher
 
@@ -297,7 +297,7 @@ class Storage:
         await self._change(path, add=finalizer)
         await self._change(f"{VOLUMES}/{_volume_of(attachment)}", add=finalizer)
         await self._cluster.call("PATCH", f"{path}/status", {"status": {"attached": True, "attachError": None}}, MERGE)
-        say(f"{driver} attached {_volume_of(attachment)} to {node}")
+        notify(f"{driver} attached {_volume_of(attachment)} to {node}")
 
     async def _held_in_tree(self, unique: str, node: str) -> str:
         """Another node to which an old kubelet's cloud provider attached this disk."""
@@ -321,7 +321,7 @@ class Storage:
         others = [one for key, one in self._attachments.items() if key != name and _volume_of(one) == volume]
         if not others:
             await self._change(f"{VOLUMES}/{volume}", remove=finalizer)
-        say(f"{driver} detached {volume} from {attachment['spec']['nodeName']}")
+        notify(f"{driver} detached {volume} from {attachment['spec']['nodeName']}")
 
     async def _change(self, path: str, add: str = "", remove: str = "") -> None:
         """Add or remove a finalizer of an object as it is now."""

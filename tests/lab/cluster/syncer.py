@@ -20,7 +20,7 @@ from pathlib import Path
 from lab.cluster import in_tree
 from lab.cluster.api import MERGE, Object
 from lab.cluster.settings import Source
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 
 VOLUMES = "/api/v1/persistentvolumes"
 LEASE = "vsphere-syncer"
@@ -135,4 +135,4 @@ class Syncer:
         except Refused as error:
             if error.status != 404:
                 raise
-        say(f"the syncer took {disk} out of the register")
+        notify(f"the syncer took {disk} out of the register")

@@ -24,7 +24,7 @@ from lab.cluster.hostlink import HostUnreachable
 from lab.cluster.old_attach import OldAttach
 from lab.cluster.plugin import Plugin
 from lab.cluster.settings import Settings
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 from lab.cluster.workload import Trouble, Workload
 
 POLL = 0.1
@@ -116,7 +116,7 @@ class Pod:
             await self._live()
         except Refused as error:
             # The pod went away between two steps: its deletion event follows.
-            say(f"{self.workload.namespace}/{self.workload.name}: {error}")
+            notify(f"{self.workload.namespace}/{self.workload.name}: {error}")
 
     async def _live(self) -> None:
         if not self._was_running:
@@ -133,7 +133,7 @@ class Pod:
             await self._show(workload.running(self.workload, self._started, self._address))
             for container in self.workload.containers:
                 await self._record("Normal", "Started", f"Started container {container.name}")
-            say(f"{self.workload.namespace}/{self.workload.name} on {self.workload.node}: running")
+            notify(f"{self.workload.namespace}/{self.workload.name} on {self.workload.node}: running")
         await self._write()
 
     async def _write(self) -> None:
@@ -142,7 +142,7 @@ class Pod:
         while self._writes:
             path = nanoserver.locate(self._writes, files)
             if path is None:
-                say(f"{self.workload.name}: {self._writes} is on none of its volumes")
+                notify(f"{self.workload.name}: {self._writes} is on none of its volumes")
                 return
             with path.open("a", encoding="utf-8", newline="") as file:
                 file.write(f"{plugin.stamp()}\r\n")
@@ -165,7 +165,7 @@ class Pod:
                 await self._show(workload.waiting(self.workload, self._started, self._address))
                 await self._record("Warning", trouble.reason, str(trouble))
             except HostUnreachable as error:
-                say(f"{self.workload.name}: {error}")
+                notify(f"{self.workload.name}: {error}")
             await asyncio.sleep(self._settings().restart_delay(tried))
             tried += 1
 

@@ -17,7 +17,7 @@ from lab.cluster.api import Object
 RETRY = 0.2
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     print(f"{plugin.stamp()} {text}", flush=True)
 
 
@@ -76,5 +76,5 @@ class Cluster:
                             if event["type"] != "BOOKMARK":
                                 yield event["type"], event["object"]
             except (aiohttp.ClientError, OSError, asyncio.TimeoutError, Refused, ValueError) as error:
-                say(f"watch {path}: {type(error).__name__}: {error}")
+                notify(f"watch {path}: {type(error).__name__}: {error}")
             await asyncio.sleep(RETRY)

@@ -20,7 +20,7 @@ from lab.cluster.api import MERGE, Object
 from lab.cluster.events import Recorder
 from lab.cluster.hostlink import Hosts, HostUnreachable
 from lab.cluster.settings import Source
-from lab.cluster.watch import Cluster, Refused, say
+from lab.cluster.watch import Cluster, Refused, notify
 from lab.state import Host, LabState, Paths
 
 PID = re.compile(r"^\s*PID\s*:\s*([1-9]\d*)", re.MULTILINE)
@@ -64,7 +64,7 @@ class Wmco:
             try:
                 await self._reconcile()
             except Refused as error:
-                say(f"WMCO: {error}")
+                notify(f"WMCO: {error}")
 
     async def _reconcile(self) -> None:
         await self._install_plans()
@@ -94,7 +94,7 @@ class Wmco:
             await self._services(release)
             path = f"{openshift.PLANS}/{plan['metadata']['name']}"
             await self._cluster.call("PATCH", path, {"status": {"phase": "Complete"}}, MERGE)
-            say(f"WMCO {release} is installed")
+            notify(f"WMCO {release} is installed")
 
     async def _condition(self, release: str) -> None:
         safe = self._upgrade is None or self._upgrade.done()
@@ -150,7 +150,7 @@ class Wmco:
             await self._configure(node, release, platform)
             await self._services(release)
         except Refused as error:
-            say(f"WMCO on {node}: {error}")
+            notify(f"WMCO on {node}: {error}")
 
     async def _services(self, release: str) -> None:
         """The list of services for its nodes; those that no node carries any more go."""
@@ -167,7 +167,7 @@ class Wmco:
     async def _deconfigure(self, node: str) -> None:
         await self._patch(node, spec={"unschedulable": True})
         await self._drain(node)
-        say(f"WMCO drained {node}")
+        notify(f"WMCO drained {node}")
         # Cleanup stops and removes the services, the kubelet's among them, and drops the annotation.
         await self._service(node, "")
         await self._patch(node, annotations={openshift.VERSION: None, "lab/notready": "true"})
@@ -208,7 +208,7 @@ class Wmco:
         self._kubelets.restart(node)
         await self._patch(node, spec={"unschedulable": None})
         await self._patch(node, labels={openshift.UPGRADING: None})
-        say(f"WMCO configured {node} with {release}")
+        notify(f"WMCO configured {node} with {release}")
 
     async def _service(self, node: str, release: str) -> None:
         """csi-proxy on the node's host as this release has it; none for no release."""
@@ -229,7 +229,7 @@ class Wmco:
             ):
                 await self._kubelets.hosts.run(host, line)
         except HostUnreachable as error:
-            say(f"WMCO on {node}: {error}")
+            notify(f"WMCO on {node}: {error}")
 
     async def _stop(self, host: Host) -> None:
         """As pkg/daemon/manager does it: a process that lives on after its service has stopped is ended, with its pipes."""

@@ -133,12 +133,12 @@ def waiting(pod: Workload, started: str, address: str, reason: str = "ContainerC
 
 
 def _conditions(moment: str, ready: str, reason: str, message: str) -> list[Object]:
-    told = {"lastTransitionTime": moment, "reason": reason, "message": message}
+    reported = {"lastTransitionTime": moment, "reason": reason, "message": message}
     return [
         {"type": "PodReadyToStartContainers", "status": ready, "lastTransitionTime": moment},
         {"type": "Initialized", "status": "True", "lastTransitionTime": moment},
-        {"type": "Ready", "status": ready, **told},
-        {"type": "ContainersReady", "status": ready, **told},
+        {"type": "Ready", "status": ready, **reported},
+        {"type": "ContainersReady", "status": ready, **reported},
     ]
 
 

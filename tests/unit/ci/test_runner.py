@@ -24,7 +24,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def passes(step: Step) -> None:
-    step.say("fine")
+    step.notify("fine")
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -114,10 +114,10 @@ def test_parts_run_beside_one_another_and_one_at_a_time_beside_the_one_that_come
 
 
 def test_what_runs_beside_the_first_part_leaves_the_cpu_to_it(logs: Path) -> None:
-    told = [sys.executable, "-c", "import os; print('niceness', os.nice(0))"]
+    reported = [sys.executable, "-c", "import os; print('niceness', os.nice(0))"]
 
     def work(step: Step) -> None:
-        step.run(told)
+        step.run(reported)
 
     Runner(lambda text: None, jobs=1).run([Part("check", work), Part("lab", work, first=True)])
     before = os.nice(0)
@@ -142,7 +142,7 @@ def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch)
     said: list[str] = []
 
     def work(step: Step) -> None:
-        step.say("linking etcd")
+        step.notify("linking etcd")
         until(lambda: any("running: slow" in line and line.endswith("linking etcd") for line in said))
 
     outcomes = Runner(said.append).run([Part("slow", work)])

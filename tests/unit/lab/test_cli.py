@@ -24,7 +24,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
     monkeypatch.setenv("KUBEWIN_LAB_ROOT", str(tmp_path))
     specs: Started = []
 
-    def up(spec: Spec, say: Callable[[str], None]) -> LabState:
+    def up(spec: Spec, notify: Callable[[str], None]) -> LabState:
         specs.append(spec)
         return LabState(
             spec.name,
@@ -92,7 +92,7 @@ def test_bad_input_is_refused_before_anything_starts(started: Started, words: li
 def test_failed_start_is_an_error(
     started: Started, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(spec: Spec, say: Callable[[str], None]) -> LabState:
+    def fail(spec: Spec, notify: Callable[[str], None]) -> LabState:
         raise LabError("etcd ended with 1")
 
     monkeypatch.setattr(launch, "up", fail)

@@ -343,11 +343,11 @@ def of_connections() -> frozenset[str]:
 
 def values(given: Mapping[str, Any]) -> None:
     """What the playbooks, the roles of drivers and the role csi_proxy say of these values."""
-    told = {name: value for name, value in given.items() if TEMPLATED not in str(value)}
-    assert wrong(told) == []
+    reported = {name: value for name, value in given.items() if TEMPLATED not in str(value)}
+    assert wrong(reported) == []
     for driver in DRIVERS:
-        assert driver_options.wrong(driver, told) == []
-    for name, value in told.items():
+        assert driver_options.wrong(driver, reported) == []
+    for name, value in reported.items():
         option = name.removeprefix("csi_proxy_")
         if option != name:
             spec = {key: what for key, what in CSI_PROXY[option].items() if key != "required"}

@@ -91,7 +91,7 @@ def test_all_rules_that_an_account_lacks_are_one_command() -> None:
     )
     assert path is not None
     assert yaml.safe_load(Path(path.group(1)).read_text(encoding="utf-8"))["metadata"]["name"] == "kubewin-preflight"
-    assert "missing rule: apps jobs: list" in [told for one in findings for told in one.evidence]
+    assert "missing rule: apps jobs: list" in [reported for one in findings for reported in one.evidence]
 
 
 def test_a_task_that_checks_is_not_called_after_what_it_refuses() -> None:

@@ -200,9 +200,9 @@ def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 def words(pod: dict[str, Any]) -> list[str]:
     """What the containers are told, values of arguments without their flag."""
-    told = [word for one in containers(pod) for word in [*one.get("args", []), *one.get("command", [])]]
-    told += [word.partition("=")[2] for word in told]
-    return told + [str(entry.get("value", "")) for one in containers(pod) for entry in one.get("env", [])]
+    reported = [word for one in containers(pod) for word in [*one.get("args", []), *one.get("command", [])]]
+    reported += [word.partition("=")[2] for word in reported]
+    return reported + [str(entry.get("value", "")) for one in containers(pod) for entry in one.get("env", [])]
 
 
 def single(path: str) -> str:
@@ -220,13 +220,13 @@ def host_ports(case: Case) -> set[int]:
 def listening(case: Case) -> set[int]:
     """Ports that its containers declare or are told to listen on."""
     declared = {int(one["containerPort"]) for part in pod_of(case)["containers"] for one in part.get("ports", [])}
-    told = {
+    reported = {
         int(word.strip('"').rpartition(":")[2] if ":" in word else word.partition("=")[2])
         for part in pod_of(case)["containers"]
         for word in part.get("args", [])
         if word.startswith(("--http-endpoint=", "--health-port=", "--metrics-address="))
     }
-    return declared | told
+    return declared | reported
 
 
 def own_directories(case: Case) -> set[str]:

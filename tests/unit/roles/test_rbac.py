@@ -88,12 +88,12 @@ def test_every_role_says_how_it_is_bound_and_what_an_attacker_can_do() -> None:
         if line.startswith("  #"):
             before.append(line.strip("# "))
         elif line.startswith("      name: "):
-            told = " ".join(before)
+            reported = " ".join(before)
             name = line.split()[-1]
             # The drivers' roles have one introduction, before the first of them.
             if not name.startswith(("kubewin-csi-aws", "kubewin-csi-gce")):
-                assert "An attacker" in told, name
-                assert "Bind it" in told or "reads every Secret" in told, name
+                assert "An attacker" in reported, name
+                assert "Bind it" in reported or "reads every Secret" in reported, name
             before = []
     assert "An attacker" in (FILES / "kubewin-preflight-rbac.yaml").read_text(encoding="utf-8")
 

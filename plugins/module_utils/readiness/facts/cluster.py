@@ -17,7 +17,7 @@ PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
 
 @dataclass(frozen=True, slots=True)
-class DriverSeen:
+class ObservedDriver:
     """A CSIDriver. spec: as the API tells it. profile: by OpenShift's label, which namespaces may use it in pods themselves."""
 
     name: str
@@ -25,7 +25,7 @@ class DriverSeen:
     profile: str = ""
 
     @classmethod
-    def from_object(cls, driver: Mapping[str, Any]) -> DriverSeen:
+    def from_object(cls, driver: Mapping[str, Any]) -> ObservedDriver:
         """Read a storage.k8s.io/v1 CSIDriver: metadata (name, labels), spec (whole)."""
         metadata = driver["metadata"]
         profile = str((metadata.get("labels") or {}).get(PROFILE) or "")
@@ -33,15 +33,15 @@ class DriverSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerSeen:
+class ObservedController:
     """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
 
     driver: str
-    seen: model.ControllerSeen
+    observed: model.ObservedController
     images: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_object(cls, deployment: Mapping[str, Any]) -> ControllerSeen | None:
+    def from_object(cls, deployment: Mapping[str, Any]) -> ObservedController | None:
         """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller.
 
         Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
@@ -50,8 +50,8 @@ class ControllerSeen:
         if installed is None:
             return None
         driver, container = installed
-        seen = model.ControllerSeen.from_object(deployment, container)
-        return cls(driver=driver.key, seen=seen, images=images_of(deployment["spec"]["template"]["spec"]))
+        observed = model.ObservedController.from_object(deployment, container)
+        return cls(driver=driver.key, observed=observed, images=images_of(deployment["spec"]["template"]["spec"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def conditions_of(entries: Sequence[Mapping[str, Any]] | None) -> tuple[Conditio
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorConditionSeen:
+class ObservedOperatorCondition:
     """An OperatorCondition. overrides win over status."""
 
     namespace: str
@@ -87,7 +87,7 @@ class OperatorConditionSeen:
     overrides: tuple[Condition, ...] = ()
 
     @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> OperatorConditionSeen:
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedOperatorCondition:
         """Read an operators.coreos.com/v2 OperatorCondition: metadata, spec.overrides, status.conditions (as conditions_of)."""
         metadata = item["metadata"]
         return cls(
@@ -99,7 +99,7 @@ class OperatorConditionSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceSeen:
+class ObservedNamespace:
     """A Namespace. labels: those of Pod Security and of OpenShift's label sync only."""
 
     name: str
@@ -107,7 +107,7 @@ class NamespaceSeen:
     phase: str = "Active"
 
     @classmethod
-    def from_object(cls, namespace: Mapping[str, Any]) -> NamespaceSeen:
+    def from_object(cls, namespace: Mapping[str, Any]) -> ObservedNamespace:
         """Read a core/v1 Namespace: metadata (name, labels), status.phase."""
         labels = namespace["metadata"].get("labels") or {}
         kept = ("pod-security.kubernetes.io/", "security.openshift.io/", "app.kubernetes.io/managed-by")
@@ -119,7 +119,7 @@ class NamespaceSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigMapSeen:
+class ObservedConfigMap:
     """A ConfigMap that was asked for: windows-services-*, admin-gates, admin-acks, a driver's feature states.
 
     exists: False when the server said that there is none. One that was not asked for, or may not be read, is not in a snapshot.
@@ -132,7 +132,7 @@ class ConfigMapSeen:
     exists: bool = True
 
     @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> ConfigMapSeen:
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedConfigMap:
         """Read a core/v1 ConfigMap: metadata (namespace, name), data, immutable."""
         metadata = item["metadata"]
         data = {key: str(value) for key, value in (item.get("data") or {}).items()}
@@ -140,20 +140,20 @@ class ConfigMapSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeClassSeen:
+class ObservedRuntimeClass:
     """A RuntimeClass: what it adds to the placement of its pods."""
 
     name: str
     placement: Placement = ANYWHERE
 
     @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> RuntimeClassSeen:
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedRuntimeClass:
         """Read a node.k8s.io/v1 RuntimeClass: metadata.name, scheduling (nodeSelector, tolerations)."""
         return cls(str(item["metadata"]["name"]), Placement.from_spec(item.get("scheduling") or {}))
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSeen:
+class ObservedCluster:
     """What holds for the cluster as a whole.
 
     kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
@@ -170,7 +170,7 @@ class ClusterSeen:
     infrastructure: str = ""
     storage_driver: str | None = None
     wmco: str = ""
-    operator_conditions: tuple[OperatorConditionSeen, ...] = ()
+    operator_conditions: tuple[ObservedOperatorCondition, ...] = ()
 
     @staticmethod
     def openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:

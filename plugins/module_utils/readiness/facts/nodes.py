@@ -26,7 +26,7 @@ class DriverEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CsiNodeSeen:
+class ObservedCsiNode:
     """A CSINode. migrated: in-tree plugins for which the kubelet uses CSI, None where it does not tell."""
 
     name: str
@@ -34,13 +34,13 @@ class CsiNodeSeen:
     migrated: tuple[str, ...] | None = None
 
     @classmethod
-    def from_object(cls, csi_node: Mapping[str, Any]) -> CsiNodeSeen:
+    def from_object(cls, csi_node: Mapping[str, Any]) -> ObservedCsiNode:
         """Read a storage.k8s.io/v1 CSINode.
 
         Reads metadata (name, annotations), spec.drivers (name, nodeID, topologyKeys, allocatable.count).
         """
         metadata = csi_node["metadata"]
-        told = (metadata.get("annotations") or {}).get(MIGRATED_PLUGINS)
+        annotation = (metadata.get("annotations") or {}).get(MIGRATED_PLUGINS)
         return cls(
             name=str(metadata["name"]),
             drivers=tuple(
@@ -52,7 +52,9 @@ class CsiNodeSeen:
                 )
                 for one in (csi_node.get("spec") or {}).get("drivers") or ()
             ),
-            migrated=None if told is None else tuple(part.strip() for part in told.split(",") if part.strip()),
+            migrated=None
+            if annotation is None
+            else tuple(part.strip() for part in annotation.split(",") if part.strip()),
         )
 
     def entry(self, driver: str) -> DriverEntry | None:
@@ -61,7 +63,7 @@ class CsiNodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSeen:
+class ObservedHost:
     """What csi_proxy_info saw on a node's host.
 
     facts: as the gate takes them. managed_by: who owns csi-proxy there. findings: of that module, passed on.
@@ -77,7 +79,7 @@ class HostSeen:
         return self.facts.node
 
     @classmethod
-    def from_option(cls, given: Mapping[str, Any]) -> HostSeen:
+    def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
         """Read what the gate's option hosts takes, with managed_by and findings besides."""
         return cls(
             facts=HostFacts.from_option(given),

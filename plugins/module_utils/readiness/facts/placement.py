@@ -78,8 +78,8 @@ class Placement:
         Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
         (key, operator, value, effect), runtimeClassName, securityContext.windowsOptions, schedulerName, schedulingGates.
         """
-        told = tuple(map(spec.get, _PLACING))
-        if _LAST and told == _LAST[0][0]:
+        fields = tuple(map(spec.get, _PLACING))
+        if _LAST and fields == _LAST[0][0]:
             return _LAST[0][1]
         scheduler = str(spec.get("schedulerName") or "")
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -106,7 +106,7 @@ class Placement:
         )
         # Most pods of a cluster say the same here, and those that follow one another nearly always.
         made = _PLACEMENTS.setdefault(made, made)
-        _LAST[:] = [(told, made)]
+        _LAST[:] = [(fields, made)]
         return made
 
 

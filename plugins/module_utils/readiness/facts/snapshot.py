@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import (
-    ClusterSeen,
-    ConfigMapSeen,
-    ControllerSeen,
-    DriverSeen,
-    NamespaceSeen,
-    RuntimeClassSeen,
+    ObservedCluster,
+    ObservedConfigMap,
+    ObservedController,
+    ObservedDriver,
+    ObservedNamespace,
+    ObservedRuntimeClass,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen, HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode, ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    AttachmentSeen,
-    CapacitySeen,
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedAttachment,
+    ObservedCapacity,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 
 SNAPSHOT_VERSION = 1
 
@@ -53,24 +53,24 @@ class Snapshot:
     """
 
     taken_at: datetime
-    cluster: ClusterSeen
+    cluster: ObservedCluster
     name: str = ""
     hosts_at: datetime | None = None
-    nodes: tuple[NodeSeen, ...] = ()
-    csi_nodes: tuple[CsiNodeSeen, ...] = ()
-    volumes: tuple[VolumeSeen, ...] = ()
-    claims: tuple[ClaimSeen, ...] = ()
-    attachments: tuple[AttachmentSeen, ...] = ()
-    classes: tuple[ClassSeen, ...] = ()
-    capacities: tuple[CapacitySeen, ...] = ()
-    pods: tuple[PodSeen, ...] = ()
-    templates: tuple[TemplateSeen, ...] = ()
-    drivers: tuple[DriverSeen, ...] = ()
-    controllers: tuple[ControllerSeen, ...] = ()
-    namespaces: tuple[NamespaceSeen, ...] = ()
-    config_maps: tuple[ConfigMapSeen, ...] = ()
-    runtime_classes: tuple[RuntimeClassSeen, ...] = ()
-    hosts: tuple[HostSeen, ...] = ()
+    nodes: tuple[ObservedNode, ...] = ()
+    csi_nodes: tuple[ObservedCsiNode, ...] = ()
+    volumes: tuple[ObservedVolume, ...] = ()
+    claims: tuple[ObservedClaim, ...] = ()
+    attachments: tuple[ObservedAttachment, ...] = ()
+    classes: tuple[ObservedClass, ...] = ()
+    capacities: tuple[ObservedCapacity, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
+    templates: tuple[ObservedTemplate, ...] = ()
+    drivers: tuple[ObservedDriver, ...] = ()
+    controllers: tuple[ObservedController, ...] = ()
+    namespaces: tuple[ObservedNamespace, ...] = ()
+    config_maps: tuple[ObservedConfigMap, ...] = ()
+    runtime_classes: tuple[ObservedRuntimeClass, ...] = ()
+    hosts: tuple[ObservedHost, ...] = ()
     unread: tuple[Unread, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _PLACES = (*ZONES, *REGIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeSeen:
+class ObservedVolume:
     """A PersistentVolume.
 
     claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
@@ -52,7 +52,7 @@ class VolumeSeen:
     created: str = ""
 
     @classmethod
-    def from_object(cls, volume: Mapping[str, Any]) -> VolumeSeen:
+    def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
         """Read a core/v1 PersistentVolume.
 
         Reads metadata (name, uid, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
@@ -85,7 +85,7 @@ class VolumeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSeen:
+class ObservedClaim:
     """A PersistentVolumeClaim.
 
     storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for. waits_since:
@@ -115,7 +115,7 @@ class ClaimSeen:
         return f"{self.namespace}/{self.name}"
 
     @classmethod
-    def from_object(cls, claim: Mapping[str, Any]) -> ClaimSeen:
+    def from_object(cls, claim: Mapping[str, Any]) -> ObservedClaim:
         """Read a core/v1 PersistentVolumeClaim.
 
         Reads metadata (namespace, name, uid, annotations, creationTimestamp, deletionTimestamp, ownerReferences (kind,
@@ -147,7 +147,7 @@ class ClaimSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class AttachmentSeen:
+class ObservedAttachment:
     """A VolumeAttachment. volume: the PersistentVolume's name; empty for one of an inline volume. deleting: since when.
 
     waits_since: when one that is not attached was made.
@@ -164,7 +164,7 @@ class AttachmentSeen:
     waits_since: str = ""
 
     @classmethod
-    def from_object(cls, attachment: Mapping[str, Any]) -> AttachmentSeen:
+    def from_object(cls, attachment: Mapping[str, Any]) -> ObservedAttachment:
         """Read a storage.k8s.io/v1 VolumeAttachment.
 
         Reads metadata (name, creationTimestamp, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
@@ -189,7 +189,7 @@ def _error(entry: Mapping[str, Any] | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSeen:
+class ObservedClass:
     """A StorageClass. default: it is marked as that, and so may others be. allowed: the topologies it makes volumes in, None for all."""
 
     name: str
@@ -202,7 +202,7 @@ class ClassSeen:
     created: str = ""
 
     @classmethod
-    def from_object(cls, storage_class: Mapping[str, Any]) -> ClassSeen:
+    def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:
         """Read a storage.k8s.io/v1 StorageClass.
 
         Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
@@ -230,7 +230,7 @@ class ClassSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacitySeen:
+class ObservedCapacity:
     """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None where that is not said.
 
     nodes: the labels of the nodes from which it can be reached, empty for all, None for none.
@@ -241,7 +241,7 @@ class CapacitySeen:
     nodes: Term | None = None
 
     @classmethod
-    def from_object(cls, capacity: Mapping[str, Any]) -> CapacitySeen:
+    def from_object(cls, capacity: Mapping[str, Any]) -> ObservedCapacity:
         """Read a storage.k8s.io/v1 CSIStorageCapacity: nodeTopology (matchLabels, matchExpressions), storageClassName, capacity, maximumVolumeSize."""
         selector = capacity.get("nodeTopology")
         size = capacity.get("maximumVolumeSize") or capacity.get("capacity")

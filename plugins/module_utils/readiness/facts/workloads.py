@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.controllers import images_of
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ENDED, MIRROR, PodFacts, controller_of
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import (
@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import D
 
 
 @dataclass(frozen=True, slots=True)
-class PodSeen:
+class ObservedPod:
     """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
 
     images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
@@ -57,7 +57,7 @@ class PodSeen:
         return self.phase in ENDED
 
     @classmethod
-    def from_object(cls, pod: Mapping[str, Any]) -> PodSeen:
+    def from_object(cls, pod: Mapping[str, Any]) -> ObservedPod:
         """Read a core/v1 Pod.
 
         Reads metadata (namespace, name, annotations, labels, deletionTimestamp, ownerReferences (kind, name,
@@ -111,11 +111,11 @@ def pod_is_judged(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[st
 class PluginTemplate:
     """A DaemonSet as far as it may be a driver's node plugin.
 
-    seen: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
+    observed: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
     tolerations. selector: labels of its pods.
     """
 
-    seen: DaemonSetSeen
+    observed: ObservedDaemonSet
     gate: DaemonSetFacts
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
@@ -123,7 +123,7 @@ class PluginTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateSeen:
+class ObservedTemplate:
     """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
 
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
@@ -158,7 +158,7 @@ class TemplateSeen:
         return not self.finished and self.replicas != 0 and self.kind != "CronJob"
 
     @classmethod
-    def from_object(cls, kind: str, item: Mapping[str, Any]) -> TemplateSeen:
+    def from_object(cls, kind: str, item: Mapping[str, Any]) -> ObservedTemplate:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
 
         Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
@@ -236,7 +236,7 @@ def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
     options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
     placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
     return PluginTemplate(
-        seen=DaemonSetSeen.from_object(item),
+        observed=ObservedDaemonSet.from_object(item),
         gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
         images=images_of(pod),
         host_process=bool(options.get("hostProcess")),

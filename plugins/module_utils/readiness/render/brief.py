@@ -26,10 +26,10 @@ _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflig
 
 def render_brief(report: Report) -> tuple[str, ...]:
     """How many volumes and workloads on Windows come back, which do not and why, what was not judged, where to read more."""
-    told = (*_counts(report), *_not_back(report), *_besides(report))
+    parts = (*_counts(report), *_not_back(report), *_besides(report))
     # Without a volume on Windows there is no more to read.
-    more = (MORE,) if len(told) > 1 or report.volumes or report.workloads else ()
-    return tuple(plain(line) for line in (*told, *more))
+    more = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
+    return tuple(plain(line) for line in (*parts, *more))
 
 
 def render_refusal(own: Report) -> str:
@@ -58,18 +58,18 @@ def _counts(report: Report) -> Iterator[str]:
     unknown = sum("unknown" in answers and "no" not in answers for answers in volumes.values())
     counts = look(report, Limits(0, 0)).workloads.counts
     total = sum(counts.values())
-    told = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
-    told += (
+    parts = [share(served, unknown, len(volumes), "volume", "on Windows will be served")] if volumes else []
+    parts += (
         [share(counts["yes"], counts["unknown"], total, "workload", "there will start again after a restart")]
         if total
         else []
     )
-    yield ", and ".join(told) or nothing_there(report.unread)
+    yield ", and ".join(parts) or nothing_there(report.unread)
 
 
 def _not_back(report: Report) -> Iterator[str]:
     for answer, words in (("no", "will not start again"), ("unknown", "may not start again (unknown)")):
-        some = [one for one in report.workloads if one.comes_back == answer]
+        some = [one for one in report.workloads if one.starts_again == answer]
         yield from (f"{one.workload} {words}: {one.because}" for one in some[:NAMED])
         if len(some) > NAMED:
             yield f"and {number(len(some) - NAMED, 'other workload')} {words}"

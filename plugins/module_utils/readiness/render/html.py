@@ -198,8 +198,10 @@ def _search(key: str, label: str, values: list[str]) -> str:
 def _data(related: Related, severity: str) -> str:
     """What filters go by."""
     values = {"severity": (severity,), "node": related.nodes, "namespace": related.namespaces, "class": related.classes}
-    told = "".join(f' data-{key}="{"&#10;".join(map(_text, names))}"' for key, names in values.items() if any(names))
-    return f" data-row{told}"
+    attributes = "".join(
+        f' data-{key}="{"&#10;".join(map(_text, names))}"' for key, names in values.items() if any(names)
+    )
+    return f" data-row{attributes}"
 
 
 def _table(key: str, title: str, columns: tuple[str, ...], table: Table) -> str:
@@ -310,9 +312,9 @@ def _group(group: Group) -> str:
     )
 
 
-def _case(case: Case, told: bool) -> str:
+def _case(case: Case, shared: bool) -> str:
     finding = case.finding
-    remedy = "" if told else f"<td>{_text(sentence(finding.remedy))}</td>"
+    remedy = "" if shared else f"<td>{_text(sentence(finding.remedy))}</td>"
     return (
         f'<tr{_data(case.related, finding.severity)}><th scope="row">{_name(finding.object)}</th>'
         f'<td class="because">{_text(finding.message)}{_evidence(finding.evidence)}</td>{remedy}</tr>\n'
@@ -366,5 +368,5 @@ def _legend(view: View) -> str:
 
 def _footer(view: View) -> str:
     items = "".join(f"<li>{_text(one)}</li>" for one in view.aggregated)
-    told = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
-    return f"<footer>{told}<p>Created by kubewin.csi, which changed nothing.</p></footer>"
+    note = f"<p>Grouped on this page; the JSON lists each:</p><ul>{items}</ul>" if items else ""
+    return f"<footer>{note}<p>Created by kubewin.csi, which changed nothing.</p></footer>"

@@ -27,8 +27,8 @@ def render_markdown(report: Report) -> str:
     """The text."""
     view = look(report, SHOWN)
     counts = ", ".join(number(view.severities[one], one) for one in SEVERITIES)
-    told = " · ".join(_text(one) for one in (view.versions, f"read at {view.taken_at}", counts) if one)
-    parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", told]
+    facts = " · ".join(_text(one) for one in (view.versions, f"read at {view.taken_at}", counts) if one)
+    parts = [f"# {_text(f'{view.headline}: {view.cluster}')}", f"**{_text(view.answer)}**", facts]
     if view.first:
         parts += ["## What to do first", "\n".join(map(_step, view.first))]
     parts += _table("Workloads", ("Workload", "After a restart", "Because", "Runs on", "Volumes"), view.workloads)
@@ -108,8 +108,8 @@ def _group(group: Group) -> str:
         "",
     ]
     for case in group.cases[:_OBJECTS]:
-        told = "" if group.remedy else f" *What to do:* {_text(sentence(case.finding.remedy))}"
-        lines.append(f"- {_text(case.finding.object)}: {_text(case.finding.message)}{told}")
+        remedy = "" if group.remedy else f" *What to do:* {_text(sentence(case.finding.remedy))}"
+        lines.append(f"- {_text(case.finding.object)}: {_text(case.finding.message)}{remedy}")
     if group.total > _OBJECTS:
         lines.append(f"- and {group.total - _OBJECTS:,} more")
     return "\n".join(lines)

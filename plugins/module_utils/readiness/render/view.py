@@ -242,7 +242,7 @@ def _steps(groups: Iterable[Group], report: Report) -> Iterator[Group]:
             yield group
 
 
-_COMES_BACK: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
+_STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
 _NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
@@ -305,7 +305,7 @@ class _About:
                     self.on_node[node].append(volume)
         self.nodes = frozenset(node.node for node in report.nodes)
         self.stopped_workloads = Counter(
-            finding for one in report.workloads if one.comes_back != "yes" for finding in one.findings
+            finding for one in report.workloads if one.starts_again != "yes" for finding in one.findings
         )
         self.stopped_nodes = Counter(finding for one in report.nodes if one.ok != "yes" for finding in one.findings)
 
@@ -346,8 +346,8 @@ def _workload(one: WorkloadVerdict, about: _About) -> Line:
     name = one.workload.partition(" ")[2]
     return Line(
         name=one.workload,
-        mark=one.comes_back,
-        state=_COMES_BACK[one.comes_back],
+        mark=one.starts_again,
+        state=_STARTS_AGAIN[one.starts_again],
         because=one.because,
         cells=(_RUNS_ON[one.runs_on], listed(one.volumes, 3) or "none"),
         evidence=(f"runs on {one.runs_on}: {one.runs_on_because}", *(f"volume {name}" for name in one.volumes)),

@@ -55,14 +55,14 @@ def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
 
 
 # Without one of these lists the workloads with volumes on Windows are unknown.
-_TELLING = frozenset({
+_NEEDED = frozenset({
     "nodes", "pods", "deployments", "statefulsets", "daemonsets", "replicasets", "replicationcontrollers", "jobs", "cronjobs",
 })  # fmt: skip
 
 
 def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
     """The text for no workload: there is none, or it could not be read."""
-    lacking = sorted(_TELLING & {one["resource"] for one in unread})
+    lacking = sorted(_NEEDED & {one["resource"] for one in unread})
     if lacking:
         return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
     return "no workload with volumes may run on Windows"

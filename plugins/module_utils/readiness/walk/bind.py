@@ -15,8 +15,8 @@ from datetime import timedelta
 from functools import cached_property, partial
 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.scope import root_of
@@ -89,9 +89,9 @@ class Bind:
     # ReadWriteOncePod
 
     @cached_property
-    def _users(self) -> Mapping[str, list[PodSeen]]:
+    def _users(self) -> Mapping[str, list[ObservedPod]]:
         """By claim, the pods on nodes that have it."""
-        users: dict[str, list[PodSeen]] = defaultdict(list)
+        users: dict[str, list[ObservedPod]] = defaultdict(list)
         for pod in self._index.snapshot.pods:
             if pod.node and not pod.finished:
                 for name in pod.volumes.claims:
@@ -109,10 +109,10 @@ class Bind:
         return named
 
     @cached_property
-    def _templates(self) -> Mapping[tuple[str, str, str], TemplateSeen]:
+    def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
         return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
 
-    def _shared(self, wanted: Request, claim: ClaimSeen, pod: PodToStart, split: Split) -> None:
+    def _shared(self, wanted: Request, claim: ObservedClaim, pod: PodToStart, split: Split) -> None:
         if ALONE not in claim.access_modes or wanted.made:
             return
         remedy = "give each pod a claim of its own, or use ReadWriteOnce"
@@ -145,7 +145,7 @@ class Bind:
         nodes = self._index.fitting(pod.placement) & self._index.windows
         return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
 
-    def _is_replaced(self, other: PodSeen, pod: PodToStart) -> bool:
+    def _is_replaced(self, other: ObservedPod, pod: PodToStart) -> bool:
         """Whether a pod on a node is this one, or goes before this one comes."""
         if (other.namespace, other.name) == (pod.namespace, pod.name):
             return True
@@ -154,7 +154,7 @@ class Bind:
 
     # Bound claims
 
-    def _bound(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
+    def _bound(self, wanted: Request, claim: ObservedClaim, split: Split) -> str:
         volume = wanted.volume
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
@@ -166,14 +166,14 @@ class Bind:
             self._foreign(wanted, claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
-    def _no_volume(self, wanted: Request, claim: ClaimSeen, split: Split, id_: str, remedy: str) -> None:
+    def _no_volume(self, wanted: Request, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
             what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
             split.unknown(split.nodes, _finding("CSI-V41", wanted, what, "let this account list persistentvolumes"))
             return
         split.blocked(split.nodes, _finding(id_, wanted, f"its volume {claim.volume} does not exist", remedy))
 
-    def _foreign(self, wanted: Request, claim: ClaimSeen, volume: VolumeSeen, split: Split) -> None:
+    def _foreign(self, wanted: Request, claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
         what = f"volume {volume.name} is {volume.phase or 'taken'}"
         what += f" and belongs to claim {volume.claim or '(none)'}"
         if volume.claim == claim.key:
@@ -185,7 +185,7 @@ class Bind:
 
     # Claims without a volume
 
-    def _asked_for(self, wanted: Request, claim: ClaimSeen, split: Split) -> str:
+    def _asked_for(self, wanted: Request, claim: ObservedClaim, split: Split) -> str:
         """A claim that names its volume itself and is not bound yet."""
         volume, because = wanted.volume, f"it requests volume {claim.volume}, which is available"
         if volume is None:
@@ -201,7 +201,7 @@ class Bind:
             self._narrowed(wanted, claim, split)
         return because
 
-    def _open(self, wanted: Request, claim: ClaimSeen, pod: PodToStart, split: Split, taken: int) -> str:
+    def _open(self, wanted: Request, claim: ObservedClaim, pod: PodToStart, split: Split, taken: int) -> str:
         """A claim that names no volume and has none."""
         if "storageclasses" in self._index.unread:
             what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
@@ -238,7 +238,7 @@ class Bind:
             "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
         )
 
-    def _promised(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
+    def _promised(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
         volume = self._claims.promised(wanted)
         if volume is not None:
@@ -250,7 +250,7 @@ class Bind:
                 what += f", and the scheduler may choose {self._index.names(there & split.nodes)[0]} all the same"
                 split.unknown(split.nodes & ~there, _finding("CSI-V41", wanted, what, remedy))
 
-    def _waited(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
+    def _waited(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         since = moment(claim.waits_since)
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
@@ -264,7 +264,7 @@ class Bind:
         storage_class = self._claims.storage_class(wanted)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _nobody(self, wanted: Request, claim: ClaimSeen) -> Note:
+    def _nobody(self, wanted: Request, claim: ObservedClaim) -> Note:
         if self._claims.storage_class(wanted) is None:
             what = f"its StorageClass {wanted.storage_class} does not exist"
             if not wanted.storage_class:
@@ -288,13 +288,13 @@ class Bind:
             what += ", and no free volume fits"
         return _finding("CSI-V26", wanted, what, remedy)
 
-    def _narrowed(self, wanted: Request, claim: ClaimSeen, split: Split) -> None:
+    def _narrowed(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:
         what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
         remedy = "after its pod is created, check the claim's events: kubectl describe pvc"
         split.unknown(split.nodes, _finding("CSI-V41", wanted, what, remedy))
 
 
-def _format_error(wanted: Request, claim: ClaimSeen, volume: VolumeSeen) -> str:
+def _format_error(wanted: Request, claim: ObservedClaim, volume: ObservedVolume) -> str:
     """Why a volume that is free is none for a claim, empty where it is one."""
     if volume.deleting:
         return "being deleted"

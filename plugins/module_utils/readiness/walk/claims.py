@@ -18,9 +18,9 @@ from functools import cached_property
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import ClaimTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
@@ -39,10 +39,10 @@ class Request:
 
     volume_key: str
     key: str
-    claim: ClaimSeen | None
+    claim: ObservedClaim | None
     made: bool = False
     storage_class: str = ""
-    volume: VolumeSeen | None = None
+    volume: ObservedVolume | None = None
 
     @property
     def bound(self) -> bool:
@@ -71,9 +71,9 @@ class Claims:
         self._last: tuple[PodToStart | None, tuple[Request, ...]] = (None, ())
 
     @cached_property
-    def _free(self) -> Mapping[str, list[VolumeSeen]]:
+    def _free(self) -> Mapping[str, list[ObservedVolume]]:
         """By class, the available volumes, smallest first."""
-        found: dict[str, list[VolumeSeen]] = defaultdict(list)
+        found: dict[str, list[ObservedVolume]] = defaultdict(list)
         for one in self._index.snapshot.volumes:
             if not one.claim and one.phase == "Available" and not one.deleting:
                 found[one.storage_class].append(one)
@@ -94,7 +94,7 @@ class Claims:
         for made in pod.made:
             yield self.new(made, pod.namespace, pod.name)
 
-    def there(self, claim: ClaimSeen) -> Request:
+    def there(self, claim: ObservedClaim) -> Request:
         """A claim that exists."""
         return self._one(claim.key, claim.key, claim, False)
 
@@ -103,7 +103,7 @@ class Claims:
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
         key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
-        claim = ClaimSeen(
+        claim = ObservedClaim(
             namespace=namespace,
             name=key,
             storage_class=made.storage_class,
@@ -115,7 +115,7 @@ class Claims:
         )
         return self._one(f"new claim {namespace}/{made.name}", claim.key, claim, True)
 
-    def _one(self, volume_key: str, key: str, claim: ClaimSeen | None, made: bool) -> Request:
+    def _one(self, volume_key: str, key: str, claim: ObservedClaim | None, made: bool) -> Request:
         if claim is None:
             return Request(volume_key, key, None)
         name = claim.storage_class
@@ -127,7 +127,7 @@ class Claims:
             volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
         return Request(volume_key, key, claim, made, name, volume)
 
-    def storage_class(self, wanted: Request) -> ClassSeen | None:
+    def storage_class(self, wanted: Request) -> ObservedClass | None:
         """The class that makes its volume."""
         return self._index.classes.get(wanted.storage_class)
 
@@ -136,14 +136,14 @@ class Claims:
         found = self.storage_class(wanted)
         return found is not None and found.binding_mode == WAITS
 
-    def candidates(self, wanted: Request) -> list[VolumeSeen]:
+    def candidates(self, wanted: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
         claim = wanted.claim
         if claim is None:
             return []
         return [one for one in self._free.get(wanted.storage_class, ()) if fits(one, claim) and serves(one, claim)]
 
-    def promised(self, wanted: Request) -> VolumeSeen | None:
+    def promised(self, wanted: Request) -> ObservedVolume | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
 
         The scheduler does not compare the access modes of such a volume, the controller does.
@@ -190,7 +190,7 @@ class Claims:
         return found
 
 
-def _outcomes(options: Sequence[tuple[str, list[VolumeSeen]]]) -> set[frozenset[str]]:
+def _outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
     """The sets of claims that get a volume, for every way to choose among volumes of one size."""
     states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
     for key, some in options:
@@ -203,12 +203,12 @@ def _outcomes(options: Sequence[tuple[str, list[VolumeSeen]]]) -> set[frozenset[
     return {served for dummy, served in states}
 
 
-def belongs(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+def belongs(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume is reserved for a claim or bound to it."""
     return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
 
 
-def fits(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+def fits(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume is large enough, of the same mode and of no attributes class."""
     return (
         volume.size >= claim.size
@@ -218,12 +218,12 @@ def fits(volume: VolumeSeen, claim: ClaimSeen) -> bool:
     )
 
 
-def serves(volume: VolumeSeen, claim: ClaimSeen) -> bool:
+def serves(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume has every access mode of a claim."""
     return set(claim.access_modes) <= set(volume.access_modes)
 
 
-def reachable(index: Index, volume: VolumeSeen) -> int:
+def reachable(index: Index, volume: ObservedVolume) -> int:
     """The nodes that a volume's own node affinity lets pass, label by label as the scheduler compares them."""
     if volume.terms is None:
         return index.all
@@ -232,7 +232,7 @@ def reachable(index: Index, volume: VolumeSeen) -> int:
     return index.all if () in terms else index.matching(terms, exact=True)
 
 
-def provisioner(found: ClassSeen) -> str:
+def provisioner(found: ObservedClass) -> str:
     """The name of the driver that makes volumes of a class: that of CSI where it took over."""
     known = in_tree.find(found.provisioner)
     return known.driver if known is not None else found.provisioner

@@ -18,8 +18,8 @@ from operator import or_
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.translation import Untranslatable, ebs_id
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import (
     Claims,
@@ -42,7 +42,7 @@ Unique = tuple[str, str]
 
 
 # A workload, its pods with the nodes where each may be put, and its pods of today.
-Starting = tuple[str, Sequence[tuple[PodToStart, int]], Sequence[PodSeen]]
+Starting = tuple[str, Sequence[tuple[PodToStart, int]], Sequence[ObservedPod]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ class Limits:
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
                 split.blocked(full, finding("CSI-W20", what, remedy))
 
-    def too_many(self, pods: Sequence[PodToStart], now: Iterable[PodSeen], nodes: int) -> tuple[str, int, int] | None:
+    def too_many(
+        self, pods: Sequence[PodToStart], now: Iterable[ObservedPod], nodes: int
+    ) -> tuple[str, int, int] | None:
         """A driver of which a workload's pods together need more volumes than these nodes take: both numbers, or None.
 
         now: its pods of today, which go before. What one node takes of one pod is not looked at here.
@@ -228,7 +230,7 @@ class Limits:
                     found[node][1].add((one.attacher, volume.source.handle))
         return found
 
-    def _of_pod(self, pod: PodSeen) -> Iterator[Unique]:
+    def _of_pod(self, pod: ObservedPod) -> Iterator[Unique]:
         names = [*pod.volumes.claims, *(f"{pod.name}-{one.name}" for one in pod.volumes.ephemeral)]
         for name in names:
             claim = self._index.claims.get(f"{pod.namespace}/{name}")
@@ -254,7 +256,7 @@ class Limits:
         elif one.claim is not None:
             yield from self._of_claim(one.claim, one.storage_class)
 
-    def _of_claim(self, claim: ClaimSeen, class_name: str | None) -> Iterator[Unique]:
+    def _of_claim(self, claim: ObservedClaim, class_name: str | None) -> Iterator[Unique]:
         volume = self._index.volumes.get(claim.volume)
         if volume is not None:
             yield from _of_source(volume.source)
@@ -300,10 +302,10 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
         for group in place:
             reached[group].append(place)
     put: Counter[tuple[int, tuple[int, ...]]] = Counter()
-    told: set[int] = set()
+    reported: set[int] = set()
     for group, asked in enumerate(needed):
         count = asked
-        while count and group not in told:
+        while count and group not in reported:
             # From the group to places that take it, and from each place to groups that could leave it.
             came: dict[tuple[int, ...], int] = {}
             from_: dict[int, tuple[int, ...]] = {}
@@ -322,7 +324,7 @@ def overfull(needed: Sequence[int], rooms: Mapping[tuple[int, ...], int]) -> Ite
                             from_[other] = place
                             queue.append(other)
             if free is None:
-                told.update(queue)
+                reported.update(queue)
                 yield tuple(sorted(queue)), sum(rooms[place] for place in came)
                 break
             way, amount = [(came[free], free)], min(count, left[free])

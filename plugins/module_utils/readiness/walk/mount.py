@@ -14,7 +14,7 @@ from datetime import timedelta
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.migration import control_plane
@@ -113,23 +113,23 @@ class Mounts:
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """What the verdicts of a volume say of a step; those about earlier steps are answered when it is to be attached."""
         place = STEPS.index(step)
-        for told in self._told(key):
-            at = told.nodes & nodes
+        for message in self._messages(key):
+            at = message.nodes & nodes
             if at:
-                stops = told.word != "ok" and max(STEPS.index(told.step), _ATTACH) == place
-                word = told.word if stops else "ok"
-                findings = (told.findings or self._unread or (_left_out(pod, volume, told),)) if stops else ()
-                yield Answer(step, word, at, volume, told.because, told.verdict.evidence, findings)
+                stops = message.word != "ok" and max(STEPS.index(message.step), _ATTACH) == place
+                word = message.word if stops else "ok"
+                findings = (message.findings or self._unread or (_left_out(pod, volume, message),)) if stops else ()
+                yield Answer(step, word, at, volume, message.because, message.verdict.evidence, findings)
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
         nodes = 0
-        for told in self._told(key):
-            nodes |= told.nodes if told.word == "ok" else 0
+        for message in self._messages(key):
+            nodes |= message.nodes if message.word == "ok" else 0
         return nodes
 
-    def _told(self, key: str) -> tuple[Message, ...]:
-        return self._judged.told.get(key, ())
+    def _messages(self, key: str) -> tuple[Message, ...]:
+        return self._judged.messages.get(key, ())
 
     def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
@@ -152,10 +152,10 @@ class Mounts:
                     return
         if subject.driver not in self._declared and not subject.inline:
             what = f"there is no CSIDriver {subject.driver}, so kubelets wait for an attachment, and none was ever made"
-            told_ = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
+            evidence = (f"CSIDriver {subject.driver}: none", f"VolumeAttachments of {subject.driver}: none attached")
             remedy = "create the CSIDriver of the driver's own manifests"
             if well := by_csi & self._well(key):
-                yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, told_)
+                yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, evidence)
         yield from self._migrated(subject, volume, nodes)
         if _one_node_only(subject):
             yield from self._one_node(pod, subject, volume, key, nodes)
@@ -205,9 +205,9 @@ class Mounts:
         if (stuck := self._stuck(subject)) is not None:
             if rest := nodes & ~self._index.bit.get(stuck.node, 0):
                 what = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
-                seen = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
+                observed = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
                 remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
-                yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, seen)
+                yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, observed)
             return
         holder = self._holder(pod, subject)
         if holder is not None:
@@ -215,32 +215,34 @@ class Mounts:
                 what = (
                     f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
                 )
-                seen = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
+                observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if rest == nodes else None
-                yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, seen, severity)
+                yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
         elif nodes & (nodes - 1) and (other := self._rival(pod, subject)):
             what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
-            seen = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
+            observed = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, seen)
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
             some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             what = (
                 f"{some} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             )
-            seen = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
+            observed = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, seen)
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
 
     def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
         several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
         return tuple(f"inline {one.name}" for one in pod.inline) if several else ()
 
-    def _holder(self, pod: PodToStart, subject: Subject) -> PodSeen | None:
+    def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
         users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
-        if len(users) < 2 or any(one.id == "CSI-V19" for told in self._told(subject.key) for one in told.findings):
+        if len(users) < 2 or any(
+            one.id == "CSI-V19" for message in self._messages(subject.key) for one in message.findings
+        ):
             return None
         for user in users:
             if user.key == pod.workload:
@@ -251,7 +253,7 @@ class Mounts:
                     return one
         return None
 
-    def _stuck(self, subject: Subject) -> PodSeen | None:
+    def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
         users = self._use.users.get(subject.claim.key, ()) if subject.claim is not None else ()
         for one in (one for user in users for one in user.pods if one.node and one.gone_by):
@@ -291,10 +293,10 @@ class Mounts:
         return Answer("attach", word, nodes, volume, what, evidence, (finding,))
 
 
-def _left_out(pod: PodToStart, volume: str, told: Message) -> Finding:
+def _left_out(pod: PodToStart, volume: str, message: Message) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    return found("CSI-W09", pod.workload, f"{volume}: {told.verdict.because}", told.verdict.evidence, remedy)
+    return found("CSI-W09", pod.workload, f"{volume}: {message.verdict.because}", message.verdict.evidence, remedy)
 
 
 def _one_node_only(subject: Subject) -> bool:

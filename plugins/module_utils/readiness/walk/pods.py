@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Volumes
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.usage import Workload
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.words import PodToStart
@@ -48,7 +48,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
     )
 
 
-def _ordinals(index: Index, workload: Workload, template: TemplateSeen) -> Iterator[PodToStart]:
+def _ordinals(index: Index, workload: Workload, template: ObservedTemplate) -> Iterator[PodToStart]:
     """Ordinals with a claim or a volume that exists each by itself, all others together."""
     shared = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     alike = 0
@@ -111,7 +111,7 @@ def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
         )
 
 
-def _again(index: Index, workload: Workload, pod: PodSeen) -> PodToStart:
+def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
     single = workload.kind == "Pod"
     own = {one.name: f"{pod.namespace}/{pod.name}-{one.name}" for one in pod.volumes.ephemeral}
     # Only a pod that stays keeps the claims that were made with it.

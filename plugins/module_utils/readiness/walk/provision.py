@@ -15,7 +15,7 @@ from functools import partial
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers import model, ownership, surroundings
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.cluster_checks import lacking_sidecars, view
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found, passed_on
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.verdict import Finding
@@ -64,7 +64,7 @@ class Provision:
             answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
 
-    def _allowed(self, one: Request, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+    def _allowed(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         if storage_class.allowed is None or not self._claims.waits(one):
             return
         terms = tuple(term for term in storage_class.allowed if term)
@@ -76,32 +76,32 @@ class Provision:
             evidence = (f"allowedTopologies: {keys}",)
             split.blocked(outside, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
-    def _room(self, one: Request, storage_class: ClassSeen, split: Split, nodes: int) -> None:
+    def _room(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
         (binder.go, hasEnoughCapacity)."""
         index, size = self._index, one.claim.size if one.claim is not None else 0
         asked = storage_class.provisioner in self._reporting and self._claims.waits(one)
         if not asked or not size:
             return
-        told = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
+        evidence = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
         old = index.kubernetes is not None and index.kubernetes.minor < _CAPACITIES_SINCE
         if old or "csistoragecapacities" in index.unread:
             what = "CSIStorageCapacities could not be read, so whether there is room for its volume is unknown"
             remedy = (
                 "let this account list csistoragecapacities" if not old else "check kubectl get csistoragecapacities -A"
             )
-            split.unknown(nodes, partial(found, "CSI-V41", _about(one), what, told, remedy))
+            split.unknown(nodes, partial(found, "CSI-V41", _about(one), what, evidence, remedy))
             return
         room = 0
-        for seen in index.snapshot.capacities:
-            if seen.storage_class == storage_class.name and seen.size is not None and seen.size >= size:
-                term = seen.nodes
+        for observed in index.snapshot.capacities:
+            if observed.storage_class == storage_class.name and observed.size is not None and observed.size >= size:
+                term = observed.nodes
                 room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
         what = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
         remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
-        split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, told, remedy))
+        split.blocked(nodes & ~room, partial(found, "CSI-V26", _about(one), what, evidence, remedy))
 
-    def _of_controller(self, one: Request, storage_class: ClassSeen) -> tuple[Finding, ...]:
+    def _of_controller(self, one: Request, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """What keeps a driver from making volumes; what is in doubt besides."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
         known = self._controllers.get((name, plugin))
@@ -109,7 +109,7 @@ class Provision:
             known = self._controllers[name, plugin] = self._look(name, plugin, storage_class)
         return known
 
-    def _look(self, name: str, plugin: str, storage_class: ClassSeen) -> tuple[Finding, ...]:
+    def _look(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[Finding, ...]:
         index, about = self._index, f"StorageClass {storage_class.name}"
         noted: list[Finding] = []
         driver = BY_NAME.get(name)
@@ -125,15 +125,17 @@ class Provision:
         if "deployments" in index.unread:
             what = f"deployments could not be read, so whether the controller of {name} runs is unknown"
             return (*noted, found("CSI-V41", about, what, (), "let this account list deployments"))
-        seen = view(index.snapshot, driver)
+        observed = view(index.snapshot, driver)
         controllers = sorted(
             (one for one in index.snapshot.controllers if one.driver == driver.key),
-            key=lambda one: (one.seen.namespace, one.seen.name),
+            key=lambda one: (one.observed.namespace, one.observed.name),
         )
         controller = controllers[0] if controllers else None
-        if controller is None and ownership.hides_controller(driver, seen):
+        if controller is None and ownership.hides_controller(driver, observed):
             return tuple(noted)
-        lacks = surroundings.controller_findings(driver, model.Request(), seen, controller.seen if controller else None)
+        lacks = surroundings.controller_findings(
+            driver, model.Request(), observed, controller.observed if controller else None
+        )
         noted += [
             passed_on(one.id, one.severity, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy)
             for one in lacks

@@ -28,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.placem
     Term,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClassSeen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClass, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.known import found
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed
@@ -112,22 +112,22 @@ class Schedule:
             return None
         driver, number, room = short
         what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
-        told = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
-        return found("CSI-N33", workload.key, what, told, "add nodes, or let fewer pods run", "blocker")
+        evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
+        return found("CSI-N33", workload.key, what, evidence, "add nodes, or let fewer pods run", "blocker")
 
     def crowded(self, some: Sequence[Starting]) -> Iterator[tuple[tuple[str, ...], Finding]]:
         """Workloads of which each fits on its nodes by itself, and not all of them together."""
         for one in self._limits.crowded(some):
             what = f"{listed(one.workloads, 3)} need {one.needed} volumes of {one.driver} together"
             what += f", and the nodes that accept them can attach {one.room}"
-            told = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
+            evidence = tuple(f"Node {node.name}" for node in self._index.each(one.nodes))[:3]
             yield (
                 one.workloads,
                 found(
                     "CSI-N33",
                     f"Windows nodes, driver {one.driver}",
                     what,
-                    told,
+                    evidence,
                     "add nodes, or let fewer pods run",
                     "blocker",
                 ),
@@ -270,12 +270,12 @@ class Schedule:
                 split.unknown(nodes & ~good & ~lost, _finding("CSI-W21", pod, what, remedy))
             left &= ~_union(reached)
 
-    def _bindable(self, volume: VolumeSeen) -> int:
+    def _bindable(self, volume: ObservedVolume) -> int:
         """The nodes on which the scheduler binds a volume."""
         nodes = self._affine(volume)
         return nodes if _translatable(volume) else nodes & ~self._moved(_TRANSLATED[volume.source.field][0])
 
-    def _places(self, one: Request, volume: VolumeSeen, pod: PodToStart, split: Split) -> None:
+    def _places(self, one: Request, volume: ObservedVolume, pod: PodToStart, split: Split) -> None:
         index = self._index
         outside = index.all & ~self._affine(volume)
         local = volume.source.field == "local"
@@ -303,7 +303,7 @@ class Schedule:
                 outside, _finding("CSI-W20", pod, what, "add a node in the volume's zone, or correct the labels")
             )
 
-    def _affine(self, volume: VolumeSeen) -> int:
+    def _affine(self, volume: ObservedVolume) -> int:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
         nodes = reachable(self._index, volume)
         plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
@@ -356,7 +356,7 @@ class Schedule:
             remedy = "use a StorageClass with volumeBindingMode WaitForFirstConsumer"
             split.unknown(split.nodes, _finding("CSI-W21", pod, what, remedy))
 
-    def _spreading(self, storage_class: ClassSeen) -> tuple[str, ...]:
+    def _spreading(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
         index, name = self._index, provisioner(storage_class)
         keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
@@ -380,7 +380,7 @@ def _is_ephemeral(one: Request, pod: PodToStart) -> bool:
     return one.claim is not None and bool(one.claim.pod) and one.claim.pod == pod.name
 
 
-def _translatable(volume: VolumeSeen) -> bool:
+def _translatable(volume: ObservedVolume) -> bool:
     """Whether the scheduler can read the volume's handle; AWS' is the only one that it looks into."""
     if volume.source.field == "awsElasticBlockStore":
         try:
@@ -390,7 +390,7 @@ def _translatable(volume: VolumeSeen) -> bool:
     return True
 
 
-def _translated(volume: VolumeSeen, key: str) -> tuple[Term, ...] | None:
+def _translated(volume: ObservedVolume, key: str) -> tuple[Term, ...] | None:
     """A volume's affinity once it is translated: its label of the zone becomes the driver's."""
     terms, places = volume.terms or (), dict(volume.places)
     named = {one.key for term in terms for one in term if not one.field}

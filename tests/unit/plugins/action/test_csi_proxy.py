@@ -143,18 +143,18 @@ def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
 
 def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there() -> None:
     said: list[str] = []
-    told = threading.Event()
+    reported = threading.Event()
 
     def display(line: str) -> None:
         said.append(line)
-        told.set()
+        reported.set()
 
     class Slow(csi_proxy_info.ActionModule):
         seldom = staticmethod(lambda: repeat(0.01))
 
         def work(self, *_given: Any) -> dict[str, Any]:
             self.note("stopping service csi-proxy")
-            assert told.wait(120)
+            assert reported.wait(120)
             return {"changed": False}
 
     task = SimpleNamespace(

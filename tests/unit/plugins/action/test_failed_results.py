@@ -27,19 +27,19 @@ STATE: dict[str, Any] = {
 
 
 def test_of_a_host_stays_what_later_tasks_judge() -> None:
-    told = {"msg": "it was not started", "reason": "start_failed", "failed": True}
-    part = of_host({**told, "csi_proxy": STATE, "plan": [{"step": "start", "description": "start it"}]})
-    assert {key: part[key] for key in told} == told
+    reported = {"msg": "it was not started", "reason": "start_failed", "failed": True}
+    part = of_host({**reported, "csi_proxy": STATE, "plan": [{"step": "start", "description": "start it"}]})
+    assert {key: part[key] for key in reported} == reported
     assert part["csi_proxy"]["service"] == {"name": "csi-proxy", "state": "STOPPED", "pid": None}
     assert [one["id"] for one in part["csi_proxy"]["findings"]] == ["N2"]
     assert len(str(part)) < 1000
     nodes = {"matched": {"win-1": "win-1"}, "nodes": {"win-1": {}}}
     before, after = (
-        look("win-1", {"csi_proxy_result": {**told, "csi_proxy": one}}, nodes) for one in (STATE, part["csi_proxy"])
+        look("win-1", {"csi_proxy_result": {**reported, "csi_proxy": one}}, nodes) for one in (STATE, part["csi_proxy"])
     )
     assert proof(after) == proof(before)
     assert row(after)["left_out"] == row(before)["left_out"]
-    assert of_host(told) == told
+    assert of_host(reported) == reported
 
 
 def test_of_an_upgrade_stays_where_each_node_stands() -> None:
@@ -52,11 +52,11 @@ def test_of_an_upgrade_stays_where_each_node_stands() -> None:
         "why": "not green",
         "tries": 2,
     }
-    told = {"msg": "CSI-U07", "outcome": "stopped", "place": "ConfigMap kubewin/x", "failed": True}
+    reported = {"msg": "CSI-U07", "outcome": "stopped", "place": "ConfigMap kubewin/x", "failed": True}
     finding = {"id": "CSI-U07", "object": "Node win-1", "message": "m" * 500, "remedy": "r"}
     part = of_upgrade(
-        {**told, "journal": [entry], "findings": [finding], "text": ["line"] * 100, "claims": ["a/b"] * 100}
+        {**reported, "journal": [entry], "findings": [finding], "text": ["line"] * 100, "claims": ["a/b"] * 100}
     )
     stands = {"node": "win-1", "step": "gate", "failed": True, "why": "not green"}
-    assert part == {**told, "journal": [stands], "findings": [{"id": "CSI-U07", "object": "Node win-1"}]}
+    assert part == {**reported, "journal": [stands], "findings": [{"id": "CSI-U07", "object": "Node win-1"}]}
     assert of_upgrade({"msg": "refused", "failed": True}) == {"msg": "refused", "failed": True}

@@ -29,8 +29,8 @@ def test_a_name_is_never_broken(width: int, most: int | None) -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_stands_on_one_line_and_prose_is_wrapped(command: str, width: int) -> None:
-    told = f"the node was left without its volumes by an earlier run -> empty it first, then: {command}; it says when it is done"
-    text = render_table(("NODE", "WHY"), [["win-1", told]], width)
+    reported = f"the node was left without its volumes by an earlier run -> empty it first, then: {command}; it says when it is done"
+    text = render_table(("NODE", "WHY"), [["win-1", reported]], width)
     assert command in text
     prose = [line for line in text.splitlines() if command not in line]
     assert max(map(len, prose)) <= width

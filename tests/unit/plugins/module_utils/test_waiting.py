@@ -9,7 +9,7 @@ import threading
 from itertools import repeat
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, so_far, spell, telling
+from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited, Waits, reporting, so_far, spell
 
 
 @pytest.mark.parametrize(
@@ -24,19 +24,19 @@ def test_what_has_passed_is_told_with_the_limit() -> None:
     assert so_far(80, 600) == "1 min 20 s of 10 min"
 
 
-def told(*looks: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
+def reported(*looks: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
     """(when, line) of what is said by looks at these times."""
     now = 0.0
     said: list[tuple[float, str]] = []
     waits = Waits(lambda line: said.append((now, line)), lambda: now)
     for when, awaited in looks:
         now = when
-        waits.tell(*awaited)
+        waits.report(*awaited)
     return said
 
 
 def test_a_wait_is_told_at_once_and_then_ever_more_seldom() -> None:
-    said = told(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
+    said = reported(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
     assert [when for when, dummy in said] == [0, 10, 30, 60, 120, 180]
     assert said[0][1] == "win-1: not Ready (0 s of 10 min)"
     assert said[-2][1] == "win-1: not Ready (2 min of 10 min)"
@@ -44,12 +44,16 @@ def test_a_wait_is_told_at_once_and_then_ever_more_seldom() -> None:
 
 def test_what_is_new_is_told_at_once_and_nothing_else_with_it() -> None:
     one, other = Awaited("win-1: not Ready", 5, 60), Awaited("win-2: WMCO upgrades it", 0, 60)
-    assert told((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
+    assert reported((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
 
 
 def test_what_is_waited_for_again_is_new() -> None:
     one, other = Awaited("a", 0, 60), Awaited("b", 0, 60)
-    assert [line for dummy, line in told((0, (one,)), (1, (other,)), (2, (one,)))] == [str(one), str(other), str(one)]
+    assert [line for dummy, line in reported((0, (one,)), (1, (other,)), (2, (one,)))] == [
+        str(one),
+        str(other),
+        str(one),
+    ]
 
 
 def test_what_is_looked_at_only_once_more_is_told_without_a_time() -> None:
@@ -60,12 +64,12 @@ def test_how_it_stands_is_told_again_and_again_until_it_is_over() -> None:
     said: list[str] = []
     twice = threading.Event()
 
-    def say(line: str) -> None:
+    def notify(line: str) -> None:
         said.append(line)
         if len(said) == 2:
             twice.set()
 
-    with telling(say, lambda: f"{len(said)} files", lambda: repeat(0.01)):
+    with reporting(notify, lambda: f"{len(said)} files", lambda: repeat(0.01)):
         # Nothing comes here: another one tells meanwhile.
         assert twice.wait(120)
     assert said[:2] == ["0 files", "1 files"]
@@ -73,11 +77,11 @@ def test_how_it_stands_is_told_again_and_again_until_it_is_over() -> None:
 
 def test_what_is_quick_says_nothing() -> None:
     said: list[str] = []
-    with telling(said.append, lambda: "never"):
+    with reporting(said.append, lambda: "never"):
         pass
     assert said == []
 
 
 def test_what_fails_meanwhile_fails() -> None:
-    with pytest.raises(ValueError, match="no"), telling(lambda _line: None, lambda: ""):
+    with pytest.raises(ValueError, match="no"), reporting(lambda _line: None, lambda: ""):
         raise ValueError("no")

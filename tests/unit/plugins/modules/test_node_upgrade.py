@@ -62,7 +62,7 @@ def upgrade_of(store: Cluster, *entries: Eligibility, **changes: Any) -> Upgrade
 def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> None:
     store = Cluster("win-1", "win-2")
     entries = [Eligibility(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
-    upgrade = upgrade_of(store, *entries, term=1)
+    upgrade = upgrade_of(store, *entries, generation=1)
     result, _journal = upgrade.go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
     assert store.things[LEASE]["spec"]["leaseDurationSeconds"] == 45
@@ -94,8 +94,8 @@ def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked
     fast.hold()
     with pytest.raises(ClusterError, match=f"another run works on an upgrade of this cluster: {ELSEWHERE}"):
         refusing(slow, fast).hold()
-    handed, _journal = following.go_on()
-    assert handed["outcome"] == "handed"
+    delegated, _journal = following.go_on()
+    assert delegated["outcome"] == "delegated"
     following.lease.end()
     again = Upgrade(client_of(store), {**PARAMS, "holder": holder_of(os.getpid())}, threading.Event())
     held = again.hold()

@@ -22,14 +22,14 @@ from situations.named import SITUATIONS
 
 ROOT = Path(__file__).parents[4]
 # Nobody listens there; a task that got so far would say that.
-NOBODY = {"host": "http://127.0.0.1:9", "api_key": "nobody", "api_timeout": 1}
+UNREACHABLE = {"host": "http://127.0.0.1:9", "api_key": "nobody", "api_timeout": 1}
 
 
 def tasks(folder: Path, *options: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the module once for each set of options, in one play; the results."""
     results = folder / "results.json"
     steps: list[dict[str, Any]] = [
-        {"kubewin.csi.readiness_info": {**NOBODY, **one}, "register": f"r{number}", "ignore_errors": True}
+        {"kubewin.csi.readiness_info": {**UNREACHABLE, **one}, "register": f"r{number}", "ignore_errors": True}
         for number, one in enumerate(options)
     ]
     content = "{{ [" + ", ".join(f"r{number}" for number in range(len(options))) + "] | to_json }}"

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import report, told
+from ansible_collections.kubewin.csi.plugins.plugin_utils.proof import described, report
 
 
 def proof(**changes: Any) -> dict[str, Any]:
     steps = [
-        {"step": "write", "node": "win-1", "seconds": 0.1, "ok": True, "told": "x"},
-        {"step": "read", "node": "win-1", "seconds": 0.1, "ok": True, "told": "x"},
+        {"step": "write", "node": "win-1", "seconds": 0.1, "ok": True, "detail": "x"},
+        {"step": "read", "node": "win-1", "seconds": 0.1, "ok": True, "detail": "x"},
     ]
     known: dict[str, Any] = {
         "driver": "vsphere", "node": "win-1", "verdict": "proven", "seconds": 2.5, "steps": steps, "read_on": ["win-1", "win-2"],
@@ -22,16 +22,16 @@ def proof(**changes: Any) -> dict[str, Any]:
 
 
 def test_what_was_proven_says_where() -> None:
-    assert told(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
-    assert told(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
+    assert described(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
+    assert described(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
         "by its next pod; there is no other node to read it on"
     )
 
 
 def test_what_failed_says_how_far_it_came_at_which_step_and_what_helps() -> None:
-    bad = {"step": "restart", "node": "win-1", "seconds": 9, "ok": False, "told": "FailedMount"}
+    bad = {"step": "restart", "node": "win-1", "seconds": 9, "ok": False, "detail": "FailedMount"}
     found = proof(verdict="failed", read_on=[], error="FailedMount", remedy="start it", steps=[*proof()["steps"], bad])
-    assert told(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"
+    assert described(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"
 
 
 def test_the_report_lists_everything() -> None:

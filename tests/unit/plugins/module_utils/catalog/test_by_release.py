@@ -96,9 +96,9 @@ def test_an_advisory_warns_below_the_releases_that_mend_it(key: str, release: st
     driver, version = DRIVERS[key], parse(release)
     assert [one.name for one in driver.advisories if one.concerns(version)] == expected
     seen = snapshot(csi_driver={"spec": dict(driver.csi_driver_of(version))})
-    told = [one for one in object_findings(driver, Request(), seen, version, HOME) if one.id == "CSI-D24"]
-    assert [one.severity for one in told] == ["warning"] * len(expected)
-    assert all(name in told[0].message for name in expected)
+    reported = [one for one in object_findings(driver, Request(), seen, version, HOME) if one.id == "CSI-D24"]
+    assert [one.severity for one in reported] == ["warning"] * len(expected)
+    assert all(name in reported[0].message for name in expected)
 
 
 @pytest.mark.parametrize("key", DRIVERS)
@@ -138,5 +138,5 @@ def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namesp
 def test_maturity_is_what_upstream_tells_of_a_release(key: str, mode: str, release: str, expected: str | None) -> None:
     rule = DRIVERS[key].rule(mode)
     assert rule is not None
-    told = rule.maturity_of(parse(release))
-    assert (told.word if told else None) == expected
+    reported = rule.maturity_of(parse(release))
+    assert (reported.word if reported else None) == expected

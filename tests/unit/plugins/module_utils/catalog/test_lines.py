@@ -30,9 +30,9 @@ def test_releases_never_go_back_from_line_to_line() -> None:
     for driver in openshift.DRIVERS:
         assert driver in DRIVERS
         rows = [openshift.shipped(f"{line}.0", driver) for line in openshift.lines()]
-        told = [row[0] for row in rows if row]
-        assert told, f"no line tells a release of {driver}"
-        assert told == sorted(told)
+        reported = [row[0] for row in rows if row]
+        assert reported, f"no line tells a release of {driver}"
+        assert reported == sorted(reported)
     assert openshift.line_of("4.20.3") == "4.20"
 
 
@@ -50,6 +50,6 @@ def test_drivers_and_in_tree_plugins_agree() -> None:
 def test_the_steps_of_a_migration_follow_each_other() -> None:
     for plugin in in_tree.PLUGINS:
         steps = [plugin.alpha, plugin.beta_off, plugin.beta_on, plugin.ga, plugin.gone]
-        told = [parse(step) for step in steps if step]
-        assert told == sorted(told), plugin.plugin
+        reported = [parse(step) for step in steps if step]
+        assert reported == sorted(reported), plugin.plugin
     assert in_tree.find("kubernetes.io/nothing") is None

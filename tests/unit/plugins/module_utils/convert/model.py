@@ -45,11 +45,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
-    ClaimSeen,
     Helper,
-    Seen,
-    VolumeSeen,
-    WorkloadSeen,
+    Observation,
+    ObservedClaim,
+    ObservedVolume,
+    ObservedWorkload,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Variant, Volume, Workload
 
@@ -67,7 +67,7 @@ class PV(NamedTuple):
     side: str
     policy: str
     phase: str
-    term: bool
+    terminating: bool
     fins: int
     claim: int
     by: str
@@ -82,7 +82,7 @@ class PVC(NamedTuple):
     uid: int
     volume: int
     phase: str
-    term: bool
+    terminating: bool
     lock: int
     held: bool
 
@@ -147,7 +147,7 @@ class World:
     keep_ways: bool = False
     older_copy: bool = True
     # Our own rules, to be broken on purpose.
-    decide: Callable[[Record, Seen], Move] = next_move
+    decide: Callable[[Record, Observation], Move] = next_move
     preconditions: bool = True
 
 
@@ -303,7 +303,7 @@ class Search:
                 yield from self.volume(s, index, pv)
         pvc = s.pvc
         used = any(pod.state not in (NONE, WAITS) for pod in (s.pod, s.helper))
-        if pvc is not None and pvc.term and not pvc.held and not used:
+        if pvc is not None and pvc.terminating and not pvc.held and not used:
             yield "the claim goes", s._replace(pvc=None)
         if s.unregister:
             if any(pv is not None and pv.side == "new" for pv in s.pvs):
@@ -314,7 +314,7 @@ class Search:
         if s.replicas and s.pod.state == NONE:
             if s.pvc is None:
                 yield "the set makes a claim", s._replace(pvc=PVC(2, -1, "Pending", False, 0, False))
-            elif not s.pvc.term:
+            elif not s.pvc.terminating:
                 yield "the set makes a pod", s._replace(pod=Pod(WAITS, ""))
         if not s.replicas and s.pod.state in (COMING, RUNS):
             yield "the set ends its pod", s._replace(pod=s.pod._replace(state=ENDS))
@@ -332,7 +332,7 @@ class Search:
 
     def pod(self, s: State, which: str, pod: Pod) -> Iterator[tuple[str, State]]:
         pvc = s.pvc
-        bound = pvc is not None and pvc.phase == "Bound" and not pvc.term
+        bound = pvc is not None and pvc.phase == "Bound" and not pvc.terminating
         mine = s.pvs[pvc.volume] if pvc is not None and bound and pvc.volume != FRESH else None
         if pod.state == WAITS and mine is not None:
             yield f"{which} is scheduled", self.put_pod(s, which, Pod(COMING, mine.side))
@@ -340,7 +340,7 @@ class Search:
             yield f"{which} waits for another volume", self.put_pod(s, which, Pod(WAITS, ""))
         if pod.state == COMING:
             for index, pv in enumerate(s.pvs):
-                if pv is None or pv.side != pod.side or (pv.term and not pv.fins & EA and self.world.attaches):
+                if pv is None or pv.side != pod.side or (pv.terminating and not pv.fins & EA and self.world.attaches):
                     continue
                 if not self.world.attaches:
                     yield f"{which} runs", self.put_pod(s, which, Pod(RUNS, pod.side))
@@ -364,7 +364,7 @@ class Search:
             elif not claim and pvc is not None and pvc.volume == index and pvc.phase == "Lost":
                 # A claim that is Lost comes back only to a volume that names its uid.
                 phase = "Available"
-            elif pvc is not None and pvc.volume in (index, -1) and not (pvc.volume == -1 and pv.term):
+            elif pvc is not None and pvc.volume in (index, -1) and not (pvc.volume == -1 and pv.terminating):
                 # A claimRef names the claim, so nobody else's claim can come in between.
                 phase, claim = "Bound", pvc.uid
                 bound = pvc._replace(volume=index, phase="Bound")
@@ -391,24 +391,30 @@ class Search:
         def into(changed: PV) -> State:
             return self.swept(s._replace(pvs=(*s.pvs[:index], changed, *s.pvs[index + 1 :])))
 
-        if pv.term and pv.phase != "Bound" and pv.fins & PV_PROTECTION:
+        if pv.terminating and pv.phase != "Bound" and pv.fins & PV_PROTECTION:
             yield f"{pv.side} is not protected any more", into(pv._replace(fins=pv.fins & ~PV_PROTECTION))
         if pv.policy == "Retain" and pv.fins & EP:
             yield f"the provisioner releases {pv.side}", into(pv._replace(fins=pv.fins & ~EP))
         # It takes a native volume of its driver for its own, whoever made that.
         owned = bool(pv.by) or pv.side == "new"
-        if pv.policy == "Delete" and owned and not pv.fins & EP and not pv.term:
+        if pv.policy == "Delete" and owned and not pv.fins & EP and not pv.terminating:
             yield f"the provisioner holds {pv.side}", into(pv._replace(fins=pv.fins | EP))
         unused = not s.attached[0 if pv.side == "old" else 1]
-        if pv.policy == "Delete" and owned and pv.phase == "Released" and unused and (not pv.term or pv.fins & EP):
+        if (
+            pv.policy == "Delete"
+            and owned
+            and pv.phase == "Released"
+            and unused
+            and (not pv.terminating or pv.fins & EP)
+        ):
             if not s.asked:
                 raise Violation(f"the provisioner deletes the disk behind {pv.side}")
-            yield "the disk is deleted", into(pv._replace(term=True, fins=pv.fins & ~EP))._replace(disk=False)
+            yield "the disk is deleted", into(pv._replace(terminating=True, fins=pv.fins & ~EP))._replace(disk=False)
 
     def swept(self, s: State) -> State:
         """Objects that are to go and that nothing keeps are gone."""
         for index, pv in enumerate(s.pvs):
-            if pv is not None and pv.term and not pv.fins:
+            if pv is not None and pv.terminating and not pv.fins:
                 runs = any(pod.state == RUNS and pod.side == pv.side for pod in (s.pod, s.helper))
                 if s.attached[0 if pv.side == "old" else 1] or runs:
                     raise Violation(f"{pv.side} goes while it is in use")
@@ -424,16 +430,16 @@ class Search:
             spent = s.spent | 1 << bit
             if name == "pod" and s.pod.state in (COMING, RUNS):
                 yield "a user deletes the pod", s._replace(spent=spent, pod=s.pod._replace(state=ENDS))
-            if name == "claim" and s.pvc is not None and not s.pvc.term:
+            if name == "claim" and s.pvc is not None and not s.pvc.terminating:
                 asked = s.asked or any(pv is not None and pv.policy == "Delete" for pv in s.pvs)
                 yield (
                     "a user deletes the claim",
-                    s._replace(spent=spent, asked=asked, pvc=s.pvc._replace(term=True)),
+                    s._replace(spent=spent, asked=asked, pvc=s.pvc._replace(terminating=True)),
                 )
             if name == "volume":
                 for index, pv in enumerate(s.pvs):
-                    if pv is not None and not pv.term:
-                        pvs = (*s.pvs[:index], pv._replace(term=True), *s.pvs[index + 1 :])
+                    if pv is not None and not pv.terminating:
+                        pvs = (*s.pvs[:index], pv._replace(terminating=True), *s.pvs[index + 1 :])
                         asked = s.asked or pv.policy == "Delete"
                         yield f"a user deletes {pv.side}", self.swept(s._replace(spent=spent, asked=asked, pvs=pvs))
             if name == "scale":
@@ -454,7 +460,7 @@ class Search:
                 yield f"somebody makes a claim ({name})", s._replace(spent=spent, pvc=made)
             if name == "by_hand" and s.pvc is None:
                 for index, pv in enumerate(s.pvs):
-                    if pv is not None and not pv.term:
+                    if pv is not None and not pv.terminating:
                         pvs = (*s.pvs[:index], pv._replace(claim=0), *s.pvs[index + 1 :])
                         made = PVC(5, index, "Pending", False, 0, False)
                         yield f"a user binds a claim to {pv.side}", s._replace(spent=spent, pvs=pvs, pvc=made)
@@ -482,7 +488,7 @@ class Search:
         move = self.move(s, process)
         if isinstance(move, Wait):
             if move.then_undo and record.direction == "forward":
-                saved = self.action(Save(record.undone("it took too long")))
+                saved = self.action(Save(record.rolled_back("it took too long")))
                 yield f"{which} gives up waiting", self.put(s, which, process._replace(action=saved))
         elif isinstance(move, (Done, Stop)):
             self.ends.add(s)
@@ -501,7 +507,7 @@ class Search:
             if self.records[number].step == "done":
                 continue
             # Taking over writes this copy to both places. Terms grow with every run; here one for each will do.
-            copy = self.record(replace(self.records[number], term=holder))
+            copy = self.record(replace(self.records[number], generation=holder))
             process = Process(copy, -1, holder)
             s = s._replace(holder=holder, saved=(copy, copy))
             yield f"{which} starts from {self.records[copy].step}", self.put(s, which, process)
@@ -509,10 +515,10 @@ class Search:
                 continue
             bit = self.world.users.index("undo")
             if self.records[copy].direction == "forward":
-                undone = self.action(Save(self.records[copy].undone("a user asked for it")))
+                rolled_back = self.action(Save(self.records[copy].rolled_back("a user asked for it")))
                 yield (
                     f"{which} is told to undo at {self.records[copy].step}",
-                    self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=undone)),
+                    self.put(s._replace(spent=s.spent | 1 << bit), which, process._replace(action=rolled_back)),
                 )
 
     def spent_by(self, s: State, name: str) -> bool:
@@ -524,22 +530,22 @@ class Search:
             self._moves[key] = self.world.decide(self.records[process.record], self.seen(s))
         return self._moves[key]
 
-    def seen(self, s: State) -> Seen:
+    def seen(self, s: State) -> Observation:
         uses = [f"pod db ({s.pod.state})"] if s.pod.state != NONE else []
         if s.helper.state == NONE:
             uses += [f"{side} is attached" for side, is_so in zip(("old", "new"), s.attached, strict=True) if is_so]
         helper: dict[str, Helper] = {NONE: "", WAITS: "starting", COMING: "starting", RUNS: "running", ENDS: "stopping"}
         pvc = s.pvc
-        return Seen(
+        return Observation(
             volumes=tuple(
-                VolumeSeen(
+                ObservedVolume(
                     name=("pv", "pv-csi")[index],
                     uid=pv.uid,
                     version=self.version(pv),
                     whose="old" if pv.side == "old" else "new",
                     policy=pv.policy,
                     phase=pv.phase,
-                    terminating=pv.term,
+                    terminating=pv.terminating,
                     finalizers=tuple(name for bit, name in FINALIZERS.items() if pv.fins & bit),
                     claim_uid=str(pv.claim) if pv.claim else "",
                     by={"i": IN_TREE, "n": DRIVER}.get(pv.by, ""),
@@ -549,18 +555,18 @@ class Search:
             ),
             claim=None
             if pvc is None
-            else ClaimSeen(
+            else ObservedClaim(
                 uid=str(pvc.uid),
                 version=self.version(pvc),
                 phase=pvc.phase,
                 volume={0: "pv", 1: "pv-csi", -1: "", FRESH: "pvc-2"}[pvc.volume],
-                terminating=pvc.term,
+                terminating=pvc.terminating,
                 lock="r1.k" if pvc.lock else "",
-                term=pvc.lock,
+                generation=pvc.lock,
                 held=pvc.held,
             ),
             workloads=(
-                WorkloadSeen(
+                ObservedWorkload(
                     "StatefulSet",
                     "shop",
                     "db",
@@ -606,18 +612,18 @@ class Search:
             if pvc is None or not self.same(action.uid, action.version, str(pvc.uid), pvc):
                 return None
             if isinstance(action, Mark):
-                if action.hold and pvc.term:
+                if action.hold and pvc.terminating:
                     return None
                 if pvc.uid in (2, 5) and not pvc.lock:
                     raise Violation("somebody else's claim is taken")
-                return s._replace(pvc=pvc._replace(lock=action.term, held=action.hold))
-            if pvc.term:
+                return s._replace(pvc=pvc._replace(lock=action.generation, held=action.hold))
+            if pvc.terminating:
                 return None
             if pvc.uid in (2, 5) and not pvc.lock:
                 raise Violation("somebody else's claim is deleted")
             if any(pv is not None and pv.claim == pvc.uid and pv.policy != "Retain" for pv in s.pvs):
                 raise Violation("a claim is deleted whose volume has not the policy Retain")
-            return s._replace(pvc=pvc._replace(term=True))
+            return s._replace(pvc=pvc._replace(terminating=True))
         if isinstance(action, Scale):
             if action.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
                 return None
@@ -642,7 +648,7 @@ class Search:
         if pvc is not None:
             return None
         index = 0 if action.side == "old" else 1
-        return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.term, False))
+        return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.generation, False))
 
     def apply_to_volume(
         self, s: State, record: Record, action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | Reserve
@@ -662,9 +668,9 @@ class Search:
                 raise Violation(f"{pv.side} is deleted while its policy is {pv.policy}")
             if pv.side == "new" and record.direction == "forward":
                 raise Violation("the new volume is deleted by a run that makes it")
-            pv = pv._replace(term=True)
+            pv = pv._replace(terminating=True)
         else:
-            if not pv.term:
+            if not pv.terminating:
                 raise Violation("the protection is taken off a volume that is to stay")
             pv = pv._replace(fins=pv.fins & ~PV_PROTECTION)
         changed = s._replace(pvs=(*s.pvs[:index], pv, *s.pvs[index + 1 :]))

@@ -20,20 +20,26 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import ClaimSeen, Seen, VolumeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import (
+    Observation,
+    ObservedClaim,
+    ObservedVolume,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from unit.plugins.module_utils.convert.test_record import IN_PLACE, RECLAIM, record
 
-TARGET = VolumeSeen(
+TARGET = ObservedVolume(
     "pv-1", "u9", "1", "new", "Retain", "Available", terminating=False, finalizers=(), claim_uid="", by=""
 )
 
 
-def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ClaimSeen:
-    return ClaimSeen(uid, "1", "Bound", volume, terminating=False, lock=lock, term=1 if lock else 0, held=False)
+def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ObservedClaim:
+    return ObservedClaim(
+        uid, "1", "Bound", volume, terminating=False, lock=lock, generation=1 if lock else 0, held=False
+    )
 
 
-def looks(found: Record) -> Iterator[tuple[Record, Seen, ClaimSeen]]:
+def looks(found: Record) -> Iterator[tuple[Record, Observation, ObservedClaim]]:
     """Every step in both directions, with every claim that may stand there."""
     for step, back, volume, lock, uid in itertools.product(
         found.steps,
@@ -43,43 +49,45 @@ def looks(found: Record) -> Iterator[tuple[Record, Seen, ClaimSeen]]:
         (found.claim_uid, "another-uid"),
     ):
         claim = theirs(volume, lock, uid)
-        at = replace(found.undone("asked") if back else found, step=step)
+        at = replace(found.rolled_back("asked") if back else found, step=step)
         for volumes in ((), (replace(TARGET, name=at.target.name, whose=at.target_side),)):
-            yield at, Seen(volumes, claim, ()), claim
+            yield at, Observation(volumes, claim, ()), claim
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
 def test_no_claim_with_a_volume_of_its_own_goes_and_none_by_hand_without_a_look(desired: Request) -> None:
     found = record(desired)
-    told = 0
+    reported = 0
     for at, seen, claim in looks(found):
         move = next_move(at, seen)
         known = claim.volume in ("", found.old.name, found.new.name)
         assert known or not isinstance(move, DeleteClaim), (at.step, claim)
         if isinstance(move, Stop) and "delete pvc" in move.remedy:
-            told += 1
+            reported += 1
             assert known, (at.step, claim)
             assert "and only then: kubectl -n shop delete pvc data-db-0" in move.remedy
             assert not claim.volume or f"Retain (kubectl get pv {claim.volume})" in move.remedy
-    assert told
+    assert reported
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
 def test_a_conversion_can_be_undone_until_the_user_says_that_it_is_final(policy: str) -> None:
     found = replace(record(), policy=policy).at("finish")
-    claim = ClaimSeen(found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, term=1, held=False)
+    claim = ObservedClaim(
+        found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, generation=1, held=False
+    )
     volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
-    looked = Seen((volume,), claim, (), final=False)
+    looked = Observation((volume,), claim, (), final=False)
     move = next_move(found, looked)
     assert isinstance(move, Done), move
     assert move.until
     # Undone from there, and final when the user says so.
-    assert next_move(found.undone("asked"), looked) != move
+    assert next_move(found.rolled_back("asked"), looked) != move
     assert not isinstance(next_move(found, replace(looked, final=True)), Done)
 
 
-def stopped(at: Record, claim: ClaimSeen | None) -> Stop:
-    move = next_move(at, Seen((TARGET,), claim, ()))
+def stopped(at: Record, claim: ObservedClaim | None) -> Stop:
+    move = next_move(at, Observation((TARGET,), claim, ()))
     assert isinstance(move, Stop), move
     return move
 
@@ -110,9 +118,9 @@ def test_in_place_a_claim_that_was_bound_by_hand_is_gone_on_with_once_it_is_lock
     assert f"kubewin-convert-{at.run}.json" in gone.remedy
     bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
     assert lock in stopped(at, theirs("pv-1")).remedy
-    assert isinstance(next_move(at, Seen((bound,), theirs("pv-1", at.lock), ())), Mark)
+    assert isinstance(next_move(at, Observation((bound,), theirs("pv-1", at.lock), ())), Mark)
     # It is the one that a volume is made for from now on.
-    made = next_move(at.at("create_volume"), Seen((), theirs("pv-1", at.lock), ()))
+    made = next_move(at.at("create_volume"), Observation((), theirs("pv-1", at.lock), ()))
     assert made == CreateVolume("new", "another-uid")
 
 
@@ -121,8 +129,8 @@ def test_a_run_that_has_begun_nothing_is_only_ended_when_its_claim_is_gone() -> 
 
 
 def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
-    back = record().at("restore").undone("asked")
+    back = record().at("restore").rolled_back("asked")
     claim = theirs("pv-1", back.lock, back.claim_uid)
     for step in ("restore", "finish"):
-        assert next_move(back.at(step), Seen((), claim, ())) == Save(back)
-    assert next_move(back.at("create_volume"), Seen((), claim, ())) == CreateVolume("old", back.claim_uid)
+        assert next_move(back.at(step), Observation((), claim, ())) == Save(back)
+    assert next_move(back.at("create_volume"), Observation((), claim, ())) == CreateVolume("old", back.claim_uid)

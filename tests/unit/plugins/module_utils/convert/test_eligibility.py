@@ -207,7 +207,7 @@ def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
 
 def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_it_is_to_have() -> None:
     begun = first_record()
-    told = (
+    reported = (
         f"CSI-B22 StatefulSet shop/db: run {begun.run} converts its PersistentVolumeClaim shop/data-db-0 and is at "
         "step baseline (forward), expected one conversion of a workload at a time"
     )
@@ -215,9 +215,9 @@ def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_
         lines = blocks(stopped_by(begun, begun.following(), replicas=replicas), SECOND)
         assert list(lines) == ["CSI-B22"]
     lines = blocks(stopped_by(begun), SECOND)
-    assert told in lines["CSI-B22"]
+    assert reported in lines["CSI-B22"]
     assert "Name that claim too, which is then converted first, or roll it back" in lines["CSI-B22"]
-    assert list(blocks(stopped_by(begun.undone("asked")), SECOND)) == ["CSI-B22"]
+    assert list(blocks(stopped_by(begun.rolled_back("asked")), SECOND)) == ["CSI-B22"]
 
 
 def test_one_that_has_given_the_workload_back_or_comes_first_or_is_anothers_is_not_in_the_way() -> None:

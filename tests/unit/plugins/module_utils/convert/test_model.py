@@ -48,7 +48,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.convert.actions import
     Wait,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.decide import next_move
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Step, Variant
 from unit.plugins.module_utils.convert.model import Search, Violation, World
 
@@ -187,7 +187,7 @@ def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> No
 def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatch, user: str, expected: str) -> None:
     """The order that suggests itself, and is told everywhere: claim, volume, new volume, new claim."""
 
-    def claim_first(record: Record, seen: Seen) -> Move:
+    def claim_first(record: Record, seen: Observation) -> Move:
         claim = seen.claim
         if claim is None:
             return decide._advance(record)
@@ -201,7 +201,7 @@ def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatc
 
 
 def test_with_the_claim_deleted_before_the_new_volume_is_offered() -> None:
-    def hasty(record: Record, seen: Seen) -> Move:
+    def hasty(record: Record, seen: Observation) -> Move:
         offered = tuple(
             replace(volume, phase="Available") if not volume.claim_uid else volume for volume in seen.volumes
         )
@@ -217,7 +217,7 @@ def test_without_waiting_until_nobody_uses_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
-    def blind(record: Record, seen: Seen) -> Move:
+    def blind(record: Record, seen: Observation) -> Move:
         return next_move(record, replace(seen, workloads=tuple(replace(one, deletes=False) for one in seen.workloads)))
 
     assert broken("in_place", "retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
@@ -248,7 +248,7 @@ def test_without_preconditions_a_policy_that_came_back_is_not_seen() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_holding_the_claim_while_the_policy_comes_back(variant: Variant) -> None:
-    def unheld(record: Record, seen: Seen) -> Move:
+    def unheld(record: Record, seen: Observation) -> Move:
         if record.step == "finish" and seen.claim is not None:
             seen = replace(seen, claim=replace(seen.claim, held=True))
         return next_move(record, seen)
@@ -257,7 +257,7 @@ def test_without_holding_the_claim_while_the_policy_comes_back(variant: Variant)
 
 
 def test_without_the_claims_uid_it_stays_lost() -> None:
-    def anonymous(record: Record, seen: Seen) -> Move:
+    def anonymous(record: Record, seen: Observation) -> Move:
         move = next_move(record, seen)
         return replace(move, claim_uid="") if isinstance(move, CreateVolume) else move
 
@@ -268,7 +268,7 @@ def test_without_the_claims_uid_it_stays_lost() -> None:
 
 
 def test_without_taking_the_protection_off_it_never_ends() -> None:
-    def patient(record: Record, seen: Seen) -> Move:
+    def patient(record: Record, seen: Observation) -> Move:
         move = next_move(record, seen)
         return Wait("it goes", "") if isinstance(move, DropProtection) else move
 
@@ -277,7 +277,7 @@ def test_without_taking_the_protection_off_it_never_ends() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_looking_at_the_claim_before_the_policy_comes_back(variant: Variant) -> None:
-    def blind(record: Record, seen: Seen) -> Move:
+    def blind(record: Record, seen: Observation) -> Move:
         claim = seen.claim
         if record.step in ("finish", "unlock") and claim is not None and claim.terminating:
             seen = replace(seen, claim=replace(claim, terminating=False))

@@ -56,7 +56,7 @@ def test_it_comes_back_as_it_was_written() -> None:
         ({"surprise": 1}, "it has unknown fields: surprise"),
         ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
         ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
-        ({"term": "2"}, "term is '2', expected a number"),
+        ({"generation": "2"}, "generation is '2', expected a number"),
         ({"objects": {}}, "objects.old is not an object"),
     ],
 )
@@ -73,7 +73,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
         with contextlib.suppress(BadRecord):
-            read = from_json(text).taken_over().undone("x")
+            read = from_json(text).taken_over().rolled_back("x")
             explain.steps(read, final=True)
             explain.standing(read)
             assert from_json(read.as_json()) == read
@@ -178,13 +178,13 @@ def test_what_was_begun_comes_before_what_shares_its_workload_and_was_not() -> N
 
 
 def test_the_steps_of_both_tables_are_told_in_order() -> None:
-    told = [entry["step"] for entry in explain.steps(record(), final=True)]
-    assert told == [step for step in record().steps if step != "done"]
-    assert "delete_claim" not in told
+    reported = [entry["step"] for entry in explain.steps(record(), final=True)]
+    assert reported == [step for step in record().steps if step != "done"]
+    assert "delete_claim" not in reported
     assert "delete_claim" in [entry["step"] for entry in explain.steps(record(RECLAIM), final=True)]
     back = {
         entry["step"]: entry["description"]
-        for entry in explain.steps(record().following().undone("asked"), final=False)
+        for entry in explain.steps(record().following().rolled_back("asked"), final=False)
     }
     assert "baseline" not in back
     assert back["create_volume"].startswith("create PersistentVolume pv-1 as before (Retain)")
@@ -196,15 +196,15 @@ def test_until_it_is_final_the_plan_says_how_to_undo_it_and_how_to_end_that(poli
     *_before, last = explain.steps(found, final=False)
     assert last["step"] == "finish"
     assert (
-        "so that state undone (kubewin_convert_roll_back=true) can roll the conversion back, until you run it again with final"
+        "so that state rolled_back (kubewin_convert_roll_back=true) can roll the conversion back, until you run it again with final"
         in last["description"]
     )
     assert ("restore the policy Delete" in last["description"]) == (policy == "Delete")
-    told = {entry["step"]: entry["description"] for entry in explain.steps(found, final=True)}
-    assert "cannot be rolled back" in told["finish"]
-    assert "unlock" in told
+    reported = {entry["step"]: entry["description"] for entry in explain.steps(found, final=True)}
+    assert "cannot be rolled back" in reported["finish"]
+    assert "unlock" in reported
 
 
 def test_before_there_is_a_lock_there_is_nothing_to_go_back_from() -> None:
-    assert record().undone("asked").step == "unlock"
-    assert record().following().undone("asked").step == "retain"
+    assert record().rolled_back("asked").step == "unlock"
+    assert record().following().rolled_back("asked").step == "retain"

@@ -62,7 +62,7 @@ def test_the_same_is_the_same() -> None:
 def test_a_folder_that_differs_is_named(entries: tuple[Eligibility, ...], what: dict[str, str]) -> None:
     found = compare(BEFORE, volume(*entries), ())
     assert {one.path: one.what for one in found.differences} == what
-    assert all("single files are unknown" in one.told for one in found.differences)
+    assert all("single files are unknown" in one.detail for one in found.differences)
     assert ("missing" in what.values()) == any(one.what in LOST for one in found.differences)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.fit import containerd, image_for
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_an_older_image_runs_only_from_windows_server_2022_on(
     ],
 )
 def test_a_runtime_tells_its_release(runtime: str, expected: str | None) -> None:
-    found = containerd(NodeSeen("win-1", build="20348", labels={}, runtime=runtime))
+    found = containerd(ObservedNode("win-1", build="20348", labels={}, runtime=runtime))
     assert (str(found) if found else None) == expected

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import Marks
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
 
 
@@ -24,7 +24,7 @@ from unit.plugins.module_utils.drivers.worlds import VSPHERE, daemon_set, seen
 )
 def test_a_node_shows_who_prepared_it_and_what_it_runs(metadata: dict[str, Any], expected: bool) -> None:
     info = {"containerRuntimeVersion": "containerd://1.7.27", "kernelVersion": "10.0.20348.2700"}
-    seen = NodeSeen.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
+    seen = ObservedNode.from_object({"metadata": {"name": "win-1", **metadata}, "status": {"nodeInfo": info}})
     assert (seen.of_operator, seen.runtime, seen.build) == (expected, "containerd://1.7.27", "20348")
 
 
@@ -43,7 +43,7 @@ def test_the_controllers_image_is_found_by_name_then_as_openshift_calls_it(
         "metadata": {"name": "c", "namespace": "n"},
         "spec": {"template": {"spec": {"containers": [{"name": one, "image": f"x/{one}"} for one in containers]}}},
     }
-    assert ControllerSeen.from_object(deployment, "vsphere-csi-controller").image == f"x/{expected}"
+    assert ObservedController.from_object(deployment, "vsphere-csi-controller").image == f"x/{expected}"
 
 
 def test_the_controller_of_an_object_is_told_from_its_other_owners() -> None:
@@ -60,9 +60,9 @@ def test_ports_of_the_host_are_asked_for_or_come_with_its_network() -> None:
     inside = daemon_set("exporter", port=9808)
     pod = inside["spec"]["template"]["spec"]
     del pod["containers"][0]["ports"][0]["hostPort"]
-    assert DaemonSetSeen.from_object(inside).host_ports == frozenset()
+    assert ObservedDaemonSet.from_object(inside).host_ports == frozenset()
     pod["hostNetwork"] = True
-    assert DaemonSetSeen.from_object(inside).host_ports == {9808}
+    assert ObservedDaemonSet.from_object(inside).host_ports == {9808}
 
 
 @pytest.mark.parametrize(

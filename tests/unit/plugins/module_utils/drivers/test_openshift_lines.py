@@ -7,9 +7,9 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog import openshift, wmco
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import IMAGE_ROLES
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 HOME = "openshift-cluster-csi-drivers"
 DIGEST = "quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:" + "0" * 64
@@ -31,9 +31,11 @@ def planned(line: str, key: str) -> Plan:
     snapshot = Snapshot(
         kubernetes=f"v{known.kubernetes}.4",
         nodes=(
-            NodeSeen("win-1", build="20348", labels={"kubewin.io/csi-proxy": "proven"}, runtime="containerd://1.7.27"),
+            ObservedNode(
+                "win-1", build="20348", labels={"kubewin.io/csi-proxy": "proven"}, runtime="containerd://1.7.27"
+            ),
         ),
-        controllers=(ControllerSeen(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),
+        controllers=(ObservedController(HOME, driver.controller.deployments[-1], DIGEST, 1, 1),),
         daemon_sets=(),
         namespaces={HOME: {"metadata": {"name": HOME}}},
         csi_driver={"spec": dict(driver.csi_driver)},
@@ -60,10 +62,10 @@ def test_it_is_planned_with_images_that_can_be_pulled(line: str, platform: str) 
     )
     # Where it is not what the cluster ships, the plan says so and why.
     shipped = openshift.shipped(f"{line}.9", key)
-    told = {finding.id for finding in made.findings}
-    assert ("CSI-D09" in told) == (bool(shipped) and made.version not in shipped)
+    reported = {finding.id for finding in made.findings}
+    assert ("CSI-D09" in reported) == (bool(shipped) and made.version not in shipped)
     skewed = bool(shipped) and made.version.minor not in {one.minor for one in shipped}
-    assert ("CSI-D33" in told) == skewed
+    assert ("CSI-D33" in reported) == skewed
 
 
 @pytest.mark.parametrize("key", DRIVERS)

@@ -16,7 +16,7 @@ LONG = "a" * 254
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wanted", "reported"),
     [
         *[(Request(namespace=name), f"namespace {name}") for name in ("Kube-System", "kube_system", "-a", "a-", "a/b", "a" * 64)],
         (Request(controller_namespace="a\n"), "controller_namespace 'a\\n'"),
@@ -41,8 +41,8 @@ LONG = "a" * 254
         (Request(tolerations=({"key": "a", "operator": "exists"},)), "tolerations {'key': 'a', 'operator': 'exists'}"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_what_it_is(wanted: Request, told: str) -> None:
-    assert [one.object for one in findings(wanted)] == [told]
+def test_what_cannot_be_is_refused_with_what_it_is(wanted: Request, reported: str) -> None:
+    assert [one.object for one in findings(wanted)] == [reported]
 
 
 def test_what_can_be_is_let_through() -> None:

@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.ownership import described, owner, platform, providers
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, snapshot
 
 
@@ -24,10 +24,14 @@ from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, seen, 
         ({"kubernetes": "v1.33.4+k3s1"}, ""),
         ({"openshift": "4.20.3"}, "openshift"),
         (
-            {"nodes": (NodeSeen("win-1", build="20348", labels={"windowsmachineconfig.openshift.io/byoh": "true"}),)},
+            {
+                "nodes": (
+                    ObservedNode("win-1", build="20348", labels={"windowsmachineconfig.openshift.io/byoh": "true"}),
+                )
+            },
             "openshift",
         ),
-        ({"nodes": (NodeSeen("akswin", build="20348", labels={"kubernetes.azure.com/cluster": "MC_x"}),)}, "aks"),
+        ({"nodes": (ObservedNode("akswin", build="20348", labels={"kubernetes.azure.com/cluster": "MC_x"}),)}, "aks"),
     ],
 )
 def test_the_platform_shows_itself(spoilt: dict[str, Any], expected: str) -> None:
@@ -77,13 +81,13 @@ def test_who_would_bring_it_again_is_told_by_its_marks(
 ) -> None:
     found = owner(DRIVERS[driver], running_on, seen("theirs", **marks))
     assert found is not None
-    assert (found.who, found.comes_back) == (who, True)
+    assert (found.who, found.recreates) == (who, True)
     assert how in found.how
     assert found.mark in described(found)
 
 
 @pytest.mark.parametrize(
-    ("running_on", "name", "marks", "who", "comes_back"),
+    ("running_on", "name", "marks", "who", "recreates"),
     [
         pytest.param("eks", "ebs-csi-node-windows", {}, "installed by EKS", True, id="the add-on's name on its platform"),
         pytest.param("", "ebs-csi-node-windows", {}, "not created by this collection", False, id="that name elsewhere"),
@@ -95,11 +99,11 @@ def test_who_would_bring_it_again_is_told_by_its_marks(
     ],
 )  # fmt: skip
 def test_what_somebody_installed_once_does_not_come_back(
-    running_on: str, name: str, marks: dict[str, Any], who: str, comes_back: bool
+    running_on: str, name: str, marks: dict[str, Any], who: str, recreates: bool
 ) -> None:
     found = owner(DRIVERS["aws_ebs"], running_on, seen(name, **marks))
     assert found is not None
-    assert (found.who, found.comes_back) == (who, comes_back)
+    assert (found.who, found.recreates) == (who, recreates)
 
 
 def test_ours_is_nobody_elses() -> None:

@@ -9,8 +9,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Request
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from unit.plugins.module_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, seen, snapshot
 
 
@@ -168,7 +168,7 @@ def test_somebody_else_s_namespace_is_never_applied() -> None:
         pytest.param(seen("smb", path="C:\\var\\lib\\kubelet\\plugins\\smb.csi.k8s.io\\"), set(), id="another driver"),
     ],
 )
-def test_second_providers(there: DaemonSetSeen, expected: set[str]) -> None:
+def test_second_providers(there: ObservedDaemonSet, expected: set[str]) -> None:
     made = plan(VSPHERE, Request(), snapshot(daemon_sets=(there,)))
     assert blockers(made) == expected
     assert all(there.name in finding.object for finding in made.findings if finding.severity == "blocker")
@@ -198,7 +198,7 @@ def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
 
 
 def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told() -> None:
-    seen = DaemonSetSeen.from_object(
+    seen = ObservedDaemonSet.from_object(
         {
             "metadata": {"name": "hp", "namespace": "x"},
             "status": {"numberReady": 1},
@@ -272,8 +272,8 @@ def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], findi
 
 
 def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
-    old = NodeSeen("win-old", build="20348", labels={"pool": "old"}, runtime="containerd://1.5.18")
-    new = NodeSeen("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
+    old = ObservedNode("win-old", build="20348", labels={"pool": "old"}, runtime="containerd://1.5.18")
+    new = ObservedNode("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
     smb = DRIVERS["smb"]
     chosen = {
         pool: plan(smb, Request(mode="host_process", node_selector={"pool": pool}), snapshot(nodes=(old, new)))
@@ -282,7 +282,7 @@ def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
     assert "CSI-D05" in blockers(chosen["old"])
     assert "CSI-D05" not in blockers(chosen["new"])
     assert chosen["new"].nodes == ("win-old", "win-new")
-    virtual = NodeSeen("win-virtual", build="14393", labels={"type": "virtual-kubelet"})
+    virtual = ObservedNode("win-virtual", build="14393", labels={"type": "virtual-kubelet"})
     made = plan(DRIVERS["azure_disk"], Request(mode="csi_proxy"), snapshot(nodes=(new, virtual)))
     assert not [one for one in made.findings if "win-virtual" in one.object]
     nowhere = plan(smb, Request(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))

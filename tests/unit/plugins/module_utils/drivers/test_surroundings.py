@@ -50,8 +50,8 @@ def test_openshift_may_set_the_level_of_a_namespace_back(namespaces: dict[str, A
 
 def test_openshifts_own_namespaces_are_left_alone_by_its_label_sync() -> None:
     name = "openshift-cluster-csi-drivers"
-    told = found("CSI-D13", openshift="4.20.3", controllers=(controller(namespace=name),), namespaces=space(name))
-    assert told == []
+    reported = found("CSI-D13", openshift="4.20.3", controllers=(controller(namespace=name),), namespaces=space(name))
+    assert reported == []
 
 
 def test_theirs_beside_ours_is_handed_over_to_or_sent_away() -> None:
@@ -111,6 +111,6 @@ def test_a_plugin_of_ours_that_is_being_deleted_is_waited_for_and_not_applied_to
         seen(VSPHERE.daemonset, labels=OURS, deletionTimestamp="2026-01-01T00:00:00Z"),
     )
     assert found("CSI-D14", daemon_sets=(there,)) == []
-    (told,) = found("CSI-D14", daemon_sets=(leaving,))
-    assert told.severity == "blocker"
-    assert "kubewin.csi.remove -e kubewin_drivers=vsphere" in told.remedy
+    (reported,) = found("CSI-D14", daemon_sets=(leaving,))
+    assert reported.severity == "blocker"
+    assert "kubewin.csi.remove -e kubewin_drivers=vsphere" in reported.remedy

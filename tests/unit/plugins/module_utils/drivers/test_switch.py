@@ -12,14 +12,14 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.switch import Switch, findings, switch
 from ansible_collections.kubewin.csi.plugins.module_utils.findings import Finding
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from unit.plugins.module_utils.drivers.worlds import snapshot
 
 SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
 
 
 def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> Snapshot:
-    seen = DaemonSetSeen(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
+    seen = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
     return snapshot(daemon_sets=(seen,), **spoilt)
 
 
@@ -41,11 +41,11 @@ def test_the_same_mode_a_first_installation_and_somebody_elses_plugin_are_no_cha
 
 
 def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:
-    (told,) = found(DISK, "csi_proxy", "host_process", ("win-1", "pod shop/db-0 (claim data)"))
-    assert (told.id, told.severity) == ("CSI-D71", "note")
-    assert "csi-proxy stays" in told.message
-    (told,) = found(DISK, "host_process", "csi_proxy")
-    assert "only where csi-proxy serves" in told.message
+    (reported,) = found(DISK, "csi_proxy", "host_process", ("win-1", "pod shop/db-0 (claim data)"))
+    assert (reported.id, reported.severity) == ("CSI-D71", "note")
+    assert "csi-proxy stays" in reported.message
+    (reported,) = found(DISK, "host_process", "csi_proxy")
+    assert "only where csi-proxy serves" in reported.message
 
 
 def test_smb_does_not_go_back_to_csi_proxy_on_a_node_that_uses_a_share() -> None:

@@ -14,9 +14,9 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions import from_image
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Request, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Request, Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.plan import Plan, plan
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 GITHUB = "https://github.com"
 VSPHERE = f"{GITHUB}/kubernetes-sigs/vsphere-csi-driver/blob/{{}}/manifests/vanilla/vsphere-csi-driver.yaml"
@@ -89,10 +89,12 @@ def world(driver: Driver, row: Row) -> Snapshot:
     return Snapshot(
         kubernetes=row.kubernetes,
         nodes=tuple(
-            NodeSeen(f"win-{number}", build=build, labels={"kubewin.io/csi-proxy": "proven"}, runtime=row.containerd)
+            ObservedNode(
+                f"win-{number}", build=build, labels={"kubewin.io/csi-proxy": "proven"}, runtime=row.containerd
+            )
             for number, build in enumerate(row.builds, 1)
         ),
-        controllers=(ControllerSeen(home, driver.controller.deployments[0], image, 1, 1),),
+        controllers=(ObservedController(home, driver.controller.deployments[0], image, 1, 1),),
         daemon_sets=(),
         namespaces={home: {"metadata": {"name": home}}},
         csi_driver={"spec": dict(driver.csi_driver)},

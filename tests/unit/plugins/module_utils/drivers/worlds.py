@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ControllerSeen, Snapshot
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.model import ObservedController, Snapshot
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import made_by
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 
 VSPHERE = DRIVERS["vsphere"]
 HOME = "vmware-system-csi"
@@ -18,19 +18,19 @@ OURS = {"app.kubernetes.io/managed-by": "kubewin.csi"}
 PLUGIN_DIR = "C:\\var\\lib\\kubelet\\plugins\\csi.vsphere.vmware.com\\"
 
 
-def node(name: str = "win-1", build: str = "20348", **labels: str) -> NodeSeen:
+def node(name: str = "win-1", build: str = "20348", **labels: str) -> ObservedNode:
     """A Windows node whose csi-proxy was proven."""
-    return NodeSeen(
+    return ObservedNode(
         name=name,
         build=build,
         labels={"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven", **labels},
     )
 
 
-def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -> ControllerSeen:
+def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -> ObservedController:
     """The Linux controller."""
     image = tag if "/" in tag else f"registry.k8s.io/csi-vsphere/driver:{tag}"
-    return ControllerSeen(
+    return ObservedController(
         namespace=namespace, name="vsphere-csi-controller", image=image, desired=1, available=available
     )
 
@@ -55,10 +55,10 @@ def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any)
     }
 
 
-def seen(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> DaemonSetSeen:
+def seen(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> ObservedDaemonSet:
     """The same, as a plan sees it."""
     live = daemon_set(name, home, path, **more)
-    return replace(DaemonSetSeen.from_object(live), made=made_by(live))
+    return replace(ObservedDaemonSet.from_object(live), made=made_by(live))
 
 
 def snapshot(**spoilt: Any) -> Snapshot:

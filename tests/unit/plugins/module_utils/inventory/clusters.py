@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.listing import Listed, Request, hosts
 
 SERVER = "https://api.example.com:6443"
@@ -53,9 +53,9 @@ def cluster(
     instances: dict[str, str] | None = None,
     kubernetes: str = "v1.36.3",
     annotations: tuple[str, ...] = (),
-) -> Seen:
+) -> Observation:
     """What is read of a cluster; instances are the data of WMCO's ConfigMap."""
-    return Seen.from_objects(
+    return Observation.from_objects(
         server=SERVER,
         read_at="2026-11-20T12:00:00+00:00",
         kubernetes=kubernetes,
@@ -66,6 +66,6 @@ def cluster(
     )
 
 
-def listed(seen: Seen, **desired: Any) -> dict[str, Listed]:
+def listed(seen: Observation, **desired: Any) -> dict[str, Listed]:
     """The inventory of it, by host."""
     return {one.name: one for one in hosts(seen, Request(**desired))}

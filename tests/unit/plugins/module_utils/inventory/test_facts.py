@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import SCHEMA, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import SCHEMA, Observation
 from unit.plugins.module_utils.inventory.clusters import OPERATOR, cluster, csi_node, listed, node
 
 SEEN = cluster(
@@ -22,7 +22,7 @@ SEEN = cluster(
 
 
 def test_what_comes_back_from_a_cache_makes_the_same_inventory() -> None:
-    again = Seen.from_dict(json.loads(json.dumps(SEEN.as_dict())))
+    again = Observation.from_dict(json.loads(json.dumps(SEEN.as_dict())))
     assert again == SEEN
     assert listed(again) == listed(SEEN)
 
@@ -41,4 +41,4 @@ def test_annotations_that_nobody_asked_for_are_not_read() -> None:
 )
 def test_a_cache_of_another_release_is_no_inventory(kept: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        Seen.from_dict(kept)
+        Observation.from_dict(kept)

@@ -75,7 +75,7 @@ def test_a_node_without_csinode_or_drivers_is_in_no_drivers_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "platform", "expected"),
+    ("connection", "platform", "expected"),
     [
         ("auto", {}, {"ansible_connection": "winrm"}),
         ("auto", BYOH, {"ansible_connection": "ssh", "ansible_shell_type": "cmd"}),
@@ -84,10 +84,10 @@ def test_a_node_without_csinode_or_drivers_is_in_no_drivers_group() -> None:
     ],
 )
 def test_the_connection_is_what_the_platforms_nodes_are_known_to_have(
-    wish: str, platform: dict[str, str], expected: dict[str, str]
+    connection: str, platform: dict[str, str], expected: dict[str, str]
 ) -> None:
     seen = cluster(node("win-1", ("InternalIP", "10.0.0.11"), labels=platform))
-    variables = listed(seen, connection=wish)["win-1"].variables
+    variables = listed(seen, connection=connection)["win-1"].variables
     assert {k: v for k, v in variables.items() if k in ("ansible_connection", "ansible_shell_type")} == expected
     assert "ansible_port" not in variables
     assert listed(seen, port=2222)["win-1"].variables["ansible_port"] == 2222

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.inventory.observe import look
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
@@ -38,7 +38,7 @@ class Server:
         return Response(answer)
 
 
-def seen(server: Server, instances_in: str | None = "operator") -> Seen:
+def seen(server: Server, instances_in: str | None = "operator") -> Observation:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
     return look(client, SERVER, instances_in=instances_in, annotations=())

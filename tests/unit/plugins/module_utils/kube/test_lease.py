@@ -97,8 +97,8 @@ def test_a_run_that_died_elsewhere_is_followed_within_a_minute() -> None:
     mine.lease.take()
     assert 0 < mine.waited <= 48
     assert store.things[LEASE]["spec"]["holderIdentity"] == holder_of(os.getpid())
-    (told,) = mine.said
-    assert re.search(r"waiting up to \d+ s for a renewal", told)
+    (reported,) = mine.said
+    assert re.search(r"waiting up to \d+ s for a renewal", reported)
     mine.lease.end()
 
 

@@ -67,13 +67,13 @@ def node(name: str = "win-1", ok: Any = "yes", **changes: Any) -> NodeVerdict:
     return NodeVerdict(**values)
 
 
-def workload(name: str = "StatefulSet shop/db", comes_back: Any = "yes", **changes: Any) -> WorkloadVerdict:
+def workload(name: str = "StatefulSet shop/db", starts_again: Any = "yes", **changes: Any) -> WorkloadVerdict:
     """A workload with the claim of pv-1."""
     values: dict[str, Any] = {
         "workload": name,
         "runs_on": "windows",
         "runs_on_because": "spec.nodeSelector kubernetes.io/os: windows",
-        "comes_back": comes_back,
+        "starts_again": starts_again,
         "because": "every volume is well on every node that it may be on",
         "volumes": ("shop/pv-1-claim",),
         **changes,

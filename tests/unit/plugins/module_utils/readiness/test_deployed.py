@@ -13,11 +13,11 @@ from unit.roles.manifests import Case, cases
 OURS = list(cases(1))
 
 
-def told(report: Report) -> str:
+def reported(report: Report) -> str:
     return "\n".join(
         [
             *(f"{one.id} {one.severity} {one.object}: {one.message}" for one in report.findings),
-            *(f"{one.workload}: {one.comes_back} {one.because}" for one in report.workloads),
+            *(f"{one.workload}: {one.starts_again} {one.because}" for one in report.workloads),
         ]
     )
 
@@ -29,9 +29,9 @@ def test_there_is_one_for_each_driver_and_mode() -> None:
 @pytest.mark.parametrize("case", OURS, ids=[one.name for one in OURS])
 def test_what_our_templates_deploy_is_ready(case: Case) -> None:
     report = judge(deployed(case).snapshot())
-    assert not report.findings, told(report)
-    assert report.verdict == "ready", told(report)
-    assert {one.comes_back for one in report.workloads} == {"yes"}
+    assert not report.findings, reported(report)
+    assert report.verdict == "ready", reported(report)
+    assert {one.starts_again for one in report.workloads} == {"yes"}
     assert {one.verdict for one in report.volumes} == {"NATIVE_CSI"}
 
 
@@ -42,9 +42,9 @@ BUILT_IN = list(shipped())
 @pytest.mark.parametrize(("case", "platform"), MANAGED, ids=[f"{name}-{one.name}" for one, name in MANAGED])
 def test_what_a_managed_platform_brings_is_ready(case: Case, platform: str) -> None:
     report = judge(managed(case, platform).snapshot())
-    assert not report.findings, told(report)
-    assert report.verdict == "ready", told(report)
-    assert {one.comes_back for one in report.workloads} == {"yes"}
+    assert not report.findings, reported(report)
+    assert report.verdict == "ready", reported(report)
+    assert {one.starts_again for one in report.workloads} == {"yes"}
 
 
 def test_there_is_one_for_each_openshift_and_operator() -> None:
@@ -56,9 +56,9 @@ def test_there_is_one_for_each_openshift_and_operator() -> None:
 @pytest.mark.parametrize(("case", "version"), BUILT_IN, ids=[f"{version}-{one.name}" for one, version in BUILT_IN])
 def test_what_openshifts_operators_run_is_ready(case: Case, version: str) -> None:
     report = judge(built_in(case, version).snapshot())
-    assert not report.findings, told(report)
-    assert report.verdict == "ready", told(report)
-    assert {one.comes_back for one in report.workloads} == {"yes"}
+    assert not report.findings, reported(report)
+    assert report.verdict == "ready", reported(report)
+    assert {one.starts_again for one in report.workloads} == {"yes"}
 
 
 SHARES = [one for one in OURS if not one.driver.csi_driver["attachRequired"]]
@@ -77,14 +77,14 @@ def test_a_share_that_asks_for_attachments_needs_the_sidecar_for_them(case: Case
         pod["containers"].append({"name": "csi-attacher", "image": "registry.k8s.io/sig-storage/csi-attacher:v4.9.0"})
     report = judge(world.snapshot())
     blockers = {one.id for one in report.findings if one.severity == "blocker"}
-    assert blockers == (set() if sidecar else {"CSI-C14"}), told(report)
+    assert blockers == (set() if sidecar else {"CSI-C14"}), reported(report)
 
 
 def test_a_disk_without_attachments_is_blocked() -> None:
     world = deployed(next(one for one in OURS if one.driver.csi_driver["attachRequired"]))
     next(world.of("CSIDriver"))["spec"]["attachRequired"] = False
     report = judge(world.snapshot())
-    assert "CSI-D21" in {one.id for one in report.findings if one.severity == "blocker"}, told(report)
+    assert "CSI-D21" in {one.id for one in report.findings if one.severity == "blocker"}, reported(report)
 
 
 @pytest.mark.parametrize("mirrored", ["", "registry.example.com:5000/mirror/"])
@@ -99,8 +99,8 @@ def test_a_controller_with_a_name_of_its_own_is_found_by_its_image(case: Case, m
     for one in containers:
         one["image"] = f"{mirrored}{one['image'].partition('/')[2]}" if mirrored else one["image"]
     report = judge(world.snapshot())
-    assert report.verdict == "ready", told(report)
-    assert not report.findings, told(report)
+    assert report.verdict == "ready", reported(report)
+    assert not report.findings, reported(report)
     # The node plugin runs the driver's image as well, and no provisioner.
     deployment["spec"]["template"]["spec"]["containers"] = containers[:1]
     assert "CSI-D30" in {one.id for one in judge(world.snapshot()).findings}

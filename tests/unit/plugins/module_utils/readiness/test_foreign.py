@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import DaemonSetSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import judge
 from situations.cluster import healthy
 from situations.foreign import CASES, OTHER, SECRETS, UPSTREAM, Case, Plugin, deploy
@@ -16,13 +16,13 @@ def test_it_is_judged_by_its_registration_and_its_pods(planted: Case) -> None:
     world = healthy()
     planted.plant(world)
     report = judge(world.snapshot())
-    told = "\n".join(f"{one.id} {one.severity} {one.object}: {one.message}" for one in report.findings)
-    assert {one.id for one in report.findings} == planted.expected, told
-    answers = {one.workload: one.comes_back for one in report.workloads}
-    assert answers["Deployment shop/theirs"] == planted.comes_back, told
-    if planted.comes_back == "yes":
-        assert report.verdict == "ready", told
-        assert {one.severity for one in report.findings} <= {"note"}, told
+    reported = "\n".join(f"{one.id} {one.severity} {one.object}: {one.message}" for one in report.findings)
+    assert {one.id for one in report.findings} == planted.expected, reported
+    answers = {one.workload: one.starts_again for one in report.workloads}
+    assert answers["Deployment shop/theirs"] == planted.starts_again, reported
+    if planted.starts_again == "yes":
+        assert report.verdict == "ready", reported
+        assert {one.severity for one in report.findings} <= {"note"}, reported
 
 
 def test_what_could_not_be_checked_is_a_note_and_no_doubt() -> None:
@@ -38,7 +38,7 @@ def test_what_could_not_be_checked_is_a_note_and_no_doubt() -> None:
 def test_upstreams_own_plugins_are_recognised(plugin: Plugin) -> None:
     world = healthy()
     deploy(world, plugin)
-    seen = DaemonSetSeen.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
+    seen = ObservedDaemonSet.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
     assert seen.plugin
     by_name = plugin is not SECRETS
     assert seen.serves_on_windows(plugin.driver) == by_name
@@ -55,4 +55,4 @@ def test_a_plugin_of_linux_is_none_of_windows() -> None:
     pod["volumes"] = []
     args = ["--kubelet-registration-path=/var/lib/kubelet/plugins/csi-secrets-store/csi.sock"]
     pod["containers"] = [{"name": "node-driver-registrar", "args": args}]
-    assert not DaemonSetSeen.from_object(found).plugin
+    assert not ObservedDaemonSet.from_object(found).plugin

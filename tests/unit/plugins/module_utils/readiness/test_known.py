@@ -45,5 +45,5 @@ def test_its_link_leads_to_the_page() -> None:
 def test_no_finding_is_found_twice() -> None:
     for one in SITUATIONS.values():
         report = judge(one.world().snapshot(), Options(target=one.target))
-        told = [(finding.id, finding.object, finding.message) for finding in report.findings]
-        assert len(told) == len(set(told)), one.name
+        reported = [(finding.id, finding.object, finding.message) for finding in report.findings]
+        assert len(reported) == len(set(reported)), one.name

@@ -48,12 +48,12 @@ def test_the_check_that_fails_is_the_one_that_was_planted(
 
 
 def test_a_node_that_is_full_is_told_from_one_that_cannot_be_drained() -> None:
-    def told(name: str) -> dict[str, str]:
+    def reported(name: str) -> dict[str, str]:
         return {one.object: one.message for one in judge(planted(name).snapshot()).findings}
 
-    full = told("a_node_that_is_full_while_others_have_room")
+    full = reported("a_node_that_is_full_while_others_have_room")
     assert full[f"Node win-1, driver {VSPHERE}"] == "2 volumes are attached, which is its limit"
-    narrow = told("a_node_whose_volumes_fit_nowhere_else")
+    narrow = reported("a_node_whose_volumes_fit_nowhere_else")
     assert "its 3 volumes exceed the 1 that" in narrow[f"Node win-1, driver {VSPHERE}"]
 
 
@@ -131,8 +131,12 @@ def test_what_a_reboot_breaks_is_told_where_no_volume_is_and_blocks_nothing() ->
 
 def test_what_the_host_itself_found_is_passed_on_as_it_is() -> None:
     report = judge(planted("the_host_itself_lacks_wmic").snapshot())
-    told = next(one for one in report.findings if one.id == "CSI-N14")
-    assert (told.severity, told.object, told.message) == ("blocker", "Node win-1, wmic.exe", "The driver calls wmic.")
+    reported = next(one for one in report.findings if one.id == "CSI-N14")
+    assert (reported.severity, reported.object, reported.message) == (
+        "blocker",
+        "Node win-1, wmic.exe",
+        "The driver calls wmic.",
+    )
     assert on(report).ok == "no"
 
 
@@ -142,10 +146,10 @@ def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks()
     world = healthy()
     world.objects = [one for one in world.objects if one["kind"] != "StatefulSet"]
     world.unread.append(Unread("statefulsets", "this account may not list statefulsets", rule))
-    told = [one for one in judge(world.snapshot()).findings if one.id == "CSI-W08"]
-    assert told
-    assert {one.remedy for one in told} == {f"add to a role of this account: {rule}"}
-    assert all("statefulsets could not be read" in one.message for one in told)
+    reported = [one for one in judge(world.snapshot()).findings if one.id == "CSI-W08"]
+    assert reported
+    assert {one.remedy for one in reported} == {f"add to a role of this account: {rule}"}
+    assert all("statefulsets could not be read" in one.message for one in reported)
     (other,) = [
         one for one in judge(planted("pods_of_a_kind_that_nobody_reads").snapshot()).findings if one.id == "CSI-W08"
     ]

@@ -16,16 +16,16 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import client, kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import patiently
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Gone, Unreachable
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness import wire
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import HostSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.brief import render_brief
@@ -80,12 +80,12 @@ def same(found: Snapshot, expected: Snapshot) -> bool:
 
 
 def test_what_is_judged_is_there_and_what_only_linux_uses_is_not(undisturbed: Snapshot) -> None:
-    nodes = tuple(NodeSeen.from_object(node) for node in whole(NODES))
+    nodes = tuple(ObservedNode.from_object(node) for node in whole(NODES))
     windows = {node.name for node in nodes if node.windows}
-    pods = [PodSeen.from_object(pod) for pod in whole(PODS)]
+    pods = [ObservedPod.from_object(pod) for pod in whole(PODS)]
     on_windows = [pod for pod in pods if pod.node in windows and (pod.volumes.claims or pod.plugin)]
     assert undisturbed.nodes == nodes
-    assert undisturbed.volumes == tuple(VolumeSeen.from_object(volume) for volume in whole(VOLUMES))
+    assert undisturbed.volumes == tuple(ObservedVolume.from_object(volume) for volume in whole(VOLUMES))
     assert list(undisturbed.pods) == on_windows
     assert len(on_windows) == 30 + FLEET.windows
     used = {f"{pod.namespace}/{name}" for pod in on_windows for name in pod.volumes.claims}
@@ -95,14 +95,14 @@ def test_what_is_judged_is_there_and_what_only_linux_uses_is_not(undisturbed: Sn
     assert {one.key for one in undisturbed.templates if one.plugin is None} == {
         f"StatefulSet {pod.namespace}/{pod.owner.partition('/')[2]}" for pod in on_windows if pod.plugin is None
     }
-    assert [one.seen.name for one in undisturbed.controllers] == ["vsphere-csi-controller"]
+    assert [one.observed.name for one in undisturbed.controllers] == ["vsphere-csi-controller"]
     assert [one.name for one in undisturbed.config_maps] == ["internal-feature-states.csi.vsphere.vmware.com"]
     assert undisturbed.unread == ()
     assert undisturbed.cluster.kubernetes == "v1.36.3"
 
 
 def test_a_large_cluster_where_all_is_well_is_ready(undisturbed: Snapshot) -> None:
-    hosts = tuple(HostSeen.from_option(host) for host in FLEET.hosts())
+    hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
     report = judge(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
     assert report.findings == ()
     assert report.verdict == "ready"
@@ -128,10 +128,10 @@ def test_how_far_it_is_can_be_told_at_any_time() -> None:
 
     with ApiPeer(SHELVES, objects=OBJECTS, trouble=ask) as peer:
         take(patiently(lambda: get_api_client(host=peer.url, api_key="peer"), 20), reading=reading)
-    (told,) = at_volumes
-    assert told.endswith("objects so far, now persistentvolumes (32)")
+    (reported,) = at_volumes
+    assert reported.endswith("objects so far, now persistentvolumes (32)")
     before = sum(shelf.count for path, shelf in SHELVES.items() if path in (NODES, PODS))
-    assert int(told.removeprefix("reading the cluster: ").split()[0].replace(",", "")) > before + 32
+    assert int(reported.removeprefix("reading the cluster: ").split()[0].replace(",", "")) > before + 32
 
 
 def test_what_happens_meanwhile_is_of_another_moment(undisturbed: Snapshot) -> None:
@@ -306,10 +306,10 @@ LISTS = {
     "/apis/apps/v1/statefulsets": wire.TemplateList,
 }
 FACTS: dict[Any, Callable[[Any], Any]] = {
-    wire.NodeList: NodeSeen.from_object,
-    wire.PodList: PodSeen.from_object,
-    wire.VolumeList: VolumeSeen.from_object,
-    wire.TemplateList: lambda item: TemplateSeen.from_object("DaemonSet", item),
+    wire.NodeList: ObservedNode.from_object,
+    wire.PodList: ObservedPod.from_object,
+    wire.VolumeList: ObservedVolume.from_object,
+    wire.TemplateList: lambda item: ObservedTemplate.from_object("DaemonSet", item),
 }
 
 
@@ -335,7 +335,7 @@ POD = {
 PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
     "a volume": (
         wire.VolumeList,
-        VolumeSeen.from_object,
+        ObservedVolume.from_object,
         {
             "metadata": {
                 "name": "pv",
@@ -356,7 +356,7 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
     ),
     "a claim": (
         wire.ClaimList,
-        ClaimSeen.from_object,
+        ObservedClaim.from_object,
         {
             "metadata": {
                 "namespace": "shop",
@@ -368,7 +368,7 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
     ),
     "a class": (
         wire.StorageClassList,
-        ClassSeen.from_object,
+        ObservedClass.from_object,
         {
             "metadata": {"name": "disks"},
             "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}],
@@ -376,7 +376,7 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
     ),
     "a StatefulSet": (
         wire.TemplateList,
-        lambda item: TemplateSeen.from_object("StatefulSet", item),
+        lambda item: ObservedTemplate.from_object("StatefulSet", item),
         {
             "metadata": {"namespace": "shop", "name": "db"},
             "spec": {
@@ -385,7 +385,7 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
             },
         },
     ),
-    "a pod": (wire.PodList, PodSeen.from_object, {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD}),
+    "a pod": (wire.PodList, ObservedPod.from_object, {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD}),
 }
 
 
@@ -454,7 +454,7 @@ def test_a_situation_read_from_a_server_is_judged_as_it_is_on_paper(planted: Sit
         found = replace(on(peer), name="lab", taken_at=world.now, hosts_at=world.now)
     # Of what may not be read, a world says only which.
     assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
-    hosts = tuple(HostSeen.from_option(one) for one in world.hosts)
+    hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
     report = judge(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
     assert report.as_dict() == judge(expected, Options(target=planted.target)).as_dict()
 
@@ -471,12 +471,12 @@ def test_what_may_not_be_read_is_never_called_absent(path: str) -> None:
         # A list that is asked for only where a pod's template is in doubt.
         assert path.endswith("/controllerrevisions")
         return
-    hosts = tuple(HostSeen.from_option(host) for host in FLEET.hosts())
+    hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
     report = judge(replace(found, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
     assert report.verdict == "unknown"
     assert [one for one in report.findings if not one.doubt] == []
-    told = render_terminal(report) + "\n".join(render_brief(report))
-    assert not re.search(r"\b0 of [1-9]|does not exist|not there|no volume|no workload", told, re.IGNORECASE)
+    reported = render_terminal(report) + "\n".join(render_brief(report))
+    assert not re.search(r"\b0 of [1-9]|does not exist|not there|no volume|no workload", reported, re.IGNORECASE)
 
 
 def test_a_map_that_is_in_no_list_of_namespaces_is_asked_for_all_the_same() -> None:

@@ -26,9 +26,9 @@ def test_no_driver_is_refused_and_what_stands_in_is_told(line: str, platform: st
             if container["name"] == driver.controller.container:
                 container["image"] = DIGEST
     report = judge(world.snapshot(), Options(target=Target(driver=key, mode=made.rule.mode)))
-    told = {one.id: one for one in report.findings}
+    reported = {one.id: one for one in report.findings}
     assert not [one for one in report.findings if one.severity == "blocker"]
     # The plan of this line says the same of a release that cannot be pulled.
-    assert ("CSI-D09" in told) == ("CSI-D09" in {finding.id for finding in made.findings})
-    if "CSI-D09" in told and key != "vsphere":
-        assert str(made.version) in told["CSI-D09"].message
+    assert ("CSI-D09" in reported) == ("CSI-D09" in {finding.id for finding in made.findings})
+    if "CSI-D09" in reported and key != "vsphere":
+        assert str(made.version) in reported["CSI-D09"].message

@@ -42,7 +42,7 @@ RESOURCES = {
 }
 
 
-def told(planted: Situation, world: World) -> Report:
+def reported(planted: Situation, world: World) -> Report:
     """The report of a world, asked what the situation asks."""
     return judge(world.snapshot(), Options(target=planted.target))
 
@@ -57,7 +57,7 @@ def as_text(report: Report) -> dict[str, Any]:
 def test_unrelated_linux_never_changes_what_is_said_of_windows(name: str, what: set[str]) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = as_text(told(planted, world))
+    before = as_text(reported(planted, world))
     if "node" in what:
         node(world, "another-linux", windows=False, zone="c")
     if "pod" in what:
@@ -82,7 +82,7 @@ def test_unrelated_linux_never_changes_what_is_said_of_windows(name: str, what: 
                 f"l-{number}",
                 namespace="elsewhere",
             )
-    assert as_text(told(planted, world)) == before
+    assert as_text(reported(planted, world)) == before
 
 
 @given(name=PLANTED, seed=st.integers())
@@ -90,10 +90,10 @@ def test_unrelated_linux_never_changes_what_is_said_of_windows(name: str, what: 
 def test_the_order_of_objects_says_nothing(name: str, seed: int) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = as_text(told(planted, world))
+    before = as_text(reported(planted, world))
     random.Random(seed).shuffle(world.objects)
     random.Random(seed).shuffle(world.hosts)
-    assert as_text(told(planted, world)) == before
+    assert as_text(reported(planted, world)) == before
 
 
 def hide(world: World, what: str) -> None:
@@ -113,10 +113,10 @@ def hide(world: World, what: str) -> None:
 def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = told(planted, world)
+    before = reported(planted, world)
     for one in sorted(what):
         hide(world, one)
-    after = told(planted, world)
+    after = reported(planted, world)
     if before.verdict == "unknown":
         assert after.verdict != "ready"
     doubtful = {(one.volume, one.claim) for one in before.volumes if one.verdict == "UNKNOWN"}
@@ -127,9 +127,9 @@ def test_less_evidence_never_turns_unknown_into_well(name: str, what: set[str]) 
     # What fails on one of its nodes is a fault that is known, and it goes with what showed it.
     faults = {one.claim for one in before.volumes if one.verdict not in (*READY, "UNKNOWN")}
     unknown = {
-        one.workload for one in before.workloads if one.comes_back == "unknown" and faults.isdisjoint(one.volumes)
+        one.workload for one in before.workloads if one.starts_again == "unknown" and faults.isdisjoint(one.volumes)
     }
-    assert not unknown & {one.workload for one in after.workloads if one.comes_back == "yes"}
+    assert not unknown & {one.workload for one in after.workloads if one.starts_again == "yes"}
     assert not {one.node for one in before.nodes if one.ok == "unknown"} & {
         one.node for one in after.nodes if one.ok == "yes" and one.drivers
     }
@@ -140,12 +140,12 @@ def test_what_could_not_be_read_is_said_and_nothing_is_ready(resource: str) -> N
     planted = SITUATIONS["a_migrated_volume_still_looks_in_tree"]
     world = planted.world()
     hide(world, resource)
-    report = told(planted, world)
+    report = reported(planted, world)
     assert report.verdict != "ready"
     assert [one.object for one in report.findings if one.id == "CSI-C01"] == [resource]
     assert not any(one.severity == "blocker" for one in report.findings), report.findings
     if resource in ("pods", "csinodes", "daemonsets", "persistentvolumes", "persistentvolumeclaims"):
-        assert not any(one.comes_back == "yes" for one in report.workloads)
+        assert not any(one.starts_again == "yes" for one in report.workloads)
     if resource in ("pods", "csinodes", "daemonsets", "volumeattachments"):
         assert {one.ok for one in report.nodes if one.drivers} <= {"unknown"}
 
@@ -153,13 +153,13 @@ def test_what_could_not_be_read_is_said_and_nothing_is_ready(resource: str) -> N
 def test_without_classes_only_what_waits_for_a_volume_is_unknown() -> None:
     world = SITUATIONS["a_claim_that_waits_for_its_first_pod"].world()
     hide(world, "storageclasses")
-    answers = {one.workload: one.comes_back for one in judge(world.snapshot()).workloads}
+    answers = {one.workload: one.starts_again for one in judge(world.snapshot()).workloads}
     assert {name for name, answer in answers.items() if answer == "unknown"} == {"Deployment shop/waits"}
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_every_verdict_names_its_evidence(planted: Situation) -> None:
-    report = told(planted, planted.world())
+    report = reported(planted, planted.world())
     for finding in report.findings:
         assert finding.evidence, finding
         assert all(finding.evidence), finding
@@ -228,11 +228,11 @@ def test_ready_means_that_everything_is_known(name: str, what: set[str]) -> None
             (template.get("spec") or {}).pop("tolerations", None)
     for hidden in sorted(what - {"tolerations"}):
         hide(world, hidden)
-    report = told(planted, world)
+    report = reported(planted, world)
     if report.verdict == "ready":
-        assert {one.comes_back for one in report.workloads} <= {"yes", "no"}
+        assert {one.starts_again for one in report.workloads} <= {"yes", "no"}
         assert {one.verdict for one in report.volumes} <= {*READY, *UNCHANGED}
         assert {one.ok for one in report.nodes} <= {"yes"}
     for one in report.workloads:
-        if one.comes_back == "unknown":
+        if one.starts_again == "unknown":
             assert one.findings or one.because.startswith("CSI-C01"), one

@@ -15,12 +15,12 @@ from datetime import date, datetime, timezone
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ConfigMapSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedConfigMap
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ClaimSeen, VolumeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen, TemplateSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import ObservedClaim, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.judge import Options, judge
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.pseudonyms import Pseudonyms
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.html import render_html
@@ -37,32 +37,32 @@ KEY = b"a key"
 
 # What stays as it is: words of Kubernetes, versions, states, and keys that a driver or the platform gives.
 KEPT = {
-    "ClassSeen": {"binding_mode", "policy", "parameters", "created"},
-    "ClaimSeen": {"phase", "access_modes", "narrowed", "waits_since"},
+    "ObservedClass": {"binding_mode", "policy", "parameters", "created"},
+    "ObservedClaim": {"phase", "access_modes", "narrowed", "waits_since"},
     "ClaimTemplate": {"access_modes", "narrowed"},
-    "ClusterSeen": {"kubernetes", "openshift", "updating_to", "infrastructure", "storage_driver", "wmco"},
+    "ObservedCluster": {"kubernetes", "openshift", "updating_to", "infrastructure", "storage_driver", "wmco"},
     "Condition": {"type", "status", "reason"},
-    "ConfigMapSeen": {"name", "data"},
+    "ObservedConfigMap": {"name", "data"},
     "ContainerFacts": {"waiting"},
-    "ControllerSeen": {"driver"},
-    "CsiNodeSeen": {"migrated"},
-    "AttachmentSeen": {"deleting", "waits_since"},
+    "ObservedController": {"driver"},
+    "ObservedCsiNode": {"migrated"},
+    "ObservedAttachment": {"deleting", "waits_since"},
     "DaemonSetFacts": {"pipes", "template_generation"},
-    "DriverSeen": {"profile"},
+    "ObservedDriver": {"profile"},
     "HostFacts": {"release", "state", "missing_pipes", "pipes"},
-    "HostSeen": {"managed_by", "findings"},
-    "NamespaceSeen": {"phase"},
-    "NodeSeen": {"os", "kubelet", "build", "runtime", "annotations"},
+    "ObservedHost": {"managed_by", "findings"},
+    "ObservedNamespace": {"phase"},
+    "ObservedNode": {"os", "kubelet", "build", "runtime", "annotations"},
     "Placement": {"os"},
     "PodFacts": {"phase", "template_generation"},
-    "PodSeen": {"phase", "gone_by"},
+    "ObservedPod": {"phase", "gone_by"},
     "Requirement": {"operator", "key"},
     "Source": {"attribute", "field", "fs_type", "kind", "protocol"},
     "Taint": {"effect"},
-    "TemplateSeen": {"kind"},
+    "ObservedTemplate": {"kind"},
     "Toleration": {"operator", "effect"},
     "Unread": {"resource", "rule"},
-    "VolumeSeen": {"policy", "phase", "access_modes", "created"},
+    "ObservedVolume": {"policy", "phase", "access_modes", "created"},
     "Volumes": {"pipes"},
 }
 
@@ -152,7 +152,7 @@ def shape(judged: Report) -> dict[str, Any]:
         "verdict": judged.verdict,
         "findings": Counter((one.id, one.severity, one.doubt) for one in judged.findings),
         "nodes": Counter((one.ok, tuple(sorted(one.findings))) for one in judged.nodes),
-        "workloads": Counter((one.runs_on, one.comes_back, tuple(sorted(one.findings))) for one in judged.workloads),
+        "workloads": Counter((one.runs_on, one.starts_again, tuple(sorted(one.findings))) for one in judged.workloads),
         "volumes": Counter((one.verdict, one.source, len(one.nodes)) for one in judged.volumes),
     }
 
@@ -171,8 +171,8 @@ def test_it_is_judged_as_the_one_with_names_and_names_none_of_them(planted: Situ
     given_away = pseudonymise(original, KEY)
     judged = judge(given_away, options)
     assert shape(judged) == shape(judge(snapshot, options))
-    told = (written(given_away) + json.dumps(judged.as_dict())).lower()
-    assert {word for word in named(original) if word in told} == set()
+    reported = (written(given_away) + json.dumps(judged.as_dict())).lower()
+    assert {word for word in named(original) if word in reported} == set()
 
 
 def test_a_key_always_gives_the_same_and_another_key_gives_another() -> None:
@@ -224,10 +224,10 @@ def test_what_is_everybodys_keeps_its_name() -> None:
 
 
 def test_volumes_on_a_node_are_still_the_volumes_that_there_are() -> None:
-    volume = VolumeSeen(
+    volume = ObservedVolume(
         "pv-acme", Source("csi", "disk.csi.azure.com", "/subscriptions/Acme/disks/Payroll"), claim="acme/payroll"
     )
-    node = NodeSeen(
+    node = ObservedNode(
         "acme-7",
         {"agentpool": "acme", "kubernetes.io/hostname": "acme-7"},
         "windows",
@@ -237,7 +237,7 @@ def test_volumes_on_a_node_are_still_the_volumes_that_there_are() -> None:
         ),
     )
     snapshot = replace(
-        shop(), nodes=(node,), volumes=(volume,), claims=(ClaimSeen("acme", "payroll", volume="pv-acme"),)
+        shop(), nodes=(node,), volumes=(volume,), claims=(ObservedClaim("acme", "payroll", volume="pv-acme"),)
     )
     given_away = pseudonymise(snapshot, KEY)
     (node,), (volume,), (claim,) = given_away.nodes, given_away.volumes, given_away.claims
@@ -250,12 +250,12 @@ def test_volumes_on_a_node_are_still_the_volumes_that_there_are() -> None:
 
 
 def test_a_name_in_a_platforms_own_text_is_replaced_there_too() -> None:
-    services = ConfigMapSeen(
+    services = ObservedConfigMap(
         "openshift-windows-machine-config-operator",
         "windows-services-9.0.0",
         {"services": '[{"command": "kubelet --node=acme-7"}]'},
     )
-    snapshot = replace(shop(), nodes=(NodeSeen("acme-7", {}, "windows"),), config_maps=(services,))
+    snapshot = replace(shop(), nodes=(ObservedNode("acme-7", {}, "windows"),), config_maps=(services,))
     (found,) = pseudonymise(snapshot, KEY).config_maps
     assert found.namespace == services.namespace
     assert "acme" not in found.data["services"]
@@ -278,8 +278,8 @@ def test_an_accepted_finding_is_accepted_under_pseudonyms_too_and_its_reason_is_
 
 
 def test_a_set_keeps_its_claims() -> None:
-    template = TemplateSeen("StatefulSet", "acme", "payroll", replicas=1)
-    pod = PodSeen("acme", "payroll-0", owner="StatefulSet/payroll")
+    template = ObservedTemplate("StatefulSet", "acme", "payroll", replicas=1)
+    pod = ObservedPod("acme", "payroll-0", owner="StatefulSet/payroll")
     found = pseudonymise(replace(shop(), templates=(template,), pods=(pod,)), KEY)
     assert found.pods[0].owner == f"StatefulSet/{found.templates[0].name}"
     assert found.pods[0].name == f"{found.templates[0].name}-0"

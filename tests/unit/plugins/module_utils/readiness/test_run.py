@@ -76,7 +76,7 @@ def test_what_is_wrong_because_the_driver_is_not_there_yet_does_not_stop_the_run
     then, own = judged(world, run_of(wanted, "win-1", "win-2"))
     assert own.verdict == "ready"
     assert {one.verdict for one in then.volumes} <= READY
-    assert {one.comes_back for one in then.workloads} == {"yes"}
+    assert {one.starts_again for one in then.workloads} == {"yes"}
 
 
 def test_a_run_for_some_nodes_is_not_stopped_by_those_that_have_no_driver_before_and_after() -> None:
@@ -189,7 +189,7 @@ def test_the_few_lines_say_how_many_come_back_which_do_not_and_what_was_not_judg
     then, own = judged(world, run_of(plugins(world), "win-1", "win-2"))
     assert own.verdict == "ready"
     lines = render_brief(then)
-    lost = [one for one in then.workloads if one.comes_back == "no"]
+    lost = [one for one in then.workloads if one.starts_again == "no"]
     assert f"{len(then.workloads) - len(lost)} of {len(then.workloads)} workloads there will start again" in lines[0]
     assert any(line.startswith(f"{lost[0].workload} will not start again: ") for line in lines)
     assert lines[-1].endswith("kubewin.csi.preflight")

@@ -17,7 +17,7 @@ def test_a_healthy_cluster_gives_no_finding() -> None:
     assert not report.findings
     assert report.verdict == "ready"
     assert {one.verdict for one in report.volumes} == {"NATIVE_CSI", "MIGRATED_OK"}
-    assert {one.comes_back for one in report.workloads} == {"yes"}
+    assert {one.starts_again for one in report.workloads} == {"yes"}
     assert {one.ok for one in report.nodes} == {"yes"}
 
 
@@ -36,14 +36,14 @@ def test_it_is_told_from_health_and_from_every_other(planted: Situation) -> None
         classes[one.volume or one.claim].add(one.verdict)
     for name, words in planted.classes.items():
         assert classes[name] == words, name
-    comes_back = {one.workload: one for one in report.workloads}
-    for name, answer in planted.comes_back.items():
-        assert comes_back[name].comes_back == answer, comes_back[name]
+    starts_again = {one.workload: one for one in report.workloads}
+    for name, answer in planted.starts_again.items():
+        assert starts_again[name].starts_again == answer, starts_again[name]
     # The pod that has a volume for one node keeps others from it, and comes back itself.
-    told = (one for one in report.findings if one.id != "CSI-V53")
-    against = {one.object for one in told if one.severity == "blocker" or one.doubt}
+    reported = (one for one in report.findings if one.id != "CSI-V53")
+    against = {one.object for one in reported if one.severity == "blocker" or one.doubt}
     for workload in report.workloads:
-        if workload.comes_back == "yes":
+        if workload.starts_again == "yes":
             assert not against & _objects(report, workload), workload
 
 

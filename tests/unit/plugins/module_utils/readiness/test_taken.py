@@ -11,10 +11,10 @@ from situations.taken import PAIRS, Pair
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_it_is_not_ready(pair: Pair) -> None:
     report = judge(pair.world(wrong=True).snapshot())
-    told = "\n".join(f"{one.id} {one.object}: {one.message}" for one in report.findings)
-    assert {one.id for one in report.findings} == pair.expected, told
+    reported = "\n".join(f"{one.id} {one.object}: {one.message}" for one in report.findings)
+    assert {one.id for one in report.findings} == pair.expected, reported
     assert {one.verdict for one in report.volumes if one.volume == "pv-x" or one.claim == "shop/x"} == {pair.word}
-    assert {one.comes_back for one in report.workloads if one.workload == "Deployment shop/x"} == {pair.comes_back}
+    assert {one.starts_again for one in report.workloads if one.workload == "Deployment shop/x"} == {pair.starts_again}
     assert report.verdict != "ready"
 
 

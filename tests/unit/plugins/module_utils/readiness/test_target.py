@@ -51,10 +51,10 @@ def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree
     assert line is not None
     imagined = simulate(Index(healthy().snapshot()), Target(openshift=f"{line.openshift}.1", wmco=operator))
     kubelet = parse(line.kubernetes)
-    told = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
-    assert told is not None
+    reported = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
+    assert reported is not None
     on = {one.plugin for one in in_tree.PLUGINS if one.translated and one.on_by_default(kubelet)}
-    assert on - set(told) == in_tree_on_windows
+    assert on - set(reported) == in_tree_on_windows
     assert next(one.kubelet for one in imagined.nodes if one.name == "win-1") == f"v{kubelet}"
 
 

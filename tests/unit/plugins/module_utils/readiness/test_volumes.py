@@ -34,8 +34,8 @@ def test_an_attached_volume_tells_its_claim() -> None:
 
 def test_what_migration_wrote_is_told_and_decides_nothing() -> None:
     world = healthy()
-    told = " ".join(rows(judge(world.snapshot()), "pv-legacy")["MIGRATED_OK"].evidence)
-    assert "migrated-to csi.vsphere.vmware.com" in told
+    reported = " ".join(rows(judge(world.snapshot()), "pv-legacy")["MIGRATED_OK"].evidence)
+    assert "migrated-to csi.vsphere.vmware.com" in reported
     world.get("PersistentVolume", "pv-legacy")["metadata"]["annotations"] = {}
     found = rows(judge(world.snapshot()), "pv-legacy")["MIGRATED_OK"]
     assert any("static" in line for line in found.evidence)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import ContainerFacts, PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
     DaemonSetFacts,
@@ -25,9 +25,9 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def node(name: str, **changes: Any) -> NodeSeen:
+def node(name: str, **changes: Any) -> ObservedNode:
     labels = {"kubernetes.io/os": "windows", "kubewin.io/csi-proxy": "proven"}
-    facts = NodeSeen(
+    facts = ObservedNode(
         name=name,
         labels=labels,
         taints=(Taint("os", "Windows", "NoSchedule"),),

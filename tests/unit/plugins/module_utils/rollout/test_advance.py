@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import NOBODY, Goal, Step, decide
+from ansible_collections.kubewin.csi.plugins.module_utils.rollout.advance import NO_NODE, Goal, Step, decide
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.judge import Rules, judge
 from unit.plugins.module_utils.rollout.pictures import daemon_set, host, node, picture, pod, registration, win2
@@ -40,7 +40,7 @@ def test_a_daemon_set_that_is_gone_stops_it() -> None:
 def test_a_template_that_its_controller_has_not_seen_is_waited_for_and_not_for_ever() -> None:
     unseen = changing(daemon_set=daemon_set(template_generation="2", observed=False))
     assert step(unseen) == Step("wait")
-    late = decide(unseen, judge(unseen, Rules()), Goal(node_timeout=5), {NOBODY: 6.0})
+    late = decide(unseen, judge(unseen, Rules()), Goal(node_timeout=5), {NO_NODE: 6.0})
     assert late.kind == "stop"
     assert "controller" in late.message
 

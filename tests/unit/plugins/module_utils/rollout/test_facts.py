@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.facts import (
@@ -38,18 +38,18 @@ def test_times(text: Any, expected: datetime | None) -> None:
 
 
 def test_a_bare_node() -> None:
-    facts = NodeSeen.from_object({"metadata": {"name": "n"}})
+    facts = ObservedNode.from_object({"metadata": {"name": "n"}})
     assert (facts.ready, facts.not_ready_because, facts.taints, facts.node_ids) == (False, "no Ready condition", (), {})
 
 
 @pytest.mark.parametrize("annotation", ["no json", "[]", "{}"])
 def test_an_annotation_that_is_no_map_names_no_driver(annotation: str) -> None:
     node = {"metadata": {"name": "n", "annotations": {"csi.volume.kubernetes.io/nodeid": annotation}}}
-    assert NodeSeen.from_object(node).node_ids == {}
+    assert ObservedNode.from_object(node).node_ids == {}
 
 
 def test_a_full_node() -> None:
-    facts = NodeSeen.from_object(
+    facts = ObservedNode.from_object(
         {
             "metadata": {"name": "n", "annotations": {"csi.volume.kubernetes.io/nodeid": '{"d": "id"}'}},
             "spec": {"unschedulable": True, "taints": [{"key": "os", "value": "Windows", "effect": "NoSchedule"}]},

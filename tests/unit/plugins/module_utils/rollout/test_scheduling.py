@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen, Taint
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling import why_not
 from unit.plugins.module_utils.rollout.pictures import daemon_set
 
@@ -23,7 +23,8 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 def placed(pod_spec: dict[str, Any], *taints: Taint, host_network: bool = False) -> str | None:
     return why_not(
-        daemon_set(pod_spec=pod_spec, host_network=host_network), NodeSeen(name="win-1", labels=LABELS, taints=taints)
+        daemon_set(pod_spec=pod_spec, host_network=host_network),
+        ObservedNode(name="win-1", labels=LABELS, taints=taints),
     )
 
 

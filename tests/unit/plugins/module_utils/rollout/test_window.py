@@ -47,8 +47,8 @@ class View:
 
 
 def seen(view: View, known: Sequence[Picture] = (), seconds: float = 30) -> str:
-    told = fingerprints(judge(known[0], RULES)) if known else {}
-    return run(view, RULES, told, seconds, view.clock).verdict
+    reported = fingerprints(judge(known[0], RULES)) if known else {}
+    return run(view, RULES, reported, seconds, view.clock).verdict
 
 
 def test_a_settled_gate_ends_at_once_and_watches_nothing() -> None:

@@ -18,8 +18,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFac
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Request, begin, returned, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Decision,
+    Delegate,
     Do,
-    Hand,
     Rules,
     whose_pods,
     whose_return,
@@ -28,8 +28,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.drive import d
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import (
     ClusterNow,
     NodeNow,
+    Observation,
     PlanNow,
-    Seen,
     WorkloadNow,
 )
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
@@ -180,17 +180,17 @@ class World:
         while True:
             decision = drive(journal, self, self, self, self.rules, self.said.append, lambda _seconds: None)
             journal = decision.journal
-            if not isinstance(decision, Hand):
+            if not isinstance(decision, Delegate):
                 return decision
-            results = {name: self.do_handed(decision.kind, name) for name in decision.nodes}
+            results = {name: self.do_delegated(decision.kind, name) for name in decision.nodes}
             journal = self.keep(returned(journal, decision.kind, results, self.now))
 
-    def do_handed(self, kind: str, name: str) -> str:
+    def do_delegated(self, kind: str, name: str) -> str:
         results: list[str] = []
-        self.event(lambda: results.append(self.handed(kind, name)))
+        self.event(lambda: results.append(self.delegated(kind, name)))
         return results[0]
 
-    def handed(self, kind: str, name: str) -> str:
+    def delegated(self, kind: str, name: str) -> str:
         box = self.boxes[name]
         self.now += self.takes.get(kind, timedelta())
         if kind == "hook":
@@ -225,7 +225,7 @@ class World:
 
     # Eyes
 
-    def look(self, journal: Journal) -> Seen:
+    def look(self, journal: Journal) -> Observation:
         self.event(self._time)
         seen = self.see()
         looked = whose_pods(journal, seen.nodes)
@@ -241,9 +241,9 @@ class World:
             cluster=seen.cluster if between else None,
         )
 
-    def see(self) -> Seen:
+    def see(self) -> Observation:
         """Everything, as a run looks at its beginning."""
-        return Seen(
+        return Observation(
             now=self.now,
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
             refused=dict(self.refused),

@@ -9,20 +9,20 @@ from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, begin
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
 
-def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Seen:
+def seen(cluster: ClusterNow | None = None, **kubelets: str) -> Observation:
     nodes = {
         name: NodeNow.from_object(
             {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}}}
         )
         for name, version in kubelets.items()
     }
-    return Seen(NOW, nodes, cluster=cluster)
+    return Observation(NOW, nodes, cluster=cluster)
 
 
 def test_a_lower_kubelet_is_refused_by_name() -> None:

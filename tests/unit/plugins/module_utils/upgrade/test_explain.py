@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import get_args
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import plan_of, told
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe, plan_of
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Step, Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
@@ -40,7 +40,7 @@ def failed(step: Step, finding: str) -> Journal:
     ],
 )  # fmt: skip
 def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, finding: str, line: str) -> None:
-    assert line in told(failed(step, finding)).splitlines()
+    assert line in describe(failed(step, finding)).splitlines()
 
 
 def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
@@ -56,8 +56,8 @@ def test_a_node_that_was_not_taken_by_us_says_why() -> None:
     journal = BEGUN.put(replace(BEGUN.entry("win-1").at("done", NOW), by_itself=True), NOW)
     assert (
         "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it already had the target release and was only verified"
-        in told(journal)
+        in describe(journal)
     )
-    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in told(
+    assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in describe(
         replace(journal, hook="wmco")
     )

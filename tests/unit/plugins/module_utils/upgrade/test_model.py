@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import R
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import (
     Do,
     Done,
-    Rest,
+    Pause,
     Rules,
     Stop,
     decide,
@@ -180,10 +180,10 @@ def test_a_node_that_fails_after_it_was_touched_stays_closed_and_the_rest_untouc
 def test_a_node_that_was_gone_when_its_turn_came_has_it_when_it_is_back() -> None:
     """Clouds delete the Node of a machine that is switched off."""
     world = kubelets(nodes=4, rules=Rules(pause=("canary", "win-1")))
-    assert isinstance(world.run(), Rest)
+    assert isinstance(world.run(), Pause)
     switched_off = world.boxes.pop("win-4")
     rests = world.run(confirmed=("canary",))
-    assert isinstance(rests, Rest)
+    assert isinstance(rests, Pause)
     assert (rests.journal.entry("win-4").step, rests.journal.entry("win-4").why.split(";")[0]) == (
         "done",
         "the Node does not exist",
@@ -238,13 +238,13 @@ def test_somebody_elses_cordon_stays() -> None:
 def test_pauses_end_the_run_in_order_until_somebody_confirms() -> None:
     world = kubelets(rules=Rules(pause=("canary", "win-2")))
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "kubewin_upgrade_confirmed=canary" in decision.why
     assert decision.approval == "canary"
     assert world.hooked == ["win-3"]
-    assert isinstance(world.run(), Rest)
+    assert isinstance(world.run(), Pause)
     decision = world.run(("canary",))
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "kubewin_upgrade_confirmed=win-2" in decision.why
     assert decision.approval == "win-2"
     assert world.hooked == ["win-3", "win-1"]
@@ -256,7 +256,7 @@ def test_pauses_end_the_run_in_order_until_somebody_confirms() -> None:
 def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world = kubelets(rules=Rules(budget=60, windows=(read("20:00-20:02", "UTC"),)))
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert (
         "the maintenance window closes at 2026-11-21T20:02:00Z, and a node may take 1 min (kubewin_upgrade_node_timeout)"
         in decision.why
@@ -272,7 +272,7 @@ def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
     rules = Rules(budget=45, windows=(read("20:00-20:02", "UTC"),))
     world = in_batches(kubelets(nodes=3, batches=("1", "2"), rules=rules))
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.why
     assert world.hooked == ["win-3"]
     world.now = BEGAN + timedelta(days=1)
@@ -284,18 +284,18 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world = wmco(rules=Rules(patience=30))
     world.running = "8.1.2"
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
     assert "approve its InstallPlan now" in decision.why
     assert [line for line in world.said if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
     offered = PlanNow("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
     world.plans = (PlanNow("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "approve its InstallPlan now (install-a), and run again" in decision.why
     world.plans = (*world.plans, PlanNow("install-b", ("9.0.0",), approved=True, phase="Installing"))
     decision = world.run()
-    assert isinstance(decision, Rest)
+    assert isinstance(decision, Pause)
     assert "InstallPlan install-b is approved, its phase is Installing; wait until OLM has installed it" in decision.why
     assert "approve its" not in decision.why
     assert world.hooked == []

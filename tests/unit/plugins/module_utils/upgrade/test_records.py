@@ -16,8 +16,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, take_up
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Rules, decide
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import told
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     Eligibility,
     Journal,
@@ -108,7 +108,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
     whole = json.loads(
         journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()
     )
-    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
+    seen = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {}, cluster=ClusterNow())
     store, refused, read = ObjectStore(), Counter[str](), 0
     for spoiled in spoiled_by_hand(whole):
         store.things[PAGE] = {
@@ -118,7 +118,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
         try:
             found = Pages(client_of(store), "kubewin", "first", None).read()
             assert found is not None
-            told(found)
+            describe(found)
             found = take_up(found, Request(found.name, found.hook, found.target, found.only), seen, ())
             decide(found, seen, Rules())
             read += 1
@@ -129,7 +129,7 @@ def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_wit
 
 
 def test_a_journal_of_another_cluster_in_the_same_folder_is_not_gone_on_with() -> None:
-    seen = Seen(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
+    seen = Observation(datetime(2026, 11, 21, 21, tzinfo=timezone.utc), {})
     desired = Request("first", "none", Target(kubelet="1.27"), cluster="here")
     take_up(journal(cluster="here"), desired, seen, ())
     for state in ("open", "finished"):
@@ -142,7 +142,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     old, new = (Pages(client_of(store), "kubewin", "first", None) for _each in range(2))
     first = old.keep(journal())
     new.read()
-    new.keep(replace(first, term=2))
+    new.keep(replace(first, generation=2))
     with pytest.raises(ClusterError, match=r"taken over by a later run \(generation 2, this run has 1\)") as over:
         old.keep(replace(first, why="still here"))
     assert over.value.reason == "taken_over"

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.begin import Refused, Request, begin
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, PlanNow, Seen
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation, PlanNow
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.wmco import blockers, has_csi_proxy, notes, scenario
 
@@ -108,7 +108,7 @@ def test_labels_of_the_last_upgrade_and_an_operator_that_runs_already_are_told()
 
 
 def test_every_refusal_is_told_at_once() -> None:
-    seen = Seen(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
+    seen = Observation(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
     with pytest.raises(Refused) as refused:
         begin(Request("x", "wmco", Target(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), seen)
     assert "Node win-9 is not a Windows node of this cluster, expected one of win-1." in str(refused.value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.verify.explain import remedy, telling, waiting_for
+from ansible_collections.kubewin.csi.plugins.module_utils.verify.explain import remedy, waiting_for, warnings
 
 
 def event(reason: str, message: str, when: str = "08:00:00", kind: str = "Warning") -> dict[str, Any]:
@@ -15,7 +15,7 @@ def event(reason: str, message: str, when: str = "08:00:00", kind: str = "Warnin
 
 
 def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first() -> None:
-    told = telling(
+    reported = warnings(
         [
             event("FailedMount", "new", "08:00:05"),
             event("FailedMount", "old", "08:00:01"),
@@ -24,8 +24,8 @@ def test_the_newest_warning_of_each_reason_counts_and_provisioning_comes_first()
             event("NodeNotReady", "noise"),
         ]
     )
-    assert told == (("ProvisioningFailed", "why"), ("FailedMount", "new"))
-    assert waiting_for(None, told) == "ProvisioningFailed: why; FailedMount: new"
+    assert reported == (("ProvisioningFailed", "why"), ("FailedMount", "new"))
+    assert waiting_for(None, reported) == "ProvisioningFailed: why; FailedMount: new"
 
 
 def test_without_events_the_pod_itself_is_asked() -> None:

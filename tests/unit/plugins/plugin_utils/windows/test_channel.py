@@ -284,13 +284,13 @@ def test_every_option_of_a_psrp_connection_reaches_pypsrp(monkeypatch: pytest.Mo
         "negotiate_send_cbt": False,
         "negotiate_service": "HOST",
     }
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
 
     class Told(Exception):
         pass
 
     def wsman(**options: Any) -> None:
-        told.update(options)
+        reported.update(options)
         raise Told
 
     monkeypatch.setattr("pypsrp.wsman.WSMan", wsman)
@@ -302,7 +302,7 @@ def test_every_option_of_a_psrp_connection_reaches_pypsrp(monkeypatch: pytest.Mo
     names = {"host": "server", "message_encryption": "encryption", "ca_cert": "cert_validation"}
     names["ignore_proxy"] = "no_proxy"
     expected = {names.get(name, name): value for name, value in given.items() if name != "protocol"}
-    assert told == {**expected, "username": "u", "password": "p", "ssl": False}
+    assert reported == {**expected, "username": "u", "password": "p", "ssl": False}
 
 
 @pytest.mark.parametrize(

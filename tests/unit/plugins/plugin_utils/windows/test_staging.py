@@ -163,9 +163,9 @@ def test_secrets_of_a_source_are_on_no_line_and_in_no_text(host: Host, artifacts
 def test_what_curl_repeats_of_an_address_is_hidden(said: str) -> None:
     source = Source("https://robot:SECRET@files/csi-proxy.exe?sig=SECRET&x=1", proxy="http://SECRET@proxy:3128")
     assert "SECRET" in said
-    told = stage.without_secrets(said, source)
-    assert "SECRET" not in told
-    assert "(hidden)" in told
+    reported = stage.without_secrets(said, source)
+    assert "SECRET" not in reported
+    assert "(hidden)" in reported
     assert stage.without_secrets(said, None) == said
 
 

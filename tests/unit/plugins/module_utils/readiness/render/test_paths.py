@@ -35,12 +35,12 @@ def test_a_reason_that_several_workloads_have_is_one_line() -> None:
 
 def test_no_more_reasons_than_a_reader_takes() -> None:
     many = tuple(step("stage", nodes=(f"win-{number}",)) for number in range(30))
-    found, more = stops(report(workloads=(workload(comes_back="no", steps=many),)), 20)
+    found, more = stops(report(workloads=(workload(starts_again="no", steps=many),)), 20)
     assert (len(found), more) == (20, 10)
 
 
 def test_what_does_not_decide_is_left_to_the_longer_forms() -> None:
-    lost = report(workloads=(workload(comes_back="unknown", steps=(step("schedule", decides=False),)),))
+    lost = report(workloads=(workload(starts_again="unknown", steps=(step("schedule", decides=False),)),))
     assert stops(lost, 20) == ((), 0)
     assert "schedule ✗" in render_markdown(lost)
 
@@ -51,7 +51,7 @@ def test_each_group_of_nodes_has_its_six_steps() -> None:
         step("attach", "unknown", nodes=("win-1", "win-2")),
         step("stage", nodes=("win-2",)),
     )
-    [walk] = walks(report(workloads=(workload(comes_back="no", steps=both),)), 20)
+    [walk] = walks(report(workloads=(workload(starts_again="no", steps=both),)), 20)
     [(pod, paths)] = walk.paths
     assert pod == "db"
     assert {path.nodes: [reached for dummy, reached in path.steps] for path in paths} == {
@@ -72,7 +72,7 @@ def test_every_form_shows_where_a_real_cluster_stops() -> None:
 
 
 def test_a_name_from_a_cluster_stays_text() -> None:
-    lost = report(workloads=(workload(comes_back="no", steps=(step(because="<script>", volume="a/<b>"),)),))
+    lost = report(workloads=(workload(starts_again="no", steps=(step(because="<script>", volume="a/<b>"),)),))
     assert "&lt;script&gt;" in render_html(lost)
     assert "&lt;b&gt;" in render_html(lost)
 

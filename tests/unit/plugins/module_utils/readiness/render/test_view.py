@@ -40,25 +40,25 @@ DOUBT = finding("CSI-V21", "PersistentVolumeClaim lab/x", severity="warning", do
             "All 2 workloads will start again, but 1 blocker exists.",
         ),
         (
-            {"workloads": (workload(), workload(comes_back="no")), "findings": (BLOCKER,)},
+            {"workloads": (workload(), workload(starts_again="no")), "findings": (BLOCKER,)},
             "Not ready",
             "1 of 2 workloads will not start again.",
         ),
         (
             {
-                "workloads": (workload(comes_back="unknown"), *[workload(comes_back="no")] * 2),
+                "workloads": (workload(starts_again="unknown"), *[workload(starts_again="no")] * 2),
                 "findings": (BLOCKER, DOUBT),
             },
             "Not ready",
             "2 of 3 workloads will not start again; 1 is unknown.",
         ),
         (
-            {"workloads": (workload(comes_back="unknown"), workload()), "findings": (DOUBT,)},
+            {"workloads": (workload(starts_again="unknown"), workload()), "findings": (DOUBT,)},
             "Unknown",
             "For 1 of 2 workloads it is unknown whether it will start again.",
         ),
         (
-            {"workloads": (workload(comes_back="unknown"),) * 2, "findings": (BLOCKER,)},
+            {"workloads": (workload(starts_again="unknown"),) * 2, "findings": (BLOCKER,)},
             "Not ready",
             "For all 2 workloads it is unknown whether they will start again, and 1 blocker exists.",
         ),

@@ -7,17 +7,17 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import NodeSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ClusterSeen
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import CsiNodeSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.node import ObservedNode
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.cluster import ObservedCluster
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.storage import (
-    AttachmentSeen,
-    ClaimSeen,
-    ClassSeen,
-    VolumeSeen,
+    ObservedAttachment,
+    ObservedClaim,
+    ObservedClass,
+    ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import PodSeen
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.index import Index
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.bind import Bind
 from ansible_collections.kubewin.csi.plugins.module_utils.readiness.walk.claims import Claims
@@ -40,7 +40,7 @@ UNREAD = {
 }
 
 
-def to_start(seen: PodSeen) -> PodToStart:
+def to_start(seen: ObservedPod) -> PodToStart:
     """A pod as the walk asks about it."""
     return PodToStart(
         workload=f"Pod {seen.key}",
@@ -95,10 +95,10 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_rule_finds_its_case(case: Case) -> None:
-    told = [one for one in answers(case.plant, "win-1")[1] if one.word != "ok"]
-    assert {(one.step, one.word) for one in told} >= {(case.step, case.word)}, told
-    assert case.finding in {finding.id for one in told for finding in one.findings if one.step == case.step}
-    for one in told:
+    reported = [one for one in answers(case.plant, "win-1")[1] if one.word != "ok"]
+    assert {(one.step, one.word) for one in reported} >= {(case.step, case.word)}, reported
+    assert case.finding in {finding.id for one in reported for finding in one.findings if one.step == case.step}
+    for one in reported:
         assert one.because
         assert one.findings
 
@@ -165,14 +165,14 @@ def paper(seed: int) -> Snapshot:
     resources = ("pods", "persistentvolumes", "persistentvolumeclaims", "storageclasses", "csinodes", "deployments")
     return Snapshot(
         taken_at=NOW,
-        cluster=ClusterSeen("v1.36.3"),
-        nodes=tuple(map(NodeSeen.from_object, cluster.nodes)),
-        csi_nodes=tuple(map(CsiNodeSeen.from_object, cluster.csi_nodes)),
-        volumes=tuple(map(VolumeSeen.from_object, cluster.volumes)),
-        claims=tuple(map(ClaimSeen.from_object, cluster.claims)),
-        classes=tuple(map(ClassSeen.from_object, cluster.classes)),
-        attachments=tuple(map(AttachmentSeen.from_object, cluster.attachments)),
-        pods=tuple(map(PodSeen.from_object, cluster.pods)),
+        cluster=ObservedCluster("v1.36.3"),
+        nodes=tuple(map(ObservedNode.from_object, cluster.nodes)),
+        csi_nodes=tuple(map(ObservedCsiNode.from_object, cluster.csi_nodes)),
+        volumes=tuple(map(ObservedVolume.from_object, cluster.volumes)),
+        claims=tuple(map(ObservedClaim.from_object, cluster.claims)),
+        classes=tuple(map(ObservedClass.from_object, cluster.classes)),
+        attachments=tuple(map(ObservedAttachment.from_object, cluster.attachments)),
+        pods=tuple(map(ObservedPod.from_object, cluster.pods)),
         unread=(Unread(luck.choice(resources), "may not be read"),) if luck.random() < 0.3 else (),
     )
 
@@ -225,6 +225,6 @@ def test_what_an_unread_list_would_decide_is_never_ok() -> None:
         spoilt = both(
             unbound() if resource in ("storageclasses", "deployments") else lambda world: None, unread(resource)
         )
-        told = answers(both(spoilt, gone(resource)), "win-1")[1]
-        assert (step, "unknown") in {(one.step, one.word) for one in told}, resource
-        assert not [one for one in told if one.word == "blocked"], resource
+        reported = answers(both(spoilt, gone(resource)), "win-1")[1]
+        assert (step, "unknown") in {(one.step, one.word) for one in reported}, resource
+        assert not [one for one in reported if one.word == "blocked"], resource

@@ -46,9 +46,9 @@ def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, i
         patch.setattr(walking, "walk", noted)
         judged = judge(world.snapshot())
     if judged.verdict == "ready":
-        assert "unknown" not in {one.comes_back for one in judged.workloads}
+        assert "unknown" not in {one.starts_again for one in judged.workloads}
     for one in judged.workloads:
-        if one.comes_back == "unknown":
+        if one.starts_again == "unknown":
             assert one.findings or one.because.startswith("CSI-C01"), one
     return found
 
@@ -59,20 +59,20 @@ def check(nodes: int, one: Walked) -> None:
     assert one.ok ^ one.blocked ^ one.unknown == nodes
     left = nodes
     for step in STEPS:
-        told = [answer for answer in one.answers if answer.step == step]
-        whole = sum_of(told, "")
+        reported = [answer for answer in one.answers if answer.step == step]
+        whole = sum_of(reported, "")
         for about in one.pod.volumes or ("",):
-            assert not left & ~whole & ~sum_of(told, about), (step, about)
-        left &= ~sum_of([answer for answer in told if answer.word == "blocked"])
+            assert not left & ~whole & ~sum_of(reported, about), (step, about)
+        left &= ~sum_of([answer for answer in reported if answer.word == "blocked"])
     for answer in one.stopped():
         assert answer.findings, answer
         assert answer.because, answer
 
 
-def sum_of(told: list[Answer], about: str | None = None) -> int:
+def sum_of(reported: list[Answer], about: str | None = None) -> int:
     """The nodes of answers, of those about a volume where one is given."""
     nodes = 0
-    for answer in told:
+    for answer in reported:
         if about is None or answer.volume == about:
             nodes |= answer.nodes
     return nodes
@@ -123,10 +123,10 @@ def test_no_pod_node_and_step_of_a_random_cluster_is_without_an_answer(
 def test_what_no_rule_mentions_is_unknown_and_found() -> None:
     index = Index(healthy().snapshot())
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
-    told = walk(index, pod, index.windows, {"stage": ((lambda pod, nodes: []),)})
-    assert (told.ok, told.unknown) == (0, index.windows)
-    assert starts(told) == "unknown"
-    [answer] = told.stopped()
+    reported = walk(index, pod, index.windows, {"stage": ((lambda pod, nodes: []),)})
+    assert (reported.ok, reported.unknown) == (0, index.windows)
+    assert starts(reported) == "unknown"
+    [answer] = reported.stopped()
     assert [one.id for one in answer.findings] == ["CSI-W09"]
     assert answer.findings[0].doubt
 
@@ -153,7 +153,7 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
         assert not nodes & second
         return [Answer("stage", "blocked", nodes, pod.volumes[0], "x", (), (finding,))]
 
-    told = walk(index, pod, index.windows, {"schedule": (schedule,), "stage": (stage,)})
-    assert (told.ok, told.blocked, told.placed) == (0, first | second, first)
-    assert starts(told) == "no"
+    reported = walk(index, pod, index.windows, {"schedule": (schedule,), "stage": (stage,)})
+    assert (reported.ok, reported.blocked, reported.placed) == (0, first | second, first)
+    assert starts(reported) == "no"
     assert starts(walk(index, pod, index.windows, {"schedule": (schedule,)})) == "yes"
