@@ -83,7 +83,9 @@ class LookupModule(LookupBase):
                 f"the lookup kubewin.csi.wrong_inputs takes the name of one playbook, found {[*terms, *kwargs]}"
             )
         if self._templar is None or self._loader is None:
-            raise AnsibleError("the lookup kubewin.csi.wrong_inputs needs a play, whose variables it looks at")
+            raise AnsibleError(
+                "the lookup kubewin.csi.wrong_inputs runs only in a play, because it reads the variables of the play"
+            )
         playbook, here = str(terms[0]), variables or {}
         values = {name: self._templar.template(here[name]) for name in INPUTS if name in here}
         extra = load_extra_vars(self._loader)

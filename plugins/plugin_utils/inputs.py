@@ -321,10 +321,10 @@ INPUTS: dict[str, Input] = {
     **_of(
         "gather",
         gather_limit=_COUNT.of(
-            "Most MiB of all files of the archive together, before they are compressed. Files that explain least are left out first.",
+            "Maximum size of all files in MiB, before compression. The least important files are left out first.",
             100,
         ),
-        gather_log_limit=_COUNT.of("Most KiB that are read of the end of each log on a host.", 1024),
+        gather_log_limit=_COUNT.of("Maximum size in KiB of the end of each log that is read on a host.", 1024),
     ),
     **_of(
         "remove",
@@ -346,8 +346,8 @@ INPUTS: dict[str, Input] = {
             "C(to_platform) (from this collection's node plugin to another) or C(to_kubewin). One driver at a time."
         ),
         handover_restart_pods=_SWITCH.of(
-            "With C(to_platform): delete the platform's pod on a node if it ran beside this collection's pod, after "
-            "that pod is gone.",
+            "With C(to_platform): delete the platform's pod on a node if it ran beside this collection's pod, once "
+            "that pod is deleted.",
             False,
         ),
         handover_stable_for=_SOME_SECONDS.of(
@@ -480,7 +480,7 @@ INPUTS: dict[str, Input] = {
         ),
         convert_image=_IMAGE.of("Image of the helper pod, with C(cmd), C(ping) and C(tar)."),
         convert_tolerations=_TOLERATIONS.of(
-            "Tolerations of the helper pod, in addition to those for taints that only say Windows."
+            "Tolerations of the helper pod, in addition to those for taints that mark Windows nodes."
         ),
         convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
         convert_allow_managed=_SWITCH.of(

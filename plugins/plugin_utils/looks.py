@@ -157,7 +157,7 @@ def diagnosed(one: Look) -> dict[str, Any]:
         "name": one.name,
         "node": one.node,
         "reason": "" if one.state else str(one.returned.get("reason") or ""),
-        "problem": "" if one.state else str(one.returned.get("msg") or "it could not be looked at."),
+        "problem": "" if one.state else str(one.returned.get("msg") or "it could not be read."),
         "unmatched": str((one.nodes.get("errors") or {}).get(one.name) or ""),
         "state": dict(one.state),
     }

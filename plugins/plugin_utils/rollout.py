@@ -44,7 +44,7 @@ def progress(
     for node in changed:
         yield f"    {node['node']}: {node['verdict']}{_why(node)}"
     for name in gone:
-        yield f"    {name}: no longer expected (the Node is gone or was relabelled)"
+        yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
 def table(rollout: Mapping[str, Any]) -> str:

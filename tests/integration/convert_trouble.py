@@ -283,7 +283,7 @@ def a_second_run_is_kept_away(lab: Lab, folder: Path) -> None:
     lab.api.patch(path, {"spec": {"renewTime": "2126-01-01T00:00:00.000000Z"}})
     result = refused(lab, story, folder / "here")
     assert (
-        f"which is in the future; its clock, or the API server's, jumped. If you know that this run ended: kubectl -n kubewin delete lease {name}"
+        f"which is in the future; the clock of that machine or of the API server jumped. If that run ended: kubectl -n kubewin delete lease {name}"
         in result["msg"]
     )
     lab.api.patch(path, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})

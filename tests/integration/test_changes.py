@@ -94,11 +94,13 @@ def slice_of(lab: Lab, node: str, folder: Path) -> Path:
 
 def test_a_mode_is_switched_by_two_slices_at_once_and_nothing_in_use_is_lost(cluster: Lab, tmp_path: Path) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
-    wish = {**VARIABLES, "azure_disk_csi_mode": "host_process"}
+    options = {**VARIABLES, "azure_disk_csi_mode": "host_process"}
     with recorded(cluster, DISK) as record:
         records = {node: tmp_path / f"{node}.jsonl" for node in NODES}
         running = {
-            node: start(PLAYBOOK, slice_of(cluster, node, tmp_path), "--tags", "driver,gate", record=at, variables=wish)
+            node: start(
+                PLAYBOOK, slice_of(cluster, node, tmp_path), "--tags", "driver,gate", record=at, variables=options
+            )
             for node, at in records.items()
         }
         runs = {node: finish(process, records[node]) for node, process in running.items()}
@@ -148,7 +150,7 @@ def test_a_run_with_the_wish_from_before_that_moves_no_pod_and_writes_nothing(cl
 
 def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
     before, pods = held(cluster.api), plugins(cluster, DISK)
-    wish = reported(cluster, azure_disk_csi_mode="csi_proxy")
+    options = reported(cluster, azure_disk_csi_mode="csi_proxy")
 
     def moved() -> set[str]:
         now = plugins(cluster, DISK)
@@ -158,16 +160,16 @@ def test_a_run_killed_at_several_points_ends_well_when_run_again(cluster: Lab, r
         return ROLLING in daemon_set(cluster, DISK)["metadata"]["annotations"]
 
     with recorded(cluster, DISK) as record:
-        killed(role, tmp_path / "1", announced, "the new template is there", **wish)
+        killed(role, tmp_path / "1", announced, "the new template is there", **options)
         assert not at_rest(cluster, DISK)
         # Its pod goes only when the run is dead.
         (pod,) = [
             one for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace) if one["spec"]["nodeName"] == "win-2"
         ]
         with cluster.held(pod):
-            killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **wish)
+            killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **options)
         assert not at_rest(cluster, DISK)
-        run = play(str(role), "localhost,", variables=wish)
+        run = play(str(role), "localhost,", variables=options)
     assert run.code == 0, run.screen
     assert record.away == 1
     # None was replaced twice: what had its new pod when a run was killed was left alone by the next.

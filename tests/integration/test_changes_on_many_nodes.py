@@ -25,14 +25,14 @@ pytestmark = pytest.mark.torture
 
 DISK = DRIVERS["azure_disk"]
 COUNT, ALLOWED = 200, 20
-WISH = {
+OPTIONS = {
     "kubewin_drivers": "azure_disk",
     "kubewin_create_cluster_objects": "yes",
     "kubewin_batches": "1,10%,50%",
     "azure_disk_csi_mode": "host_process",
     "azure_disk_csi_max_unavailable": "10%",
 }
-NEWER = {**WISH, "azure_disk_csi_version": "1.34.4"}
+NEWER = {**OPTIONS, "azure_disk_csi_version": "1.34.4"}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_200_nodes_change_in_batches_and_a_run_that_was_killed_half_way_is_finis
     role = tmp_path / "apply.yml"
     role.write_text(APPLY, encoding="utf-8")
     access = {"kubewin_kubeconfig": many.state.kubeconfigs["kubewin"]}
-    run = play(str(role), "localhost,", variables={**WISH, **access, "azure_disk_csi_version": "1.34.3"})
+    run = play(str(role), "localhost,", variables={**OPTIONS, **access, "azure_disk_csi_version": "1.34.3"})
     assert run.code == 0, run.screen
     eventually(lambda: len(plugins(many, DISK)) == COUNT, "200 plugins", timeout=240)
     before = plugins(many, DISK)

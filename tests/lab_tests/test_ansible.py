@@ -230,7 +230,11 @@ def test_each_refusal_has_its_own_sentence(
         )
         tried(f"{plugin}-quota", "QuotaExceeded", "MaxShellsPerUser", ntlm, to=full)
         tried(
-            f"{plugin}-path", "ConnectionLost", "it is no WinRM listener", ntlm, **{f"ansible_{plugin}_path": "/other"}
+            f"{plugin}-path",
+            "ConnectionLost",
+            "it is not a WinRM listener",
+            ntlm,
+            **{f"ansible_{plugin}_path": "/other"},
         )
     sentence = "Nothing listens on 127.0.0.1:9 (connection refused). Correct ansible_port, or start the service sshd"
     tried("ssh-port", "ConnectionLost", sentence, "ssh", ansible_port=9)

@@ -92,7 +92,7 @@ class Eligibility:
         return any(finding.severity == "blocker" for finding in self.findings)
 
 
-def enter(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligibility:
+def evaluate(facts: Facts, desired: Request, first: Collection[str] = ()) -> Eligibility:
     """Judge. Everything that is in the way is named at once.
 
     first: claims of this namespace; what was begun with them ends before this one begins, and then it is judged once more.

@@ -214,7 +214,7 @@ class View:
                 *(str(one["name"]) for one in status.get("volumesAttached") or ()),
             }
             if names & reported and node != helper_node:
-                yield f"Node {node} says that it has {', '.join(sorted(names & reported))}"
+                yield f"Node {node} reports {', '.join(sorted(names & reported))}"
 
     def _path(self, record: Record, node: str) -> str:
         """Why the helper's volume is not attached by the target's handle, empty when it is."""

@@ -156,8 +156,8 @@ class Records:
         if bad and not open_ones:
             unreadable = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
             raise RecordError(
-                f"a record cannot be read and may be the one of claim {namespace}/{claim}: {unreadable}. Restore it from "
-                "its other copy, or move it away if it is not needed.",
+                f"claim {namespace}/{claim} may have an unreadable record: {unreadable}. Restore it from its other copy, or "
+                "move it away if no conversion needs it.",
                 "record_unreadable",
             )
         self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.apply import Converter, Limits, Outcome, StoppedError
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.objects import labels, locked_by, record_name
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.observe import facts
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
@@ -152,7 +152,7 @@ class Runs:
         before = records.open_ones()
         observed = facts(self._client, desired)
         observed = replace(observed, records=(*before, *records.open_ones()))
-        entry = enter(observed, desired, first)
+        entry = evaluate(observed, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return Result(name, "native", message=entry.findings[0].message)
         if entry.refused:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry
 
 # A command line of Windows holds 32767 characters; there is more on it than names.
 _WORDS = 20000
@@ -25,7 +25,7 @@ class Limits:
     seed: str
 
 
-def sample(files: Sequence[Eligibility], total: int, seed: str) -> frozenset[str]:
+def sample(files: Sequence[FileEntry], total: int, seed: str) -> frozenset[str]:
     """Paths of files whose contents are together no larger than that; all of them if they fit."""
     if sum(one.size for one in files) <= total:
         return frozenset(one.path for one in files)

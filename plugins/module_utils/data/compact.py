@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Folder, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Folder, Gap, Manifest
 
 # Folders, and paths that could not be looked at, that are kept at most.
 MOST = 2000
@@ -40,14 +40,14 @@ def folders(manifest: Manifest, depth: int, growing: Sequence[str]) -> tuple[Fol
     return tuple(_digest(path, entries, growing) for path, entries in sorted(_groups(manifest, depth).items()))
 
 
-def _groups(manifest: Manifest, depth: int) -> dict[str, list[Eligibility]]:
-    found: dict[str, list[Eligibility]] = defaultdict(list)
+def _groups(manifest: Manifest, depth: int) -> dict[str, list[FileEntry]]:
+    found: dict[str, list[FileEntry]] = defaultdict(list)
     for one in manifest.entries:
         found["/".join(one.path.split("/")[:-1][:depth])].append(one)
     return found
 
 
-def _digest(path: str, entries: Sequence[Eligibility], growing: Sequence[str]) -> Folder:
+def _digest(path: str, entries: Sequence[FileEntry], growing: Sequence[str]) -> Folder:
     names, contents = hashlib.sha256(), hashlib.sha256()
     kept = [
         one for one in sorted(entries, key=lambda one: one.path) if one.kind != "file" or not grows(one.path, growing)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import folders, grows
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Folder, Gap, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Folder, Gap, Manifest
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
@@ -101,10 +101,10 @@ def _nothing(path: str) -> Folder:
 def _one_sided(
     found: Comparison,
     path: str,
-    was: Eligibility | None,
+    was: FileEntry | None,
     gaps: Iterable[Gap],
     patterns: Sequence[str],
-    now: Eligibility | None,
+    now: FileEntry | None,
 ) -> None:
     if any(gap.covers(path) for gap in gaps):
         # It may be there in both: one of them could not look.
@@ -117,7 +117,7 @@ def _one_sided(
         found.differences.append(Difference(path, "added", f"a new {now.kind}"))
 
 
-def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, patterns: Sequence[str]) -> None:
+def _both(found: Comparison, was: FileEntry, now: FileEntry, listing: bool, patterns: Sequence[str]) -> None:
     if was.kind != now.kind:
         found.differences.append(Difference(was.path, "replaced", f"it was a {was.kind}, is a {now.kind}"))
     elif was.kind == "link":
@@ -130,7 +130,7 @@ def _both(found: Comparison, was: Eligibility, now: Eligibility, listing: bool, 
         _file(found, was, now, listing)
 
 
-def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
+def _growing(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
     if now.size < was.size:
         detail = f"it had {was.size} bytes, has {now.size}, but may only grow"
         found.differences.append(Difference(was.path, "shortened", detail))
@@ -146,7 +146,7 @@ def _growing(found: Comparison, was: Eligibility, now: Eligibility, listing: boo
         _unread(found, was, now, listing)
 
 
-def _file(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
+def _file(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
     if was.size != now.size:
         found.differences.append(Difference(was.path, "changed", f"it had {was.size} bytes, has {now.size}"))
     elif was.sha256 and now.sha256:
@@ -162,7 +162,7 @@ def _file(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) 
         _unread(found, was, now, listing)
 
 
-def _unread(found: Comparison, was: Eligibility, now: Eligibility, listing: bool) -> None:
+def _unread(found: Comparison, was: FileEntry, now: FileEntry, listing: bool) -> None:
     if listing:
         found.listed += 1
         return

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import NOT_DATA, Eligibility, Gap
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import NOT_DATA, FileEntry, Gap
 
 # cmd interprets these in a path, and not all can be quoted.
 UNSPEAKABLE = frozenset('%^&|<>"!')
@@ -29,7 +29,7 @@ _LINK = re.compile(r"(?P<name>.+) \[(?P<target>.*)\]")
 class Listing:
     """What is there, and folders that dir could not look into."""
 
-    entries: tuple[Eligibility, ...]
+    entries: tuple[FileEntry, ...]
     gaps: tuple[Gap, ...]
 
 
@@ -40,7 +40,7 @@ def command(folder: str) -> tuple[str, ...]:
 
 def parse(text: str, folder: str) -> Listing | None:
     """What dir said of this folder; None when it said nothing of it."""
-    entries: dict[str, Eligibility] = {}
+    entries: dict[str, FileEntry] = {}
     seen: set[str] = set()
     outside: set[str] = set()
     here: str | None = None
@@ -80,7 +80,7 @@ def _below(line: str, folder: str) -> str | None:
     return rest.strip("\\").replace("\\", "/") if not rest or rest.startswith("\\") else None
 
 
-def _entry(here: str, match: re.Match[str]) -> Eligibility | None:
+def _entry(here: str, match: re.Match[str]) -> FileEntry | None:
     name, word, written = match["name"], match["word"], match["written"]
     if word is not None:
         name = name[max(0, _WIDTH - len(f"<{word}> ")) :]
@@ -88,11 +88,11 @@ def _entry(here: str, match: re.Match[str]) -> Eligibility | None:
         return None
     prefix = f"{here}/" if here else ""
     if word is None:
-        return Eligibility(f"{prefix}{name}", "file", size=int(match["size"]), written=written)
+        return FileEntry(f"{prefix}{name}", "file", size=int(match["size"]), written=written)
     link = _LINK.fullmatch(name) if word.upper() != "DIR" else None
     if link is not None:
-        return Eligibility(f"{prefix}{link['name']}", "link", target=link["target"])
-    return Eligibility(f"{prefix}{name}", "directory")
+        return FileEntry(f"{prefix}{link['name']}", "link", target=link["target"])
+    return FileEntry(f"{prefix}{name}", "directory")
 
 
 def _is_below(path: str, folders: set[str]) -> bool:

@@ -40,7 +40,7 @@ class NotNoted:
 
 
 @dataclass(frozen=True, slots=True)
-class Eligibility:
+class FileEntry:
     """Something on a volume.
 
     path: below its root, with slashes. written: when a file was written last, as dir shows it. target: where a link leads.
@@ -96,14 +96,14 @@ class Manifest:
     volume: str
     how: How
     taken: str
-    entries: tuple[Eligibility, ...]
+    entries: tuple[FileEntry, ...]
     gaps: tuple[Gap, ...] = ()
     folders: tuple[Folder, ...] = ()
     depth: int = 0
     growing: tuple[str, ...] = ()
 
     @property
-    def files(self) -> tuple[Eligibility, ...]:
+    def files(self) -> tuple[FileEntry, ...]:
         return tuple(entry for entry in self.entries if entry.kind == "file")
 
     def to_json(self) -> str:
@@ -137,7 +137,7 @@ def from_json(text: str) -> Manifest | NotNoted:
             volume=head["volume"],
             how=head["how"],
             taken=head["taken"],
-            entries=tuple(Eligibility(**one) for one in entries),
+            entries=tuple(FileEntry(**one) for one in entries),
             gaps=tuple(Gap(**one) for one in head["gaps"]),
             folders=tuple(Folder(**one) for one in head.get("folders", ())),
             depth=int(head.get("depth", 0)),

@@ -18,7 +18,7 @@ from typing import Any, cast
 from ansible_collections.kubewin.csi.plugins.module_utils.data import listing
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, batches
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import Listing
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, Eligibility, Gap
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import EMPTY, NOT_DATA, FileEntry, Gap
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
 from ansible_collections.kubewin.csi.plugins.module_utils.text import carried
@@ -290,7 +290,7 @@ def _resolved(member: _Member, read: Mapping[str, _Member]) -> _Member:
     return member if first is None else replace(first, path=member.path, head="")
 
 
-def _entry(listed: Eligibility, member: _Member | None, why: str) -> Eligibility:
+def _entry(listed: FileEntry, member: _Member | None, why: str) -> FileEntry:
     if listed.kind != "file":
         return listed
     if member is not None:
@@ -298,10 +298,10 @@ def _entry(listed: Eligibility, member: _Member | None, why: str) -> Eligibility
     return replace(listed, why=why) if listed.size else replace(listed, sha256=EMPTY, head=EMPTY)
 
 
-def _from_tar(member: _Member) -> Eligibility:
+def _from_tar(member: _Member) -> FileEntry:
     """What cmd did not list."""
     if member.type == tarfile.DIRTYPE:
-        return Eligibility(member.path, "directory")
+        return FileEntry(member.path, "directory")
     if member.type == tarfile.SYMTYPE:
-        return Eligibility(member.path, "link", target=member.linkname)
-    return Eligibility(member.path, "file", size=member.size, sha256=member.sha256, head=member.head)
+        return FileEntry(member.path, "link", target=member.linkname)
+    return FileEntry(member.path, "file", size=member.size, sha256=member.sha256, head=member.head)

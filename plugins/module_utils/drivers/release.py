@@ -185,10 +185,8 @@ def _combination(near: tuple[Version, ModeRule], running: Running) -> str:
 
 def _unlisted(driver: Driver, version: Version, rule: ModeRule) -> Finding:
     nearest = driver.nearest(version, rule.mode, known_only=True)
-    newer = "is newer than every release" if version > driver.newest else "is not among the releases that"
-    text = (
-        f"release {version} {newer} this collection knows; its images are derived from {nearest[0] if nearest else '?'}"
-    )
+    newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
+    text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
     remedy = "check the image references below, or set the images option"
     return Finding("CSI-D04", "warning", f"{driver.title} {version}", text, remedy)
 

@@ -122,7 +122,7 @@ class Lease:
         about = self._about
         if other.jumped:
             remedy = (
-                "its clock, or the API server's, jumped. If you know that this run ended: kubectl -n "
+                "the clock of that machine or of the API server jumped. If that run ended: kubectl -n "
                 f"{about.namespace} delete lease {about.name}"
             )
         else:
@@ -135,7 +135,7 @@ class Lease:
         The thread may have slept as we did, so it is renewed here when that is due.
         """
         if is_dead(self._holder):
-            raise ClusterError("the parent run has ended; nothing more is changed", "interrupted")
+            raise ClusterError("the parent run has ended; no further change is made", "interrupted")
         if self._due():
             self._keep()
         if self._lost:

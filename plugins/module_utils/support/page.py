@@ -31,7 +31,7 @@ def render_page(
     missing: Sequence[Missing],
     hosts: Sequence[Mapping[str, Any]],
 ) -> str:
-    """The page. facts: what is said at its head. hosts: rows of the run, as summary.json has them."""
+    """The page. facts: shown in the header. hosts: rows of the run, as summary.json has them."""
     body = [
         head(plain(f"Support data: {title}")),
         _header(title, facts),
@@ -41,7 +41,7 @@ def render_page(
         _findings(hosts),
         _files(parts),
         "</main>",
-        "<footer><p>Made by kubewin.csi. It was read, and nothing was changed. Secrets are replaced; names are not.</p></footer>",
+        "<footer><p>Created by kubewin.csi, which changed nothing. Secrets are replaced; names are not.</p></footer>",
         "</body>\n</html>\n",
     ]
     return "\n".join(one for one in body if one)
@@ -85,7 +85,7 @@ def _hosts(hosts: Sequence[Mapping[str, Any]]) -> str:
         (
             _text(one["name"]),
             _text(one.get("node") or "-"),
-            _text(one.get("csi_proxy") or one.get("problem") or "not looked at"),
+            _text(one.get("csi_proxy") or one.get("problem") or "not read"),
         )
         for one in hosts
     ]
@@ -118,7 +118,7 @@ def _files(parts: Sequence[Part]) -> str:
 def _file(part: Part, end: str) -> str:
     problem = f' <span class="severity warning">{_text(part.problem)}</span>' if part.problem else ""
     before = (
-        f'<p class="soft">Its last {len(end):,} characters; the archive has all of it.</p>'
+        f'<p class="soft">The last {len(end):,} characters; the archive has the whole file.</p>'
         if len(end) < len(part.text)
         else ""
     )

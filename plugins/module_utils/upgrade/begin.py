@@ -22,9 +22,9 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import NodeNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     TABLES,
-    Eligibility,
     Hook,
     Journal,
+    NodeEntry,
     Target,
     stamp,
 )
@@ -81,7 +81,7 @@ def begin(desired: Request, observed: Observation, before: str = "") -> Journal:
     unproven = desired.hook == "wmco" and not wmco.way(chosen, desired.target).proof_first
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     made = [
-        Eligibility(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)
+        NodeEntry(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)
         for number, batch in enumerate(batches(order, desired.batches))
         for node in batch
     ]
@@ -182,7 +182,7 @@ def take_up(journal: Journal, desired: Request, observed: Observation, confirmed
     return journal
 
 
-def _did_nothing(journal: Journal, entry: Eligibility, node: NodeNow | None) -> bool:
+def _did_nothing(journal: Journal, entry: NodeEntry, node: NodeNow | None) -> bool:
     """Whether the tasks said that all was well, and the node is up as it was before: waiting longer mends nothing."""
     there = node is not None and node.ready and not at_least(node.kubelet, journal.target.kubelet)
     return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and there
@@ -196,7 +196,7 @@ def enrol(journal: Journal, desired: Request, observed: Observation) -> Journal:
     last = max(entry.batch for entry in journal.nodes)
     joined = [observed.nodes[name] for name in sorted(observed.nodes) if name not in known]
     for number, node in enumerate(joined, last + 1):
-        entry = Eligibility(node.name, number, kubelet=node.kubelet, wmco=node.version)
+        entry = NodeEntry(node.name, number, kubelet=node.kubelet, wmco=node.version)
         journal = replace(journal, nodes=(*journal.nodes, entry)).note(f"{node.name} joined the cluster", observed.now)
     return journal
 

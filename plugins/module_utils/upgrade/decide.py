@@ -29,8 +29,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.hours import H
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
     EMPTYING,
     TABLES,
-    Eligibility,
     Journal,
+    NodeEntry,
     Step,
     Stopping,
     Target,
@@ -203,7 +203,7 @@ def _marked(journal: Journal, node: NodeNow) -> bool:
     return node.cordoned_for == journal.mark or node.tainted_for == journal.name
 
 
-def _begins(journal: Journal, entry: Eligibility, node: NodeNow) -> bool:
+def _begins(journal: Journal, entry: NodeEntry, node: NodeNow) -> bool:
     """Whether a node is as wanted, or on its way: WMCO upgrades those without attached volumes at once, whatever the order."""
     moves = journal.hook == "wmco" and (node.upgrading or node.version != entry.wmco)
     return moves or reached(node, journal.target)
@@ -274,7 +274,7 @@ def _awaited(what: str, since: datetime | None, now: datetime, limit: float) -> 
 
 
 def _held(
-    journal: Journal, batch: list[Eligibility], observed: Observation, cluster: ClusterNow, rules: Rules
+    journal: Journal, batch: list[NodeEntry], observed: Observation, cluster: ClusterNow, rules: Rules
 ) -> str | Stopping | None:
     """What keeps the next batch from beginning: words where that passes by itself, a finding where it does not."""
     target = journal.target
@@ -292,7 +292,7 @@ def _held(
         )
     if journal.hook == "wmco" and not at_least(cluster.wmco, target.wmco):
         return (
-            f"WMCO is {cluster.wmco or 'of an unknown release'}, expected {target.wmco}: "
+            f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: "
             f"{_install(cluster.plans, target)}, and run again; a higher kubewin_upgrade_patience waits for it"
         )
     others = away(journal, observed)
@@ -330,7 +330,7 @@ def _install(plans: tuple[PlanNow, ...], target: Target) -> str:
     return f"all earlier nodes are verified: approve its InstallPlan now{named}"
 
 
-def _pauses(journal: Journal, batch: list[Eligibility], rules: Rules) -> list[str]:
+def _pauses(journal: Journal, batch: list[NodeEntry], rules: Rules) -> list[str]:
     number = batch[0].batch
     found = [entry.node for entry in batch if entry.node in rules.pause]
     if number >= 1 and "canary" in rules.pause and "canary" not in journal.confirmed:
@@ -347,7 +347,7 @@ class _Node:
     journal: Journal
     observed: Observation
     rules: Rules
-    entry: Eligibility
+    entry: NodeEntry
 
     def decide(self) -> Do | Delegate | Wait:
         entry, node = self.entry, self.observed.nodes.get(self.entry.node)
@@ -384,7 +384,7 @@ class _Node:
 
     def _drain(self, node: NodeNow) -> Do | Delegate | Wait:
         if not node.cordoned:
-            # Somebody lifted it; pods would come back as fast as they leave.
+            # Another user uncordoned the node, so its pods would be scheduled there again.
             return self._moved("close")
         if node.pods is None:
             return self._wait("its pods are being read")
@@ -507,7 +507,7 @@ class _Node:
         table = TABLES[self.journal.hook]
         return table[table.index(step) + 1]
 
-    def _put(self, entry: Eligibility) -> _Node:
+    def _put(self, entry: NodeEntry) -> _Node:
         return replace(self, entry=entry, journal=self.journal.put(entry, self.observed.now))
 
     def _moved(self, step: Step, why: str = "") -> Do | Delegate | Wait:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Eligibility, Journal, Step
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import TABLES, Journal, NodeEntry, Step
 
 _DOES = {
     "close": "cordoned",
@@ -78,7 +78,7 @@ def plan_of(journal: Journal) -> list[str]:
     return [*lines, f"each: {', then '.join(_DOES[step] for step in TABLES[journal.hook] if step in _DOES)}"]
 
 
-def _line(entry: Eligibility, journal: Journal) -> str:
+def _line(entry: NodeEntry, journal: Journal) -> str:
     since = f" since {entry.since}" if entry.since else ""
     notes = [entry.why] if entry.why else []
     notes += [_LEFT[entry.step]] if entry.failed not in ("", _GONE) and entry.step in _LEFT else []

@@ -80,7 +80,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Eligibility:
+class NodeEntry:
     """One node.
 
     batch: its batch, 0 is the canary's. since: when this step began. began: when the node's turn came, came again after a run
@@ -103,11 +103,11 @@ class Eligibility:
     tries: int = 0
     workloads: tuple[Workload, ...] = ()
 
-    def at(self, step: Step, now: datetime, why: str = "") -> Eligibility:
+    def at(self, step: Step, now: datetime, why: str = "") -> NodeEntry:
         """At that step, from now on."""
         return replace(self, step=step, since=stamp(now), why=why)
 
-    def begun(self, now: datetime) -> Eligibility:
+    def begun(self, now: datetime) -> NodeEntry:
         """Its turn has come."""
         return replace(self, step="close", since=stamp(now), began=stamp(now), why="")
 
@@ -157,7 +157,7 @@ class Journal:
     hook: Hook
     target: Target
     began: str
-    nodes: tuple[Eligibility, ...]
+    nodes: tuple[NodeEntry, ...]
     state: State = "open"
     why: str = ""
     generation: int = 1
@@ -172,14 +172,14 @@ class Journal:
     cluster: str = ""
     happened: tuple[str, ...] = field(default=(), compare=False)
 
-    def entry(self, node: str) -> Eligibility:
+    def entry(self, node: str) -> NodeEntry:
         """A node's entry; KeyError when it has none."""
         for entry in self.nodes:
             if entry.node == node:
                 return entry
         raise KeyError(node)
 
-    def put(self, entry: Eligibility, now: datetime) -> Journal:
+    def put(self, entry: NodeEntry, now: datetime) -> Journal:
         """With this entry instead of the node's former one, and a line about what changed in it."""
         old = self.entry(entry.node)
         changed = (old.step, old.failed, old.by_itself) != (entry.step, entry.failed, entry.by_itself)

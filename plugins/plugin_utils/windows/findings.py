@@ -137,7 +137,7 @@ def _next_start(desired: Desired, snapshot: Snapshot) -> list[Finding]:
                 "CSI-N18",
                 "warning" if depends or asked else "blocker",
                 about,
-                f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode asks' if asked else ''}: "
+                f"csi-proxy runs, but its start mode is {service.start_mode}{', as csi_proxy_start_mode requires' if asked else ''}: "
                 + (f"it starts only with {depends}." if depends else "no reboot starts it."),
                 f"After each reboot: sc.exe start {service.name}"
                 if asked

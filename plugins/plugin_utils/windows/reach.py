@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a host cannot be reached: the words of requests, OpenSSL and ssh as one sentence with what to do.
+"""Why a host cannot be reached: errors of requests, OpenSSL and ssh as one sentence with a remedy.
 
 The plugins of Ansible keep only the text of what went wrong, so the text decides for all of them alike. These words come from Python,
 OpenSSL and OpenSSH on the controller and are not localised.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """What was found, and what to do about it."""
+    """What was found, and the remedy."""
 
     found: str
     remedy: str
@@ -62,7 +62,7 @@ def ssh_way(host: object, port: object) -> Way:
 
 
 def explain(text: str, way: Way) -> Unreached | None:
-    """The cause that ``text`` speaks of; None when it is none of those known."""
+    """The cause in ``text``, None if it is unknown."""
     return _of_every_connection(text, way) if not way.scheme else _of_tls_and_proxies(text, way)
 
 
@@ -104,7 +104,7 @@ def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
     status = re.search(r"Code:? (\d{3})\b", text)
     if status and status[1] in ("404", "405"):
         return Unreached(
-            f"{where} answers with HTTP status {status[1]}, so it is no WinRM listener.",
+            f"{where} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
     found = _of_every_connection(text, way)
@@ -115,7 +115,7 @@ def _of_tls_and_proxies(text: str, way: Way) -> Unreached | None:
     ):
         return Unreached(
             f"{where} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
-            f"If it is one, set {names['scheme']} to https; otherwise look whether the WinRM service runs on the host.",
+            f"If it is one, set {names['scheme']} to https; otherwise check that the WinRM service runs on the host.",
         )
     return found
 
@@ -132,10 +132,10 @@ def _of_every_connection(text: str, way: Way) -> Unreached | None:
     if re.search(r"stdio forwarding failed|administratively prohibited|UNKNOWN port 65535", text):
         return Unreached(
             f"The jump host on the way to {where} does not connect to it.",
-            "Look whether ssh reaches the jump host, whether it permits forwarding, and whether it reaches the node.",
+            "Check that ssh reaches the jump host, that the jump host permits forwarding, and that it reaches the node.",
         )
     if "banner line contains invalid characters" in text or "Bad remote protocol version" in text:
-        return Unreached(f"What listens on {where} is no ssh server.", "Correct ansible_port (22 by default).")
+        return Unreached(f"The service on {where} is not an SSH server.", "Correct ansible_port (22 by default).")
     if re.search(r"kex_exchange_identification|[Ss]ession open refused|shell request failed", text):
         return Unreached(
             f"The ssh server on {where} refuses another connection.",
@@ -159,6 +159,6 @@ def _of_every_connection(text: str, way: Way) -> Unreached | None:
     if re.search(r"[Tt]imed out|ConnectTimeout|ReadTimeout", text):
         return Unreached(
             f"{where} does not answer in time.",
-            f"Look whether the host is up, whether a firewall drops packets to this port, and for {service}.",
+            f"Check that the host is up and that no firewall drops packets to this port. Then check {service}.",
         )
     return None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import Judgement, Lack, NodeVerdict
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import NodeEntry
 from ansible_collections.kubewin.csi.plugins.modules import node_rollout
 
 ROOT = Path(__file__).parents[3]
@@ -58,5 +58,5 @@ def test_nodes_that_an_upgrade_has_begun_are_counted(outcome: str, names: list[s
     assert counted("node_upgrade", {"failed": True, "outcome": outcome}) == []
 
 
-def entry(name: str) -> Eligibility:
-    return Eligibility(node=name, batch=0)
+def entry(name: str) -> NodeEntry:
+    return NodeEntry(node=name, batch=0)

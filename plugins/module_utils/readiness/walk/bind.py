@@ -247,7 +247,7 @@ class Bind:
             there = reachable(self._index, volume)
             split.blocked(there, _finding("CSI-V40", wanted, what, remedy))
             if there & split.nodes:
-                what += f", and the scheduler may choose {self._index.names(there & split.nodes)[0]} all the same"
+                what += f"; the scheduler may still choose {self._index.names(there & split.nodes)[0]}"
                 split.unknown(split.nodes & ~there, _finding("CSI-V41", wanted, what, remedy))
 
     def _waited(self, wanted: Request, claim: ObservedClaim, split: Split) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.holder import holder_of
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, NodeEntry, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.picture import Picture
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import Pages
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.run import Upgrade
@@ -51,7 +51,7 @@ def refusing(upgrade: Upgrade, other: Upgrade) -> Upgrade:
     return upgrade
 
 
-def upgrade_of(store: Cluster, *entries: Eligibility, **changes: Any) -> Upgrade:
+def upgrade_of(store: Cluster, *entries: NodeEntry, **changes: Any) -> Upgrade:
     """A run of upgrade "first", whose nodes stand there."""
     journal = Journal("first", "none", Target(), BEGAN, entries, before=Picture({}, {}).pack())
     Pages(client_of(store), "kubewin", "first", None).keep(replace(journal, state=changes.pop("state", "open")))
@@ -61,7 +61,7 @@ def upgrade_of(store: Cluster, *entries: Eligibility, **changes: Any) -> Upgrade
 
 def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> None:
     store = Cluster("win-1", "win-2")
-    entries = [Eligibility(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
+    entries = [NodeEntry(name, 0, "gate", began=BEGAN) for name in ("win-1", "win-2")]
     upgrade = upgrade_of(store, *entries, generation=1)
     result, _journal = upgrade.go_on()
     assert result["next"] == {"kind": "gate", "nodes": ["win-1", "win-2"]}
@@ -77,7 +77,7 @@ def test_what_is_handed_out_leaves_a_short_lease_that_the_run_still_holds() -> N
 
 def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() -> None:
     store = Cluster("win-1")
-    result, _journal = upgrade_of(store, Eligibility("win-1", 0, "done", began=BEGAN), state="finished").go_on()
+    result, _journal = upgrade_of(store, NodeEntry("win-1", 0, "done", began=BEGAN), state="finished").go_on()
     assert result["outcome"] == "finished"
     assert store.things["/api/v1/nodes/win-1"]["spec"] == {"unschedulable": False}
     assert LEASE not in store.things
@@ -86,7 +86,7 @@ def test_a_finished_upgrade_opens_what_was_closed_in_its_name_after_its_end() ->
 def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked() -> None:
     """Else it would note what is on the volumes again, over what the faster run noted before it changed the nodes."""
     store = Cluster("win-1")
-    slow = upgrade_of(store, Eligibility("win-1", 0, "gate", began=BEGAN))
+    slow = upgrade_of(store, NodeEntry("win-1", 0, "gate", began=BEGAN))
     before = slow.plan()["stored"]
     fast, following = (
         Upgrade(client_of(store), {**PARAMS, "holder": ELSEWHERE}, threading.Event()) for _each in range(2)
@@ -108,7 +108,7 @@ def test_a_run_that_holds_the_upgrade_knows_what_another_one_did_since_it_looked
 
 def test_the_end_that_is_noted_gives_the_lease_back() -> None:
     store = Cluster()
-    upgrade_of(store, Eligibility("win-1", 0, "done", began=BEGAN), state="finished").hold()
+    upgrade_of(store, NodeEntry("win-1", 0, "done", began=BEGAN), state="finished").hold()
     given = {**PARAMS, "holder": holder_of(os.getpid()), "ended": True, "compared": ["a/data"]}
     result, _journal = Upgrade(client_of(store), given, threading.Event()).go_on()
     assert result["ended"]
@@ -121,7 +121,7 @@ def test_the_end_that_is_noted_gives_the_lease_back() -> None:
 def test_a_run_that_ends_gives_back_its_own_lease_and_no_other() -> None:
     store = Cluster()
     held, other = (
-        upgrade_of(store, Eligibility("win-1", 0, "gate", began=BEGAN), holder=name)
+        upgrade_of(store, NodeEntry("win-1", 0, "gate", began=BEGAN), holder=name)
         for name in (holder_of(os.getpid()), ELSEWHERE)
     )
     held.hold()

@@ -197,7 +197,7 @@ class Search:
         while waiting:
             state = waiting.popleft()
             if not state.disk and state.asked:
-                # Somebody had the disk deleted by deleting the claim or the volume of a policy Delete: his wish.
+                # A user deleted the claim or the volume of a policy Delete, which requests the deletion of the disk.
                 continue
             try:
                 for name, after in self.successors(state):

@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Eligibility, Facts, Request, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import (
+    Eligibility,
+    Facts,
+    Request,
+    evaluate,
+)
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record, Workload
 from unit.plugins.module_utils.convert.world import PATH, claim, facts, node, pod, stateful_set, volume
 
-WISHES = Request("shop", "data-db-0")
+REQUEST = Request("shop", "data-db-0")
 RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast")
 CSI = "csi.vsphere.vmware.com"
 
 
-def judged(found: Facts, desired: Request = WISHES) -> Eligibility:
-    return enter(found, desired)
+def judged(found: Facts, desired: Request = REQUEST) -> Eligibility:
+    return evaluate(found, desired)
 
 
-def blocks(found: Facts, desired: Request = WISHES) -> dict[str, str]:
+def blocks(found: Facts, desired: Request = REQUEST) -> dict[str, str]:
     """Lines of the blockers by their ids."""
     return {one.id: one.line() for one in judged(found, desired).findings if one.severity == "blocker"}
 
@@ -194,7 +199,7 @@ def test_claims_of_other_names_are_not_a_sets(name: str) -> None:
 def first_record() -> Record:
     """The conversion of the first pod's claim, which has stopped the set."""
     found = facts()
-    return begin(found, enter(found, WISHES), WISHES, "c1", "k1").at("baseline")
+    return begin(found, evaluate(found, REQUEST), REQUEST, "c1", "k1").at("baseline")
 
 
 def stopped_by(*records: Record, replicas: int = 0, lock: str = "") -> Facts:
@@ -223,7 +228,7 @@ def test_what_a_workload_has_while_another_claim_of_it_is_converted_is_not_what_
 def test_one_that_has_given_the_workload_back_or_comes_first_or_is_anothers_is_not_in_the_way() -> None:
     begun = first_record()
     found = stopped_by(begun, lock=f"{begun.lock}/1")
-    assert not enter(found, SECOND, ["data-db-0", "data-db-1"]).refused
+    assert not evaluate(found, SECOND, ["data-db-0", "data-db-1"]).refused
     assert not blocks(stopped_by(begun.at("finish"), lock=f"{begun.lock}/1"), SECOND)
     others = replace(begun, workloads=(Workload("Deployment", "shop", "web", "d", 1),))
     assert not blocks(stopped_by(others), SECOND)

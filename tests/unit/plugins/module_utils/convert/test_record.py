@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin, groups
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import Request, evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import (
     BadRecord,
     Record,
@@ -30,7 +30,7 @@ RECLAIM = Request("shop", "data-db-0", variant="re_claim", storage_class="fast",
 
 def record(desired: Request = IN_PLACE) -> Record:
     found = facts()
-    return begin(found, enter(found, desired), desired, "c1", "k1")
+    return begin(found, evaluate(found, desired), desired, "c1", "k1")
 
 
 def test_it_comes_back_as_it_was_written() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.begin import begin
-from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import enter
+from ansible_collections.kubewin.csi.plugins.module_utils.convert.eligibility import evaluate
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.record import Record
 from ansible_collections.kubewin.csi.plugins.module_utils.convert.records import (
     Folder,
@@ -80,7 +80,7 @@ def test_when_no_copy_can_be_read_nothing_is_done(folders: tuple[Path, Path]) ->
     written = both(folders).write(record(), "now")
     for folder in folders:
         file(folder, written).write_text("{", encoding="utf-8")
-    with pytest.raises(RecordError, match="a record cannot be read and may be the one of claim shop/data-db-0"):
+    with pytest.raises(RecordError, match="claim shop/data-db-0 may have an unreadable record"):
         both(folders).find("shop", "data-db-0", "")
 
 
@@ -112,7 +112,7 @@ def test_a_claim_of_that_name_in_another_cluster_has_its_own_record_in_the_same_
     assert production.find("shop", "data-db-0", "") is None
     bound = {"namespace": "shop", "name": "data-db-0", "uid": "claim-uid-2"}
     other = facts(claim=claim(uid="claim-uid-2"), volume=volume(claimRef=bound))
-    begun = production.write(begin(other, enter(other, IN_PLACE), IN_PLACE, "c2", "k2"), "now")
+    begun = production.write(begin(other, evaluate(other, IN_PLACE), IN_PLACE, "c2", "k2"), "now")
     assert production.find("shop", "data-db-0", "") == begun
     assert both(folders).find("shop", "data-db-0", "") == staging
     assert (production.open_ones(), both(folders).open_ones()) == ([begun], [staging])

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.baselines import Baselines, Unusable
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Manifest, NotNoted
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest, NotNoted
 from unit.plugins.module_utils.kube.fakes import ObjectStore, client_of
 
-KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (Eligibility("a.txt", "file", 3),), ())
+KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (FileEntry("a.txt", "file", 3),), ())
 CLAIM = "shop/data"
 
 
@@ -47,7 +47,7 @@ def test_what_could_not_be_noted_says_why() -> None:
 def test_more_files_than_can_be_kept_become_digests_of_folders() -> None:
     chance, store = random.Random(1), ObjectStore()
     entries = tuple(
-        Eligibility(f"{number % 7}/{chance.randbytes(8).hex()}", "file", 1, sha256=chance.randbytes(32).hex())
+        FileEntry(f"{number % 7}/{chance.randbytes(8).hex()}", "file", 1, sha256=chance.randbytes(32).hex())
         for number in range(80_000)
     )
     many = Manifest("shop", "data", "pv-1", "content", "2026-11-21T10:00:00Z", entries, ())

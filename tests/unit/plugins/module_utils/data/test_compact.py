@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import MO
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import LOST, compare
 from ansible_collections.kubewin.csi.plugins.module_utils.data.explain import report, taken
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
-    Eligibility,
+    FileEntry,
     Gap,
     How,
     Manifest,
@@ -21,15 +21,15 @@ from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
 )
 
 
-def volume(*entries: Eligibility, how: How = "content", gaps: tuple[Gap, ...] = ()) -> Manifest:
+def volume(*entries: FileEntry, how: How = "content", gaps: tuple[Gap, ...] = ()) -> Manifest:
     return Manifest("shop", "data", "pv-1", how, "2026-11-21T10:00:00Z", entries, gaps)
 
 
-def file(path: str, size: int = 1, sha256: str = "aa") -> Eligibility:
-    return Eligibility(path, "file", size, sha256=sha256)
+def file(path: str, size: int = 1, sha256: str = "aa") -> FileEntry:
+    return FileEntry(path, "file", size, sha256=sha256)
 
 
-FILES = (file("a/1"), file("a/2"), file("b/c/3"), file("top"), Eligibility("link", "link", target="a"))
+FILES = (file("a/1"), file("a/2"), file("b/c/3"), file("top"), FileEntry("link", "link", target="a"))
 BEFORE = compact(volume(*FILES), ())
 
 
@@ -56,10 +56,10 @@ def test_the_same_is_the_same() -> None:
         ((file("a/1", size=2), *FILES[1:]), {"a": "changed"}),
         ((*FILES, file("new/1")), {"new": "added"}),
         ((*FILES[:3], FILES[4]), {"the root folder": "missing"}),
-        ((*FILES[:4], Eligibility("link", "link", target="b")), {"the root folder": "changed"}),
+        ((*FILES[:4], FileEntry("link", "link", target="b")), {"the root folder": "changed"}),
     ],
 )
-def test_a_folder_that_differs_is_named(entries: tuple[Eligibility, ...], what: dict[str, str]) -> None:
+def test_a_folder_that_differs_is_named(entries: tuple[FileEntry, ...], what: dict[str, str]) -> None:
     found = compare(BEFORE, volume(*entries), ())
     assert {one.path: one.what for one in found.differences} == what
     assert all("single files are unknown" in one.detail for one in found.differences)

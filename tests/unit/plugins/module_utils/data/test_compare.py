@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compact import grows
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import compare, heads
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Gap, How, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Gap, How, Manifest
 
 LOGS = ("*.log",)
 
@@ -19,19 +19,19 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def file(path: str, data: bytes, *, head: int | None = None, written: str = "monday", read: bool = True) -> Eligibility:
+def file(path: str, data: bytes, *, head: int | None = None, written: str = "monday", read: bool = True) -> FileEntry:
     """A file; head: how many of its first bytes were asked for."""
     first = sha(data[:head]) if head is not None else ""
-    return Eligibility(
+    return FileEntry(
         path, "file", len(data), written, sha256=sha(data) if read else "", head=first, why="" if read else "locked"
     )
 
 
-def manifest(*entries: Eligibility, gaps: tuple[Gap, ...] = (), how: How = "content") -> Manifest:
+def manifest(*entries: FileEntry, gaps: tuple[Gap, ...] = (), how: How = "content") -> Manifest:
     return Manifest("shop", "data", "pv-1", how, "2026-11-21T10:00:00Z", entries, gaps)
 
 
-CASES: dict[str, tuple[Eligibility | None, Eligibility | None, str, str]] = {
+CASES: dict[str, tuple[FileEntry | None, FileEntry | None, str, str]] = {
     "equal": (file("a", b"one"), file("a", b"one", written="friday"), "same", ""),
     "a changed byte": (file("a", b"one"), file("a", b"onE"), "different", "changed"),
     "another size": (file("a", b"one"), file("a", b"one more"), "different", "changed"),
@@ -44,13 +44,13 @@ CASES: dict[str, tuple[Eligibility | None, Eligibility | None, str, str]] = {
     "a shortened log": (file("a.log", b"one two"), file("a.log", b"one", head=7), "different", "shortened"),
     "a log begun anew": (file("a.log", b"one"), file("a.log", b"two two", head=3), "different", "rewritten"),
     "another target": (
-        Eligibility("l", "link", target="a"),
-        Eligibility("l", "link", target="b"),
+        FileEntry("l", "link", target="a"),
+        FileEntry("l", "link", target="b"),
         "different",
         "retargeted",
     ),
-    "another kind": (Eligibility("l", "link", target="a"), file("l", b"one"), "different", "replaced"),
-    "a folder": (Eligibility("d", "directory"), Eligibility("d", "directory"), "same", ""),
+    "another kind": (FileEntry("l", "link", target="a"), file("l", b"one"), "different", "replaced"),
+    "a folder": (FileEntry("d", "directory"), FileEntry("d", "directory"), "same", ""),
     "locked now": (file("a", b"one"), file("a", b"one", read=False), "incomplete", ""),
     "locked before": (file("a", b"one", read=False), file("a", b"one"), "incomplete", ""),
     "a locked log": (file("a.log", b"one"), file("a.log", b"one", read=False), "incomplete", ""),
@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Eligibility | None, Eligibility | None, str, str]] = {
 
 
 @pytest.mark.parametrize(("was", "now", "verdict", "what"), CASES.values(), ids=CASES)
-def test_one_path(was: Eligibility | None, now: Eligibility | None, verdict: str, what: str) -> None:
+def test_one_path(was: FileEntry | None, now: FileEntry | None, verdict: str, what: str) -> None:
     before, after = (manifest(*([one] if one else [])) for one in (was, now))
     found = compare(before, after, LOGS)
     assert found.verdict == verdict

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.listing import command, parse
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry
 
 # The first after https://devblogs.microsoft.com/oldnewthing/20041227-00/?p=36883.
 ENGLISH = r"""
@@ -62,13 +62,13 @@ def test_files_folders_and_links_are_told_apart_and_links_are_not_followed() -> 
     found = parse(ENGLISH, "C:\\data")
     assert found is not None
     assert found.entries == (
-        Eligibility("away", "link", target="C:\\elsewhere"),
-        Eligibility("AUTOEXEC.BAT", "file", written="08/19/2026  08:43 PM"),
-        Eligibility("Documents and Settings", "directory"),
-        Eligibility("9 lives [1].txt", "file", size=12602899968, written="08/19/2026  08:43 PM"),
-        Eligibility("link.txt", "link", target="Documents and Settings\\real.txt"),
-        Eligibility("locked away", "directory"),
-        Eligibility("Documents and Settings/real.txt", "file", size=7, written="08/19/2026  08:43 PM"),
+        FileEntry("away", "link", target="C:\\elsewhere"),
+        FileEntry("AUTOEXEC.BAT", "file", written="08/19/2026  08:43 PM"),
+        FileEntry("Documents and Settings", "directory"),
+        FileEntry("9 lives [1].txt", "file", size=12602899968, written="08/19/2026  08:43 PM"),
+        FileEntry("link.txt", "link", target="Documents and Settings\\real.txt"),
+        FileEntry("locked away", "directory"),
+        FileEntry("Documents and Settings/real.txt", "file", size=7, written="08/19/2026  08:43 PM"),
     )
     assert [gap.path for gap in found.gaps] == ["locked away"]
 
@@ -77,9 +77,9 @@ def test_words_of_another_language_and_a_path_in_other_letters_say_the_same() ->
     found = parse(GERMAN, "C:\\data")
     assert found is not None
     assert found.entries == (
-        Eligibility("Ordner", "directory"),
-        Eligibility("fort", "link", target="C:\\anderswo"),
-        Eligibility("Gr\u00fc\u00dfe.txt", "file", size=42, written="31.01.2026  12:00"),
+        FileEntry("Ordner", "directory"),
+        FileEntry("fort", "link", target="C:\\anderswo"),
+        FileEntry("Gr\u00fc\u00dfe.txt", "file", size=42, written="31.01.2026  12:00"),
     )
     assert not found.gaps
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import Limits, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.compare import Comparison, compare, heads
-from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import Eligibility, Manifest
+from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import FileEntry, Manifest
 from ansible_collections.kubewin.csi.plugins.module_utils.data.read import Place, Reader
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Cut
 from lab.cluster import nanoserver
@@ -118,9 +118,9 @@ def test_everything_is_read_whatever_its_name_and_however_long_its_path(volume: 
     assert len(f"{FOLDER}\\{DEEP}") > 260
     assert not found.gaps
     assert {one for one in found.entries if one.kind == "link"} == {
-        Eligibility("here.lnk", "link", target="orders.db"),
-        Eligibility("there", "link", target=f"{FOLDER}\\logs"),
-        Eligibility("w\u00e4rts", "link", target=f"{FOLDER}\\logs"),
+        FileEntry("here.lnk", "link", target="orders.db"),
+        FileEntry("there", "link", target=f"{FOLDER}\\logs"),
+        FileEntry("w\u00e4rts", "link", target=f"{FOLDER}\\logs"),
     }
 
 

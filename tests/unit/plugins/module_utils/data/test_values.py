@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.data import explain, objects
 from ansible_collections.kubewin.csi.plugins.module_utils.data.choice import batches, sample
 from ansible_collections.kubewin.csi.plugins.module_utils.data.manifest import (
-    Eligibility,
+    FileEntry,
     Gap,
     Manifest,
     NoManifest,
@@ -26,9 +26,9 @@ KEPT = Manifest(
     "content",
     "2026-11-21T10:00:00Z",
     (
-        Eligibility("Gr\u00fc\u00dfe", "file", 3, "monday", sha256=SHA),
-        Eligibility("x", "file", 4, why="locked"),
-        Eligibility("d", "directory"),
+        FileEntry("Gr\u00fc\u00dfe", "file", 3, "monday", sha256=SHA),
+        FileEntry("x", "file", 4, why="locked"),
+        FileEntry("d", "directory"),
     ),
     (Gap("deep", "too long"),),
 )
@@ -51,11 +51,11 @@ def test_what_is_no_manifest_is_refused(text: str) -> None:
         from_json(text)
 
 
-FILES = [Eligibility(f"file-{number}", "file", 10) for number in range(100)]
+FILES = [FileEntry(f"file-{number}", "file", 10) for number in range(100)]
 
 
 def test_everything_is_read_when_it_fits_whatever_it_is_called() -> None:
-    files = [*FILES, Eligibility("\u65e5\u672c", "file", 10)]
+    files = [*FILES, FileEntry("\u65e5\u672c", "file", 10)]
     assert sample(files, 1010, "seed") == {one.path for one in files}
 
 
@@ -63,15 +63,15 @@ def test_a_sample_fits_and_is_the_same_for_the_same_seed_and_another_one_for_ano
     first, again, other = (sample(FILES, 300, seed) for seed in ("one", "one", "two"))
     assert len(first) == 30
     assert first == again != other
-    grown = sample([*FILES, Eligibility("new", "file", 10)], 300, "one")
+    grown = sample([*FILES, FileEntry("new", "file", 10)], 300, "one")
     assert len(first & grown) >= 29
 
 
 def test_a_sample_leaves_out_what_is_too_large_and_what_tar_cannot_be_told() -> None:
     files = [
-        Eligibility("large", "file", 1000),
-        Eligibility("\u65e5\u672c", "file", 10),
-        Eligibility("small", "file", 10),
+        FileEntry("large", "file", 1000),
+        FileEntry("\u65e5\u672c", "file", 10),
+        FileEntry("small", "file", 10),
     ]
     assert sample(files, 100, "seed") == {"small"}
 

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What templates get to read: every path filled in, every wish merged."""
+"""The settings that templates read: paths are filled in, options are merged."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.lease import Abou
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.times import moment
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.apply import Watcher, Worker
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import Do
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, NodeEntry, Target
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.lease import upgrade_lease
 from unit.plugins.module_utils.kube.fakes import ObjectStore, Response, client_of
 
@@ -120,7 +120,7 @@ def test_a_lease_from_the_future_is_not_waited_for() -> None:
     mine = Waiting(store)
     with pytest.raises(
         ClusterError,
-        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*this run ended: kubectl -n kubewin delete lease kubewin-upgrade",
+        match=r"renewed its lease at 2126-01-01 00:00:00Z, which is in the future; .*jumped.*that run ended: kubectl -n kubewin delete lease kubewin-upgrade",
     ):
         mine.lease.take()
     assert mine.waited == 0
@@ -272,7 +272,7 @@ def test_who_slept_looks_whether_he_was_followed_before_he_changes_a_node(paused
     store = machine.store
     watcher = Watcher(machine.client, "", machine.lease.check)
     worker = Worker(bound(machine.client, machine.lease.check), watcher, lambda _line: None)
-    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (Eligibility("win-1", 0, "close"),))
+    journal = Journal("first", "tasks", Target(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "close"),))
     machine.sleep(3600)
     other = upgrade_lease(client_of(store), "kubewin", ELSEWHERE)
     other.take()
@@ -304,7 +304,7 @@ def test_a_module_whose_run_has_ended_changes_nothing_more() -> None:
     store = ObjectStore()
     orphan = upgrade_lease(client_of(store), "kubewin", ended())
     orphan.take()
-    with pytest.raises(ClusterError, match="has ended; nothing more is changed"):
+    with pytest.raises(ClusterError, match="has ended; no further change is made"):
         orphan.check()
     orphan.end()
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe, plan_of
-from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Eligibility, Journal, Step, Target
+from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import Journal, NodeEntry, Step, Target
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 BEGUN = Journal(
@@ -19,7 +19,7 @@ BEGUN = Journal(
     "tasks",
     Target(kubelet="1.27"),
     "2026-11-21T20:00:00Z",
-    (Eligibility("win-1", 0), Eligibility("win-2", 1)),
+    (NodeEntry("win-1", 0), NodeEntry("win-2", 1)),
 )
 
 
@@ -47,7 +47,7 @@ def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
     journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
     assert "canary: win-1 (is being cordoned)" in plan_of(journal)
-    said = {Eligibility("win-1", 0, step).said for step in get_args(Step)}
+    said = {NodeEntry("win-1", 0, step).said for step in get_args(Step)}
     assert len(said) == len(get_args(Step))
     assert not said & set(get_args(Step))
 

@@ -362,7 +362,7 @@ def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
     world.running = "9.0.0"
     decision = world.run()
     assert isinstance(decision, Done)
-    # win-1 was wished for, and has a volume.
+    # win-1 was requested, and has a volume.
     assert [entry.node for entry in decision.journal.nodes] == ["win-3", "win-1", "win-2"]
     world.converged()
 

@@ -19,8 +19,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.decide import 
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.explain import describe
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.facts import ClusterNow, Observation
 from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.journal import (
-    Eligibility,
     Journal,
+    NodeEntry,
     Stopping,
     Target,
     Workload,
@@ -41,7 +41,7 @@ def journal(**changes: Any) -> Journal:
         "none",
         Target(kubelet="1.27"),
         "2026-11-21T20:00:00Z",
-        (Eligibility("win-1", 0),),
+        (NodeEntry("win-1", 0),),
         before=Picture({}, {}).pack(),
     )
     return replace(made, **changes)
@@ -103,7 +103,7 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) ->
 def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     workload = Workload("StatefulSet", "shop", "db", 1)
-    entries = (Eligibility("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), Eligibility("win-2", 1))
+    entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))
     stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
     whole = json.loads(
         journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).as_json()

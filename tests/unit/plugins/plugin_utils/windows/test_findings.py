@@ -128,7 +128,7 @@ def test_a_start_mode_that_was_asked_for_blocks_nothing() -> None:
     asked = replace(WANTED, version="", start_mode="demand")
     (found,) = [one for one in findings.findings(asked, running(start=3)) if one.id == "CSI-N18"]
     assert (found.severity, found.remedy) == ("warning", "After each reboot: sc.exe start csi-proxy")
-    assert "as csi_proxy_start_mode asks" in found.message
+    assert "as csi_proxy_start_mode requires" in found.message
     (found,) = [one for one in findings.findings(asked, running(start=4)) if one.id == "CSI-N18"]
     assert found.severity == "blocker"
 

@@ -83,7 +83,10 @@ def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelE
         ("channel 0: open failed: connect failed\nstdio forwarding failed\n", "The jump host on the way to win-1:22 "),
         ("ssh: Could not resolve hostname w: Name or service not known", "The name of win-1:22 cannot be resolved."),
         ("kex_exchange_identification: Connection closed by remote host", "win-1:22 refuses another connection."),
-        ("kex_exchange_identification: banner line contains invalid characters", "win-1:22 is no ssh server."),
+        (
+            "kex_exchange_identification: banner line contains invalid characters",
+            "The service on win-1:22 is not an SSH server.",
+        ),
         ("connect to host w port 22: No route to host", "The controller has no route to win-1:22."),
     ],
 )
