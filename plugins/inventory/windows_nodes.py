@@ -88,7 +88,7 @@ notes:
     (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(nobody)),
     C(kubewin_build_NUMBER) and C(kubewin_driver_NAME).
   - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
-    The entry does not prove that the driver works. See P(kubewin.csi.drivers#lookup) for the names.
+    The entry does not prove that the driver works. See O(kubewin.csi.driver_info#module:driver) for the names.
   - Variables besides those above are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
     C(kubewin_registered_drivers), C(kubewin_address_from), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
     C(kubelet_version), C(os_image), C(labels), C(annotations) and C(addresses)), and for WMCO's instances C(kubewin_instance) and

@@ -57,7 +57,7 @@ from ansible.utils.display import Display
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils import driver_options, names
-from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import Chosen, nothing_to_do
+from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS, blank, switched, wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
@@ -136,7 +136,12 @@ class LookupModule(LookupBase):
             cluster_only=switched(values.get("kubewin_cluster_only"), default=False),
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
-        said += [*refused, *nothing_to_do(playbook, chosen)] if "hostvars" in here else refused
+        said += refused
+        if "hostvars" in here:
+            # Where the plays run, which may not be here.
+            there = here["hostvars"][windows[0] if windows and playbook in ON_HOSTS else "localhost"]
+            given_there = {name: there[name] for name in INPUTS if name in there and not blank(there[name])}
+            said += [*nothing_to_do(playbook, chosen), *not_named(playbook, {**values, **given_there}, chosen)]
         path = values.get(TASKS) if values.get("kubewin_upgrade_hook") == "tasks" else None
         if isinstance(path, str) and os.path.isfile(os.path.expanduser(path)):
             said += _no_tasks(self._loader, path)

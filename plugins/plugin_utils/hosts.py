@@ -1,12 +1,16 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the inventory and --limit leave a playbook the hosts that it is for. Pure."""
+"""Whether the inventory, --limit and the inputs leave a playbook something to do. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import switched
+from ansible_collections.kubewin.csi.plugins.plugin_utils.lists import as_list
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.
 ON_HOSTS = frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"})
@@ -58,3 +62,39 @@ def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
         )
     elif limit is not None and not here:
         yield f"--limit is {limit}, but without Windows hosts {playbook} runs on localhost. Run without --limit."
+
+
+def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
+    """A sentence where the run would have to guess what it is for. given: inputs as the plays have them; a blank one is not given."""
+    drivers = list(dict.fromkeys(as_list(given.get("kubewin_drivers") or "")))
+    known = ", ".join(sorted(DRIVERS))
+    if playbook == "remove":
+        proxy = switched(given.get("kubewin_remove_csi_proxy"), default=False)
+        spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
+        if not drivers and not proxy:
+            yield (
+                "kubewin_drivers is not given; nothing is removed that was not named. Name one or more of "
+                f"{known}, for example -e kubewin_drivers=vsphere."
+            )
+        if proxy and not chosen.windows:
+            yield (
+                f"kubewin_remove_csi_proxy is set, and no host of the inventory matches kubewin_hosts ({chosen.pattern}). "
+                "Name the inventory with the Windows hosts that csi-proxy is to be removed from."
+            )
+        if drivers and spared:
+            yield (
+                f"--limit leaves out {spared}, and the node plugin of {', '.join(drivers)} goes from all nodes of the "
+                "cluster at once. Run without --limit. Where csi-proxy alone is removed, without kubewin_drivers, "
+                "--limit says from which hosts."
+            )
+    elif playbook == "handover" and (len(drivers) != 1 or not given.get("kubewin_handover")):
+        yield (
+            f"kubewin_drivers is {', '.join(drivers) or 'not given'} and kubewin_handover "
+            f"{given.get('kubewin_handover') or 'not given'}; one driver is handed over at a time, to_platform or to_kubewin. "
+            f"Name one of {known}, for example -e kubewin_drivers=vsphere -e kubewin_handover=to_platform."
+        )
+    elif playbook == "convert_volumes" and not as_list(given.get("kubewin_convert_claims") or ""):
+        yield (
+            f"kubewin_convert_claims is {given.get('kubewin_convert_claims') or 'not given'}; nothing is converted that was not "
+            "named. Name claims as namespace/name, for example -e kubewin_convert_claims=shop/data-db-0."
+        )

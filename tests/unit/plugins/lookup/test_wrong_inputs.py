@@ -98,8 +98,20 @@ def test_what_plays_cannot_read_in_the_inventory_is_refused() -> None:
     ]
     (said_of_remove,) = run_of("remove", {"kubewin_remove_csi_proxy": True}, kubewin_hosts="win")
     assert "Set it with -e kubewin_remove_csi_proxy=..." in said_of_remove
-    (said_of_batches,) = run_of("remove", {"kubewin_batches": "2"}, kubewin_hosts="win")
+    (said_of_batches,) = run_of("remove", {"kubewin_batches": "2", "kubewin_drivers": "smb"}, kubewin_hosts="win")
     assert "Set it with -e kubewin_batches=..." in said_of_batches
+
+
+@pytest.mark.usefixtures("hostnames")
+def test_what_a_playbook_is_for_is_read_where_its_plays_run() -> None:
+    """The check runs on any host of the inventory; handover runs on localhost, and remove on Windows hosts."""
+    named = {"kubewin_drivers": "smb", "kubewin_handover": "to_kubewin", "kubewin_hosts": "win"}
+    for playbook, host in (("handover", "localhost"), ("remove", "win-1")):
+        assert any("is not given" in one for one in run_of(playbook, {}, kubewin_hosts="win"))
+        hostvars = Hosts({"lin-1": {}, "win-1": {}, "localhost": {}}) | {host: dict(named)}
+        assert not any(
+            "is not given" in one for one in run_of(playbook, {}, kubewin_hosts="win", hostvars=Hosts(hostvars))
+        )
 
 
 @pytest.mark.usefixtures("hostnames")

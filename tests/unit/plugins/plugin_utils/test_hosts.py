@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, nothing_to_do
+from ansible_collections.kubewin.csi.plugins.plugin_utils.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inputs import INPUTS
 
 ALL = {playbook for rule in INPUTS.values() for playbook in rule.playbooks}
@@ -60,3 +60,49 @@ def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
     assert said(playbook, hosts=EVERY, windows=WINDOWS) == []
     assert said(playbook, hosts=("localhost",)) == []
     assert said(playbook, hosts=("localhost",), limit="localhost") == []
+
+
+@pytest.mark.parametrize(
+    ("playbook", "given", "says"),
+    [
+        (
+            "remove",
+            {},
+            "kubewin_drivers is not given; nothing is removed that was not named. Name one or more of aws_ebs, ",
+        ),
+        ("remove", {"kubewin_drivers": ["smb"]}, ""),
+        ("remove", {"kubewin_remove_csi_proxy": "yes"}, ""),
+        (
+            "handover",
+            {"kubewin_handover": "to_kubewin"},
+            "kubewin_drivers is not given and kubewin_handover to_kubewin; one",
+        ),
+        ("handover", {"kubewin_drivers": "smb"}, "kubewin_drivers is smb and kubewin_handover not given; one driver"),
+        (
+            "handover",
+            {"kubewin_drivers": "smb,vsphere", "kubewin_handover": "to_platform"},
+            "kubewin_drivers is smb, vsphere",
+        ),
+        ("handover", {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}, ""),
+        (
+            "convert_volumes",
+            {"kubewin_convert_claims": ""},
+            "kubewin_convert_claims is not given; nothing is converted",
+        ),
+        ("convert_volumes", {"kubewin_convert_claims": "shop/db"}, ""),
+        ("verify", {}, ""),
+    ],
+)
+def test_what_a_playbook_cannot_guess_has_to_be_named(playbook: str, given: dict[str, object], says: str) -> None:
+    sentences = list(not_named(playbook, given, Chosen(hosts=EVERY, windows=WINDOWS)))
+    assert len(sentences) == bool(says)
+    assert "".join(sentences).startswith(says)
+
+
+def test_what_goes_from_all_nodes_at_once_cannot_be_limited_and_csi_proxy_goes_from_hosts() -> None:
+    limited = Chosen(limit="win-1", hosts=("win-1",), windows=WINDOWS)
+    (sentence,) = not_named("remove", {"kubewin_drivers": "smb"}, limited)
+    assert sentence.startswith("--limit leaves out win-2, and the node plugin of smb goes from all nodes")
+    assert list(not_named("remove", {"kubewin_remove_csi_proxy": True}, limited)) == []
+    (sentence,) = not_named("remove", {"kubewin_remove_csi_proxy": True}, Chosen(hosts=("localhost",), pattern="win"))
+    assert "no host of the inventory matches kubewin_hosts (win)" in sentence
