@@ -40,11 +40,6 @@ options:
     description: Objects as YAML text with one or more documents, or as a list of dictionaries.
     type: raw
     required: true
-  driver:
-    description:
-      - Key of the driver, such as V(vsphere) or V(azure_disk).
-    type: str
-    required: true
   window:
     description: Internal. Seconds to watch in one call.
     type: int
@@ -131,7 +126,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.rolling import
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
     **declared.spec(declared.APPLY),
-    "driver": {"type": "str", "required": True},
     "hosts": HOSTS,
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},

@@ -20,6 +20,7 @@ description:
     hand-over.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver.named
   - kubewin.csi.attributes
 attributes:
   check_mode:
@@ -29,10 +30,6 @@ attributes:
     description: Will not return details about what has changed.
     support: none
 options:
-  driver:
-    description: Key of the driver, such as V(vsphere) or V(azure_disk).
-    type: str
-    required: true
   direction:
     description:
       - V(to_platform) replaces this collection's node plugin by another one, such as a platform's.
@@ -131,6 +128,7 @@ from functools import partial
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.module_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import applied_for, wait_until_gone
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.apply import Stage, selector_of
 from ansible_collections.kubewin.csi.plugins.module_utils.handover.decide import (
@@ -154,7 +152,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.verdict import
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import run
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "driver": {"type": "str", "required": True},
+    **DRIVER,
     "direction": {"type": "str", "required": True, "choices": ["to_platform", "to_kubewin"]},
     "replace": {"type": "str", "default": ""},
     "step": {"type": "str", "default": "look", "choices": ["look", "begin", "node", "finish"]},

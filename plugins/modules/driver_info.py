@@ -22,11 +22,6 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
-  driver:
-    description:
-      - Key of the driver, such as V(vsphere) or V(azure_disk).
-    type: str
-    required: true
   csi_proxy_version:
     description: Release of csi-proxy that this collection installs. Older releases lead to notes.
     type: str
@@ -190,7 +185,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observ
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, failing, module
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "driver": {"type": "str", "required": True},
     **declared.spec(declared.INFO),
     "csi_proxy_version": {"type": "str"},
     "replace": {"type": "str", "default": ""},

@@ -18,6 +18,7 @@ description:
   - Waits until the plugin's pods are gone. Keeps claims, volumes, the driver's controller and the namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.driver.named
   - kubewin.csi.attributes
 attributes:
   check_mode:
@@ -27,10 +28,6 @@ attributes:
     description: Will not return details about what has changed; the objects are listed in the result.
     support: none
 options:
-  driver:
-    description: Key of the driver, such as V(vsphere) or V(azure_disk).
-    type: str
-    required: true
   force_in_use:
     description:
       - Remove the plugin although Windows nodes use volumes. Pods with such volumes then cannot end, and their nodes cannot be drained,
@@ -84,6 +81,7 @@ reason:
 import time
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.drivers.declared import DRIVER
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal import refusal
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import (
     applied_for,
@@ -95,7 +93,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import co
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.progress import reporter
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "driver": {"type": "str", "required": True},
+    **DRIVER,
     "force_in_use": {"type": "bool", "default": False},
     "timeout": {"type": "int", "default": 300},
     "progress_file": {"type": "path"},

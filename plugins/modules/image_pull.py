@@ -33,11 +33,6 @@ options:
     description: The objects that will be applied, one of them the DaemonSet, as YAML text or as a list of dictionaries.
     type: raw
     required: true
-  driver:
-    description:
-      - The driver, such as V(vsphere) or V(azure_disk). Another name is refused with all that are known.
-    type: str
-    required: true
   window:
     description: Seconds of one look; the action sets it.
     type: int
@@ -89,7 +84,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions impor
 ARGUMENT_SPEC: dict[str, Any] = {
     "definition": {"type": "raw", "required": True},
     **declared.spec(declared.PULL),
-    "driver": {"type": "str", "required": True},
     "window": {"type": "int", "default": 30},
     "progress": {"type": "dict", "default": {}},
 }

@@ -30,11 +30,6 @@ attributes:
     support: full
     details: In check mode it checks once, does not wait, and does not fail on the result.
 options:
-  driver:
-    description:
-      - Key of the driver, such as V(vsphere) or V(azure_disk).
-    type: str
-    required: true
   daemonset:
     description: Name of the DaemonSet. Defaults to upstream's name.
     type: str
@@ -132,7 +127,6 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.window import 
 from ansible_collections.kubewin.csi.plugins.module_utils.stored import plain
 
 ARGUMENT_SPEC: dict[str, Any] = {
-    "driver": {"type": "str", "required": True},
     **declared.spec(declared.ROLLOUT),
     "daemonset": {"type": "str"},
     "hosts": HOSTS,

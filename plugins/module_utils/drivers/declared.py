@@ -208,6 +208,9 @@ OPTIONS: dict[str, Option] = {
 }  # fmt: skip
 
 
+DRIVER: dict[str, Any] = {"driver": {"type": "str", "required": True}}
+
+
 def of_module(module: str) -> dict[str, tuple[str, Option]]:
     """The options that a module takes under its own names, each with its name in the roles."""
     return {option.named or name: (name, option) for name, option in OPTIONS.items() if module in option.modules}
@@ -217,4 +220,4 @@ def spec(module: str) -> dict[str, Any]:
     """The part of a module's argument spec that is declared here."""
     found = {name: option.spec() for name, (_role, option) in of_module(module).items()}
     # It holds names of Secrets, not secrets.
-    return {name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()}
+    return DRIVER | {name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()}
