@@ -137,14 +137,14 @@ class LookupModule(LookupBase):
             on_file=playbook == "preflight" and not blank(values.get("kubewin_snapshot_from")),
         )
         said += refused
+        named = values
         if "hostvars" in here:
             # Where the plays run, which may not be here.
             there = here["hostvars"][windows[0] if windows and playbook in ON_HOSTS else "localhost"]
-            given_there = {name: there[name] for name in INPUTS if name in there and not blank(there[name])}
-            said += [*nothing_to_do(playbook, chosen), *not_named(playbook, {**values, **given_there}, chosen)]
-        path = values.get(TASKS) if values.get("kubewin_upgrade_hook") == "tasks" else None
-        if isinstance(path, str) and os.path.isfile(os.path.expanduser(path)):
-            said += _no_tasks(self._loader, path)
+            named = {**values, **{name: there[name] for name in INPUTS if name in there and not blank(there[name])}}
+            said += [*nothing_to_do(playbook, chosen), *not_named(playbook, named, chosen)]
+        if playbook == "upgrade" and named.get("kubewin_upgrade_hook") == "tasks":
+            said += _no_tasks(self._loader, str(named.get(TASKS) or ""))
         return list(dict.fromkeys(said))
 
     def _unread(self, values: Mapping[str, Any], here: Mapping[str, Any], extra: Mapping[str, Any]) -> set[str]:
@@ -209,7 +209,12 @@ def _options_of(role: str, cache: dict[str, set[str]]) -> set[str]:
 
 
 def _no_tasks(loader: DataLoader, path: str) -> list[str]:
-    """What would else be seen when the first node is closed and empty. Whether there is a file says the play that needs it."""
+    """What would else be seen when the first node is closed and empty."""
+    if not os.path.isfile(os.path.expanduser(path)):
+        return [
+            f"{TASKS} is {os.path.realpath(os.path.expanduser(path)) if path else 'not given'}; with kubewin_upgrade_hook=tasks the path "
+            "of a file with tasks is expected, which change the node that node_upgrade_node names."
+        ]
     try:
         found = loader.load_from_file(os.path.realpath(os.path.expanduser(path)))
     except AnsibleError as error:
