@@ -17,7 +17,7 @@ options:
   _terms:
     description:
       - The form of the rows.
-      - V(reported) is for O(kubewin.csi.node_info#module:hosts), V(proofs) for O(kubewin.csi.node_rollout#module:hosts), V(seen) for
+      - V(reported) is for O(kubewin.csi.node_info#module:hosts), V(proofs) for O(kubewin.csi.node_rollout#module:hosts), V(read) for
         O(kubewin.csi.readiness_info#module:hosts) and V(rows) for O(kubewin.csi.summary#module:hosts). V(gathered) is for
         O(kubewin.csi.support_archive#module:hosts), V(diagnosed) for O(kubewin.csi.diagnosis#module:hosts).
       - V(unsettled) names the hosts on which csi-proxy, the label of the Node or its cordon may have to be changed.
@@ -25,7 +25,7 @@ options:
     type: list
     elements: str
     required: true
-    choices: [reported, proofs, seen, rows, gathered, diagnosed, unsettled, returned]
+    choices: [reported, proofs, read, rows, gathered, diagnosed, unsettled, returned]
   hosts:
     description: Names of the hosts. Defaults to the hosts of the current batch.
     type: list

@@ -174,7 +174,7 @@ def unsettled(one: Look) -> dict[str, Any] | None:
 FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "reported": reported,
     "proofs": proof,
-    "seen": observed,
+    "read": observed,
     "rows": row,
     "gathered": gathered,
     "diagnosed": diagnosed,

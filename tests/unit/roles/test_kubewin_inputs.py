@@ -48,10 +48,10 @@ def test_a_cordon_that_was_there_when_the_node_was_read_is_not_ours(
 def test_only_the_drivers_of_this_playbook_are_applied() -> None:
     smb, vsphere = {"driver": "smb"}, {"driver": "vsphere"}
     seen = {"planned": [smb, vsphere]}
-    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_seen=seen) == [vsphere]
+    assert made("_kubewin_plans", _kubewin_drivers=["vsphere"], csi_driver_planned=seen) == [vsphere]
     assert made("_kubewin_plans", _kubewin_drivers=["vsphere"]) == []
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_seen=seen) is False
-    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_seen=seen) is True
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"], csi_driver_planned=seen) is False
+    assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere", "aws_ebs"], csi_driver_planned=seen) is True
     assert made("_kubewin_unplanned", _kubewin_drivers=["vsphere"]) is True
 
 

@@ -104,7 +104,7 @@ def test_a_later_look_that_failed_is_not_replaced_by_an_older_one() -> None:
 
 
 def test_readiness_hears_of_a_node_whose_host_was_not_read_with_the_reason() -> None:
-    found = rows("seen", a=looked(), b={"csi_proxy_plan": LOST}, c={"csi_proxy_plan": LOST})
+    found = rows("read", a=looked(), b={"csi_proxy_plan": LOST}, c={"csi_proxy_plan": LOST})
     assert [(one["node"], one["reason"]) for one in found] == [("win-1", ""), ("b", "a: the connection was lost")]
     assert "boot_time" not in found[0]
     assert found[0]["findings"] == STATE["findings"]
@@ -129,11 +129,11 @@ def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched
         name: {**looked(), "kubewin_nodes": {"matched": {name: node}, "nodes": {"win-1": MARKED, "win-2": MARKED}}}
         for name, node in (("one.example.com", "win-1"), ("two.example.com", "win-2"))
     }
-    for form in ("proofs", "rows", "seen"):
+    for form in ("proofs", "rows", "read"):
         assert [one["node"] for one in formed(form, list(of_batches), of_batches)] == ["win-1", "win-2"], form
     # A host that no batch had, as one that could not be reached.
     named = {**of_batches, "win-2": {"csi_proxy_plan": LOST}}
-    assert [one["node"] for one in formed("seen", list(named), named)] == ["win-1", "win-2", "win-2"]
+    assert [one["node"] for one in formed("read", list(named), named)] == ["win-1", "win-2", "win-2"]
 
 
 def test_what_was_gathered_names_each_host_that_was_not_read() -> None:
