@@ -22,7 +22,7 @@ class ActionModule(ControllerAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what the module returns; the first look prints what is to be handed over."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        if self._task.args.get("step", "look") == "look":
+        if self._task.args.get("step", "plan") == "plan":
             for line in (result.get("handover") or {}).get("summary") or ():
                 display.display(f"  {line}")
         return result

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: host_looks
-short_description: "Internal: return what the Windows hosts of a play reported, for its cluster-wide tasks"
+short_description: "Internal: return the results of a play's Windows hosts for its cluster-wide tasks"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: wrong_inputs
-short_description: "Internal: what is wrong with the inputs of a playbook"
+short_description: "Internal: check the inputs of a playbook"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Checks the variables of a run against what one playbook of this collection takes, and returns one sentence for each problem.
+  - Checks the variables of a run against the inputs of one playbook of this collection, and returns one sentence for each problem.
   - Checks values of C(kubewin_*) variables on every Windows host and on localhost, variables with a prefix of this collection that
     do not exist, and whether the inventory and C(--limit) leave the playbook something to do.
   - Reads the file with tasks for an upgrade.
   - Contacts neither a host nor the cluster.
 options:
   _terms:
-    description: The playbook, such as V(enable_csi).
+    description: Name of the playbook, such as V(enable_csi).
     type: list
     elements: str
     required: true

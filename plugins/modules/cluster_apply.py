@@ -12,10 +12,10 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Applies objects server-side with the field manager C(kubewin.csi).
-  - Every object is read and dry-run first, so what the server would refuse is refused before the first change, and only
-    objects that the dry run would change are written. A second run sends no write.
-  - Objects in a namespace that the same task creates are planned from their text in check mode, since the server
-    cannot look at them yet, and marked so.
+  - Reads and dry-runs every object first. Fails before the first change if the server would refuse an object, and writes only
+    objects that the dry run would change. A second run sends no write.
+  - In check mode, objects in a namespace that the same task creates are planned from their definition and marked as not
+    validated.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
@@ -34,7 +34,7 @@ options:
   only_existing:
     description:
       - Change objects that exist and never create one, for labels on Nodes.
-      - An object that was deleted meanwhile is not brought back.
+      - An object that was deleted meanwhile is not created again.
     type: bool
     default: false
   force_conflicts:
@@ -79,7 +79,7 @@ objects:
       description: One of V(none), V(create), V(update).
       type: str
     validated:
-      description: Whether the server looked at it. False only in check mode, in a namespace still to be created.
+      description: Whether the server validated it. False only in check mode, in a namespace still to be created.
       type: bool
   sample: [{kind: Node, namespace: null, name: win-1, action: update, validated: true}]
 reason:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: diagnosis
-short_description: "Internal: name what keeps volumes on Windows from working, the next thing to fix first"
+short_description: "Internal: list what keeps volumes on Windows from working, in the order to fix it"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
@@ -37,12 +37,12 @@ options:
     type: dict
     default: {}
   fail_on:
-    description: Fail on a blocker, also on a warning, or never. V(unknown) is V(blocked), since what cannot be read is a blocker here.
+    description: Fail on a blocker, also on a warning, or never. V(unknown) is V(blocked), because here an unreadable object is a blocker.
     type: str
     choices: [never, blocked, unknown, warning]
     default: blocked
   needs:
-    description: "Internal: what the action asks the cluster for. Each is a rule of a role."
+    description: "Internal: permissions that the action needs, each as a rule of a role."
     type: list
     elements: dict
     default: []
@@ -67,7 +67,7 @@ lines:
   type: list
   elements: str
 controller:
-  description: Releases of what the controller has, and what is missing.
+  description: Releases of the controller's packages, and missing packages.
   returned: always
   type: dict
 """

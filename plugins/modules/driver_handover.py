@@ -24,7 +24,7 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; O(step=look) reads, other steps report that they would change something.
+    description: Can run in check mode; O(step=plan) reads, other steps report that they would change something.
     support: full
   diff_mode:
     description: Will not return details about what has changed.
@@ -45,7 +45,7 @@ options:
     default: ''
   step:
     description:
-      - V(look) plans and changes nothing.
+      - V(plan) plans and changes nothing.
       - V(begin) prepares the hand-over. No node loses its plugin.
       - V(node) hands O(node) over.
       - V(finish) removes objects that are no longer needed, or restores the update strategy of the DaemonSet.
@@ -96,7 +96,7 @@ handover:
   type: dict
   contains:
     nodes:
-      description: The Nodes that are still to be handed over, in their order.
+      description: Nodes that remain to be handed over, in order.
       type: list
       elements: str
     done:
@@ -111,7 +111,7 @@ handover:
       type: list
       elements: str
 kept:
-  description: Objects of ours that stay after V(to_platform), because volumes and claims refer to them.
+  description: Objects of this collection that remain after V(to_platform), because volumes and claims refer to them.
   returned: step finish
   type: list
   elements: str
@@ -155,7 +155,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     **DRIVER,
     "direction": {"type": "str", "required": True, "choices": ["to_platform", "to_kubewin"]},
     "replace": {"type": "str", "default": ""},
-    "step": {"type": "str", "default": "look", "choices": ["look", "begin", "node", "finish"]},
+    "step": {"type": "str", "default": "plan", "choices": ["plan", "begin", "node", "finish"]},
     "node": {"type": "str", "default": ""},
     "definition": {"type": "raw"},
     "timeout": {"type": "int", "default": 600},
@@ -386,7 +386,7 @@ def main() -> None:
         driver = driver_named(params["driver"])
         steps = Steps(connect(ansible), driver, params, reporter(params["progress_file"]))
         made = steps.decided()
-        if params["step"] != "look" and ansible.check_mode:
+        if params["step"] != "plan" and ansible.check_mode:
             changed = bool(made.nodes)
         elif params["step"] == "begin":
             changed = steps.begin(made)

@@ -11,12 +11,12 @@ short_description: "Internal: pull the images of a changed node plugin on Window
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Where a running DaemonSet would change to other images, makes a pod on each Node that has nothing to do but to have them, waits until
-    they are there, and removes it. A Node is then without its plugin only as long as that takes to start.
-  - The pods have names and labels of their own, mount nothing, and end by themselves. Those that a killed run left are found by their
-    labels and removed by the next.
-  - Nothing is done for a first installation, for images that the Node says it has, and where the images stay the same.
-  - It needs the role C(kubewin-csi-prepull) in the driver's namespace.
+  - Before a running DaemonSet changes to other images, creates a pod with these images on each Node, waits until they are pulled, and
+    deletes the pod. A Node is then without its plugin only while the new pod starts.
+  - The pods have their own names and labels, mount nothing and end by themselves. The next run finds the pods of a killed run by their
+    labels and deletes them.
+  - Does nothing for a first installation, for images that the Node already reports, and if the images do not change.
+  - Requires the role C(kubewin-csi-prepull) in the driver's namespace.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver.pull
@@ -34,11 +34,11 @@ options:
     type: raw
     required: true
   window:
-    description: Seconds of one look; the action sets it.
+    description: "Internal: seconds of one call."
     type: int
     default: 30
   progress:
-    description: What a look before found out; the action sets it.
+    description: "Internal: result of the previous call."
     type: dict
     default: {}
 seealso:
@@ -56,11 +56,11 @@ EXAMPLES = r"""
 RETURN = r"""
 images:
   description: What was, or in check mode would be, pulled.
-  returned: always, once the cluster was looked at
+  returned: after the cluster was read
   type: list
   elements: str
 pulled:
-  description: Nodes on which it was pulled; in check mode those where it would be.
+  description: Nodes on which the images were pulled; in check mode, those on which they would be.
   returned: always, once the cluster was looked at
   type: list
   elements: str

@@ -12,16 +12,16 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Lists the Windows Nodes of a cluster and matches each given Windows host to exactly one of them, by the names and
-    addresses that the host reported of itself.
-  - A host that is no Node, or could be two, is an error of that host with what was found, expected and what to do.
-    The module fails on it only with O(require), in one message that names every host.
+    addresses that the host reported.
+  - A host that matches no Node or more than one has an error with what was found, what was expected and the remedy.
+    The module fails on such a host only with O(require), in one message for all hosts.
 extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
   hosts:
-    description: Windows hosts as they reported themselves, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.host).
+    description: Names and addresses that the Windows hosts reported, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.host).
     type: list
     elements: dict
     default: []

@@ -19,7 +19,7 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and report what would change. It then waits for nothing.
+    description: Can run in check mode and report what would change. It then does not wait.
     support: full
   diff_mode:
     description: Returns what changed, or in check mode would change.

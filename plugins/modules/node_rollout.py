@@ -76,7 +76,7 @@ EXAMPLES = r"""
 RETURN = r"""
 rollout:
   description: Result of the check.
-  returned: always, except when the API server could not be asked
+  returned: unless the API server could not be reached
   type: dict
   contains:
     verdict:

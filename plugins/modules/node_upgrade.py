@@ -110,7 +110,7 @@ options:
     type: int
     default: 3600
   patience:
-    description: Seconds to wait for what blocks the next batch, before the run pauses.
+    description: Seconds to wait while something blocks the next batch, before the run pauses.
     type: int
     default: 0
   stop_on:
@@ -252,7 +252,7 @@ place:
   returned: after the journal was read
   type: str
 plan:
-  description: In check mode, what would be done, for people.
+  description: In check mode, the planned steps as text.
   returned: in check mode
   type: list
   elements: str
@@ -261,7 +261,7 @@ locked:
   returned: in check mode
   type: str
 findings:
-  description: What is worth knowing, and at the end what is not as it was.
+  description: Findings about the upgrade; after its end, also differences from before.
   returned: after the journal was read
   type: list
   elements: dict

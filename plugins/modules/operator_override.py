@@ -12,7 +12,7 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Sets the override C(Upgradeable) to C(False) in C(spec.overrides) of the OperatorCondition of the Windows Machine Config
-    Operator, with the reason C(KubewinCsiBlockers), or removes it. While it stands, Operator Lifecycle Manager does not
+    Operator, with the reason C(KubewinCsiBlockers), or removes it. While it is set, Operator Lifecycle Manager does not
     upgrade the operator.
   - Leaves an override of the same type with another reason as it is, and reports it.
   - Does nothing in a cluster without such an OperatorCondition.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: readiness_info
-short_description: Report what will happen to every volume on Windows nodes
+short_description: Report the readiness of every volume on Windows nodes
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:

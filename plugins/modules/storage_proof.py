@@ -142,7 +142,7 @@ proofs:
       description: Duration of all steps.
       type: float
     steps:
-      description: Each step with C(step), C(node), C(seconds), C(ok) and C(detail), which is what was read or what went wrong.
+      description: Each step with C(step), C(node), C(seconds), C(ok) and C(detail), which is the data that was read, or the error.
       type: list
       elements: dict
     note:
@@ -176,7 +176,7 @@ left:
   type: list
   elements: dict
 earlier:
-  description: Runs that had left something, with C(run), C(namespace) and C(lives), which says why one was left alone.
+  description: Earlier runs that left objects, with C(run), C(namespace) and C(lives), the reason to keep them if that run is still active.
   returned: always, after the cluster was read
   type: list
   elements: dict

@@ -11,7 +11,7 @@ short_description: "Internal: print what a run changed, the state of every Windo
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Brings together what was seen on the Windows hosts and what the gate said of their Nodes, prints it as a table
+  - Combines the state of the Windows hosts with the gate's verdicts on their Nodes, prints it as a table
     with a verdict for each node, and returns it as data.
   - Sets the statistic C(kubewin_summary) to that data, as M(ansible.builtin.set_stats) would.
   - Never fails because of O(failure). A task that fails sets no statistics, so let a task after this one fail.
@@ -22,7 +22,7 @@ extends_documentation_fragment:
 options:
   hosts:
     description:
-      - What is known of each host, as a dictionary with C(name), C(node), C(left_out) (why nobody looked, or nothing),
+      - State of each host, as a dictionary with C(name), C(node), C(left_out) (why it was not read, or empty),
         C(csi_proxy) as RV(kubewin.csi.csi_proxy_info#module:csi_proxy), and C(changed) (what the run changed there).
     type: list
     elements: dict
@@ -37,7 +37,7 @@ options:
     elements: str
     default: []
   readiness:
-    description: What M(kubewin.csi.readiness_info) returned for what the run does, if it was asked.
+    description: Result of M(kubewin.csi.readiness_info) for this run, if there is one.
     type: dict
   applied:
     description: Results of M(kubewin.csi.driver_apply), each with its loop item, for the changes in the cluster.

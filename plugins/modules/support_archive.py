@@ -7,11 +7,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: support_archive
-short_description: "Internal: gather what support asks for of a cluster into one archive"
+short_description: "Internal: gather support data of a cluster into one archive"
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Reads Windows nodes, node plugins with their logs, VolumeAttachments and events, adds what was read on hosts, and writes one
+  - Reads Windows nodes, node plugins with their logs, VolumeAttachments and events, adds the data of the hosts, and writes one
     archive with a page to read it.
   - Replaces secrets in everything. Names of hosts, namespaces and workloads stay.
   - What cannot be read is named in the archive and in the result. It fails only if the archive cannot be written.
@@ -53,7 +53,7 @@ options:
     type: path
     required: true
   secrets:
-    description: Values that are replaced wherever they stand. The action adds those of the run.
+    description: Values to replace everywhere. The action adds those of the run.
     type: list
     elements: str
     default: []
@@ -86,7 +86,7 @@ missing:
   type: list
   elements: dict
 lines:
-  description: What was gathered and what is missing, for people.
+  description: Gathered and missing data, as text.
   returned: success
   type: list
   elements: str

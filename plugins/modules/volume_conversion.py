@@ -179,7 +179,7 @@ results:
       description: C(forward) or C(rollback).
       type: str
     step:
-      description: The step at which it stands.
+      description: Current step of the conversion.
       type: str
     volume:
       description: The PersistentVolume that is to be there in the end.
@@ -192,7 +192,7 @@ results:
       type: list
       elements: dict
     plan:
-      description: Steps that were to come when it was looked at.
+      description: Remaining steps when the conversion was read.
       type: list
       elements: dict
     actions:

@@ -76,7 +76,7 @@ options:
     default: false
   growing:
     description:
-      - Patterns of files that may grow, such as logs. Their former contents must still be at the beginning. New files that match are no
+      - Patterns of files that may grow, such as logs. Their former contents must still be at the beginning. New files that match are not
         difference. V(*) matches any text. A pattern with a slash matches the path from the volume's root, any other one the name. Case is
         ignored.
     type: list
@@ -220,7 +220,7 @@ report:
   returned: after the first claim was read
   type: str
 plan:
-  description: In check mode, what would be read and how.
+  description: In check mode, the planned reads.
   returned: in check mode
   type: list
   elements: str
