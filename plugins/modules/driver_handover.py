@@ -50,8 +50,8 @@ options:
       - V(node) hands O(node) over.
       - V(finish) removes objects that are no longer needed, or restores the update strategy of the DaemonSet.
     type: str
-    default: look
-    choices: [look, begin, node, finish]
+    default: plan
+    choices: [plan, begin, node, finish]
   node:
     description: Node to hand over. Required with O(step=node).
     type: str
