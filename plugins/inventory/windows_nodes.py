@@ -85,7 +85,7 @@ options:
     type: path
 notes:
   - Groups besides those above are C(kubewin_platform_NAME) (C(openshift), C(aks), C(eks), C(gke), C(rke2), C(other)), C(kubewin_owner_NAME)
-    (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(nobody)),
+    (the program that prepares the node and its csi-proxy, C(wmco), C(wmco_byoh), C(node_image), C(rancher_wins) or C(unmanaged)),
     C(kubewin_build_NUMBER) and C(kubewin_driver_NAME).
   - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
     The entry does not prove that the driver works. See O(kubewin.csi.driver_info#module:driver) for the names.

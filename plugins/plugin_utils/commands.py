@@ -18,7 +18,7 @@ PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbook
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How this run was started. playbook: as it was typed; awx: whether AWX started it, where nobody types commands."""
+    """How this run was started. playbook: as it was typed; awx: whether AWX started it, where no command line exists."""
 
     playbook: str = ""
     inventories: tuple[str, ...] = ()

@@ -146,7 +146,7 @@ class ControllerAction(ActionBase):
 def in_child(work: Callable[[], object], meanwhile: Callable[[], None] | None = None) -> tuple[int, str, str]:
     """Do the work in a child process. Returns its exit code (negative: the signal that ended it), stdout and stderr.
 
-    meanwhile: called now and then until the child ends, and once after that. The child sees on its stdout when nobody reads
+    meanwhile: called now and then until the child ends, and once after that. The child sees on its stdout when no process reads
     any more: this process was ended, or an exception left this function.
     """
     (out, out_end), (err, err_end) = os.pipe(), os.pipe()

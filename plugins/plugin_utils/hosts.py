@@ -27,7 +27,7 @@ class Chosen:
     """What a run was started with.
 
     limit: of --limit, None without. hosts: all hosts of the inventory and localhost that it leaves. windows: the Windows
-    hosts of the inventory, limited or not. pattern: kubewin_hosts. on_file: a saved snapshot is judged and nobody asked.
+    hosts of the inventory, limited or not. pattern: kubewin_hosts. on_file: the report is for a saved snapshot.
     """
 
     limit: str | None = None

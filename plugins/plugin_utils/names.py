@@ -81,7 +81,7 @@ def refused(
 
 
 def _takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str] | None:
-    """The playbooks that take a variable; empty where it says something to none of them, None where nobody knows it."""
+    """The playbooks that take a variable; empty if it applies to none of them, None if it is unknown."""
     if name in INPUTS:
         return INPUTS[name].playbooks
     if name in STATISTICS or name in INVENTORY:
@@ -108,7 +108,7 @@ def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Ite
         meant = f"Did you mean {near}? " if near else ""
         yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable, or add its name to {OWN}."
     elif extra:
-        # Without a prefix of ours it may be anybody's, unless it all but spells one of ours.
+        # Without our prefix it may belong to another project, unless it is a near miss of one of ours.
         names = [*INPUTS, *(one for role, takers in ROLES.items() if playbook in takers for one in options(role))]
         for near in get_close_matches(name, names, 1, 0.92):
             yield f"{name} is not a variable of this collection. Did you mean {near}? If it is your own, add it to {OWN}."

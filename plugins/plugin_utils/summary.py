@@ -29,7 +29,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Bring together what was seen on the hosts, what the gate said and what was changed.
 
-    hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None where nobody looked.
+    hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
     rollouts: by driver, RV(rollout) of node_rollout. readiness: what readiness_info returned for this run, if it was asked.
     applied: results of driver_apply, each with its item. failure: why the run failed. warnings: findings of the drivers' plans.
     Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure};
@@ -48,7 +48,7 @@ def summarize(
         if name not in {row["node"] for row in rows}
     ]
     if not rows:
-        # The platform brings csi-proxy, or the mode needs none: nobody looked at a host, and the gate says so.
+        # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
         rows = [
             {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
             for name, (verdict, why) in _gate(rollouts).items()

@@ -82,10 +82,10 @@ class ObservedWorkload:
 class Observation:
     """One look.
 
-    uses: who holds the claim or has either handle attached, without our helper pod. twins: other volumes with one of the
+    uses: users of the claim or of an attachment of either handle, without the helper pod. twins: other volumes with one of the
     handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty
-    when it is. registered: the driver's register still names the old volume. syncer: why the one who takes it out is not
-    at work, empty when he is. final: the user said that the conversion is final.
+    when it is. registered: the driver's register still names the old volume. syncer: why the syncer, which removes it, does not
+    work, empty if it works. final: the user made the conversion final.
     """
 
     volumes: tuple[ObservedVolume, ...]

@@ -57,8 +57,8 @@ class Record:
     """One conversion.
 
     run: its name, the same for every record of a claim. cluster: uid of its Namespace kube-system; a claim of that name in another
-    cluster is another one. key: what tells it from another one, begun by somebody who keeps his
-    records elsewhere. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
+    cluster is another one. key: distinguishes it from a conversion by another user with other
+    record stores. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
     deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
     generation: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
     nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"

@@ -52,7 +52,7 @@ class Found:
 
 
 class VolumeReader:
-    """Takes manifests of claims in one namespace. say: progress callback."""
+    """Takes manifests of claims in one namespace. notify: progress callback."""
 
     def __init__(
         self, client: Client, namespace: str, desired: Request, limits: Limits, notify: Callable[[str], None]

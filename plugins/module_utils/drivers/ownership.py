@@ -33,7 +33,7 @@ PLATFORMS = {
     "rke2": "RKE2",
 }
 
-# What the version that the API server tells says about who built it.
+# Builder of Kubernetes by the version of the API server.
 _BUILDS = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"))
 
 # Put on every node of an AKS cluster: https://learn.microsoft.com/azure/aks/use-labels
@@ -59,8 +59,8 @@ _HIDDEN = ("aks", "gke")
 class Owner:
     """Whose an object is that is not ours.
 
-    who: for people, "brought by EKS". mark: what shows it, empty where only its name and place do. recreates: whoever
-    brought it would bring it again, so that removing it helps nobody. how: how its owner is told to leave it.
+    who: for people, "installed by EKS". mark: evidence, empty if only name and namespace show it. recreates: the owner
+    would create it again, so deleting it does not help. how: how to disable it at its owner.
     """
 
     who: str
@@ -104,7 +104,7 @@ class Provider:
 
 
 def described(owner: Owner) -> str:
-    """Who, and what shows it."""
+    """Describe the owner with the evidence."""
     return f"{owner.who} ({owner.mark})" if owner.mark else owner.who
 
 

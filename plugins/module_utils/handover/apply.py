@@ -49,7 +49,7 @@ Object = dict[str, Any]
 class Stage:
     """One driver's hand-over in one cluster.
 
-    wanted: our DaemonSet as it would be applied, None where ours only leaves. say: is told what is waited for.
+    wanted: our DaemonSet as it would be applied, None where ours only leaves. notify: progress callback.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Stage:
         return begun(self._client, self._driver, self._namespace)
 
     def replaced(self) -> list[Object]:
-        """The pods of what ours replaces that still have their node: taken in and marked, or still nobody's."""
+        """Pods of the replaced plugin that still run: adopted and annotated, or orphaned."""
         found = self._begun()
         if not found:
             return []

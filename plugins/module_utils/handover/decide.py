@@ -1,19 +1,19 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Handing a driver's Windows nodes over, from our node plugin to somebody else's or the other way: who is next. Pure.
+"""Decides the next step of handing a driver's Windows nodes over between our node plugin and that of another owner. Pure.
 
 Two node plugins of one driver on a node share the directory of the plugin's socket and the name of the registration
-socket. The one that starts takes both paths from the other, and the one that ends removes them whoever's they are; the
+socket. The one that starts takes both paths from the other, and the one that ends removes both paths; the
 kubelet then forgets the driver. So on each node the old one leaves first, then the new one starts (or starts anew),
 registers, passes the gate, and only then the next node is touched.
 
 Ours to the platform's: our DaemonSet is kept off one more node each time, by a node affinity in it. Nothing of the
 platform is written, and until the end taking a node off that list brings ours back to it.
 
-Somebody's to ours: both DaemonSets usually have one name and one place, so theirs is deleted first and its pods stay,
-as nobody's. Ours takes them in as its own, under the update strategy OnDelete, so that a node keeps its plugin until
-its turn. What was deleted is kept in a ConfigMap, from which a run that was cut off goes on.
+To ours: both DaemonSets usually have the same name and namespace, so the other one is deleted first with its pods
+orphaned. Ours adopts them under the update strategy OnDelete, so that a node keeps its plugin until its step. A
+ConfigMap keeps the deleted DaemonSet, so that an interrupted run can continue.
 """
 
 from __future__ import annotations

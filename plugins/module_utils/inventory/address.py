@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which of a Node's addresses Ansible connects to. Pure.
 
-Addresses come from the cluster, where a node's kubelet and whoever may annotate it write them; they end up on command
+Addresses come from the cluster, where a node's kubelet and users with write access to Nodes set them; they end up on command
 lines (ssh). So a value counts only when it is an IP address or a host name and nothing else.
 """
 

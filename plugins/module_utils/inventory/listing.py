@@ -4,7 +4,7 @@
 """The hosts of an inventory, their variables and groups. Pure.
 
 Every Windows Node and every entry of windows-instances is listed, also what nothing can be done with, with the reason:
-what is left out silently is what nobody upgrades.
+a host that is omitted silently is not upgraded.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _instance(instance: Instance | None) -> dict[str, str]:
 def _owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
     if instance is not None or node.labels.get(_BYOH) == "true":
         return "wmco_byoh"
-    return "wmco" if platform == "openshift" else _OWNERS.get(platform, "nobody")
+    return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")
 
 
 def _candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:

@@ -25,7 +25,7 @@ class ObservedDaemonSet:
 
     host_paths: what its pods mount from the host. words: paths among what its containers are told, which is where
     HostProcess forms name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
-    take. marks: what says who keeps it. mode: what ours says of itself. going: it was deleted and is still there. ready: how many of
+    take. marks: labels that show its owner. mode: annotation of ours. going: it is being deleted. ready: how many of
     its pods are Ready. made: when and with which program it was created; empty where that was not asked.
     """
 

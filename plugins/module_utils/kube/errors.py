@@ -57,7 +57,7 @@ def status_message(body: str) -> tuple[str, Mapping[str, Any]]:
     return line(str(status.get("message", ""))), status
 
 
-# What admission says when it refuses; a plain lack of permission always says who cannot do what.
+# Messages of admission; a missing permission has another message.
 _ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
 
 # A concurrent write came first. An apply has no resourceVersion, so it can be repeated unchanged.

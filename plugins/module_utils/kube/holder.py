@@ -25,7 +25,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A Lease that somebody holds. left: seconds until it ends unless it is renewed. jumped: it was renewed in the future."""
+    """A held Lease. left: seconds until it expires. jumped: its renewTime is in the future."""
 
     holder: str
     renewed: datetime
@@ -35,7 +35,7 @@ class Held:
 
     @classmethod
     def from_object(cls, lease: Mapping[str, Any] | None, now: datetime) -> Held | None:
-        """Read a coordination.k8s.io/v1 Lease; None when nobody holds it, or its holder is known to be dead. now: the API server's clock."""
+        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder is dead. now: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), moment(spec.get("renewTime"))
         if not holder or renewed is None or is_dead(holder):

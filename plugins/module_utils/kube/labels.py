@@ -37,7 +37,7 @@ def absent_or_ours(live: Mapping[str, Any] | None) -> bool:
     return live is None or (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MANAGER
 
 
-# What tells of who keeps an object (drivers/ownership.py says how). Nothing else of its labels and annotations is kept: the
+# Labels and annotations that show the owner of an object, see drivers/ownership.py. Nothing else of its labels and annotations is kept: the
 # others may be long or private.
 _OWNERSHIP = frozenset({
     MANAGED_BY, HANDOVER, HELM, *TOOLS, "addonmanager.kubernetes.io/mode", "components.gke.io/component-name",
@@ -47,7 +47,7 @@ _OWNERSHIP = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What an object's metadata tells of who keeps it. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
+    """Ownership in an object's metadata. owner: its controller, "ClusterCSIDriver file.csi.azure.com"."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

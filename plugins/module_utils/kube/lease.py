@@ -50,7 +50,7 @@ class About:
 class Lease:
     """Taken, and renewed by a thread until it is left or ended.
 
-    holder: a name as of holder.py. say: a line for whoever waits. clock: runs also while this machine sleeps.
+    holder: a name as of holder.py. notify: progress callback. clock: runs also while this machine sleeps.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Lease:
         for _again in range(5):
             live = self.wait()
             if live is None:
-                # Another run may be quicker; the next look shows who holds it.
+                # Another run may be faster; the next read shows the holder.
                 self._client.create(self._definition())
                 continue
             self._version = live["metadata"]["resourceVersion"]

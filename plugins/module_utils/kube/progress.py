@@ -46,7 +46,7 @@ def when_ended(progress: str | None, then: Callable[[], None]) -> None:
 
 
 def when_left_alone(progress: str | None, then: Callable[[], None]) -> None:
-    """Call `then` once nobody waits for this process any more: Ansible's own processes do not take modules along."""
+    """Call `then` once no process waits for this one: Ansible does not end modules with itself."""
     poll = select.poll()
     poll.register(1, 0)
 

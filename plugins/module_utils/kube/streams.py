@@ -56,7 +56,7 @@ def execute(
 
 
 class Output:
-    """What a command puts out, read as it comes and as long as it is; a file for those who only read one.
+    """Output of a command as a stream, with the interface of a file.
 
     The errors named at `execute` come out of read. code, stderr: once the output is over.
     """

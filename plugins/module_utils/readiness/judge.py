@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Readiness of a cluster's Windows storage: one snapshot in, one report out. Pure.
 
-The order of the questions: who uses which volumes on Windows; which drivers that needs on which nodes; whether these work
+The order: which workloads use which volumes on Windows; which drivers that needs on which nodes; whether these work
 there; what therefore becomes of each volume; and of each workload.
 """
 

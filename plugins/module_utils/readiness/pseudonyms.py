@@ -5,7 +5,7 @@
 
 Names are replaced word by word, so that what is made of other names still is: claim ``data-web-0`` of set ``web`` and its
 template ``data``. Numbers of up to three digits stay, unless they are an address. The same word gets the same pseudonym
-under one key, and without the key nobody gets back from it.
+under one key, which is needed to reverse them.
 
 Whatever is not known to be the same in every cluster counts as a name, so a fact that is added one day does not leak. Free
 text, such as a message of the API server, is left out.
@@ -47,7 +47,7 @@ _ADDRESS = re.compile(r"(?<!\d)\d{1,3}([.-])\d{1,3}\1\d{1,3}\1\d{1,3}(?!\d)")
 _TOKEN = re.compile(r"[\w.-]+")
 _ONSETS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
-# Who owns these gives names in them to everybody alike.
+# The owners of these use the same names in every cluster.
 _DOMAINS = (
     ".kubernetes.io", ".k8s.io", ".openshift.io", ".kubewin.io", ".coreos.com", ".amazonaws.com", ".aws.com", ".azure.com",
     ".google.com", ".gke.io", ".vmware.com", ".openstack.org", ".portworx.com", ".ceph.com", ".cattle.io", ".rancher.io",

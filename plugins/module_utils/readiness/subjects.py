@@ -305,7 +305,7 @@ class _Collector:
         self.missing[workload.key].append(made)
 
     def _attached(self) -> None:
-        """Volumes that are attached to Windows nodes, whoever uses them."""
+        """Volumes that are attached to Windows nodes."""
         index = self._index
         for node in index.each(index.windows):
             for one in index.attachments.get(node.name, ()):
@@ -316,7 +316,7 @@ class _Collector:
                     subject.eligible |= index.bit[node.name]
 
     def _unused(self) -> None:
-        """Claims that nothing known uses: nobody can say where they belong, unless where they can be reached decides."""
+        """Claims without a known user: their operating system is unknown, unless their topology decides."""
         index, used = self._index, self._use.users
         if not index.unread.isdisjoint(("pods", "persistentvolumes")):
             return

@@ -83,7 +83,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Every workload with volumes, and by claim who uses it."""
+    """Every workload with volumes, and the users of each claim."""
 
     workloads: tuple[Workload, ...]
     users: dict[str, list[Workload]]

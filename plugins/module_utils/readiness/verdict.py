@@ -186,7 +186,7 @@ NO_TARGET = Target()
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that was left out of the verdict, with who said so."""
+    """A finding that a suppression excludes from the verdict."""
 
     finding: Finding
     reason: str

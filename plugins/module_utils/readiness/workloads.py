@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Will each workload with volumes come back on Windows, and which of them does nobody see on a node today? Pure."""
+"""Whether each workload with volumes starts again on Windows, and workloads that hide a problem. Pure."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _named(one: VolumeVerdict) -> str:
 
 
 def _hidden(index: Index, workload: Workload) -> Iterator[Finding]:
-    """What makes this workload one that nobody sees, or that does not come back for reasons of its own."""
+    """Findings about this workload itself, such as 0 replicas or a static pod."""
     about, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keeping a running DaemonSet's pods in place while its template changes, and how it is written at each stage. Pure.
 
-Under OnDelete a new template moves no pod: only who deletes one gets the new. Where a change stands is kept in an annotation of
+Under OnDelete a new template moves no pod: a pod gets it only after its deletion. Where a change stands is kept in an annotation of
 the DaemonSet, written together with the template, so that a run that was killed is finished by the next.
 """
 
@@ -54,7 +54,7 @@ class Rolling:
 
 
 def rolling(daemon_set: Mapping[str, Any]) -> Rolling | None:
-    """What the annotation tells; None without one. What nobody can read tells that a change is under way, and no more."""
+    """State in the annotation, None without one. An unreadable annotation means that a change is in progress."""
     text = (daemon_set["metadata"].get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None

@@ -4,7 +4,7 @@
 """What keeps volumes on Windows from working, from the controller to the share, in the order in which it is fixed. Pure.
 
 What comes first decides whether what comes later can be seen at all: without a library no host is reached, without a host
-nobody knows its csi-proxy. Blockers come before warnings; of each the earlier layer comes first.
+its csi-proxy is unknown. Blockers come before warnings; of each the earlier layer comes first.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class Watcher:
 
 
 class Worker:
-    """Changes. client: checks before each write that the run may still do it. say: a line for whoever waits."""
+    """Changes. client: checks before each write that the run may still do it. notify: progress callback."""
 
     def __init__(self, client: Client, watcher: Watcher, notify: Callable[[str], None]) -> None:
         self._client, self._watcher, self._notify = client, watcher, notify
@@ -223,7 +223,7 @@ def _changes(node: Object, action: Do) -> Object:
                 if tainted
                 else {"spec": {"taints": [*taints, {"key": TAINT, "value": journal.name, "effect": "NoSchedule"}]}}
             )
-        # Where somebody was quicker, whose it is shows with the next look.
+        # If another run was faster, the next read shows its owner.
         return cordoned(node, journal.mark)
     wanted = uncordoned(node, journal.mark)
     if tainted:

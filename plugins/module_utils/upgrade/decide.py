@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The next thing to do in an upgrade, from its journal and what is seen. Pure.
 
-Every answer holds the journal as it has to be kept before the answer is followed: whoever dies after that leaves a journal
+Every answer holds the journal to store before the answer is carried out: a run that is killed after that leaves a journal
 that says what may have been done.
 """
 
@@ -199,7 +199,7 @@ def left_closed(journal: Journal, nodes: Mapping[str, NodeNow]) -> list[str]:
 
 
 def _marked(journal: Journal, node: NodeNow) -> bool:
-    """Also when somebody lifted the cordon and left the mark: his own cordon, later, would look like ours."""
+    """Also if a user removed the cordon but not the annotation: a later cordon of that user would look like ours."""
     return node.cordoned_for == journal.mark or node.tainted_for == journal.name
 
 

@@ -55,7 +55,7 @@ def describe(journal: Journal) -> str:
 
 
 def unfinished(journal: Journal) -> str:
-    """That another upgrade was left, for who begins one beside it."""
+    """Message that another upgrade is not finished, for a run that begins a new one."""
     left = "; ".join(f"{entry.node} {entry.said}" for entry in journal.nodes if entry.step != "waiting" or entry.failed)
     return (
         f"upgrade {journal.name} began {journal.began} and is not finished "

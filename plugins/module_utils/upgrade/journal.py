@@ -85,8 +85,8 @@ class NodeEntry:
 
     batch: its batch, 0 is the canary's. since: when this step began. began: when the node's turn came, came again after a run
     was taken up, or it was given back by whom it was handed to; its time budget counts from there. failed: id of the finding
-    that it failed with. why: what it waits for or what became of it. kept_cordoned: somebody else's cordon that stays.
-    by_itself: nobody asked us before it began to change. kubelet, wmco: releases when the upgrade began. tries: how often the hook was handed out.
+    that it failed with. why: what it waits for or what became of it. kept_cordoned: cordon of another user, which stays.
+    by_itself: it began to change without this run. kubelet, wmco: releases when the upgrade began. tries: how often the hook was handed out.
     """
 
     node: str

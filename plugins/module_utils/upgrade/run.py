@@ -50,7 +50,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.upgrade.records import
 
 
 class Upgrade:
-    """One call. stop: set when nobody waits for it any more."""
+    """One call. stop: set when no process waits for it."""
 
     def __init__(self, client: Client, params: dict[str, Any], stop: threading.Event) -> None:
         self._params, self._stop = params, stop
@@ -163,7 +163,7 @@ class Upgrade:
         self._leased = True
         delegated = False
         try:
-            # Read again: only now nobody else writes it.
+            # Read again: from here on no other run writes it.
             found = self.pages.read()
             findings: list[Finding] = []
             if self._params["generation"]:

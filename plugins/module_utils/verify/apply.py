@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Proving volumes on Windows nodes: makes the objects, runs the commands, and takes everything away again.
 
-What is to be done, what a failure means and who is dead was decided by module_utils/proof; here it is carried out.
+The pure files of this folder decide; this one carries out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Journal:
 
 
 class Prover:
-    """One run. token: a new random word for each file; say: a line for whoever waits."""
+    """One run. token: a new random word for each file; notify: progress callback."""
 
     def __init__(
         self, client: Client, room: Room, desired: Request, limits: Limits, token: Callable[[], str],
@@ -120,7 +120,7 @@ class Prover:
             self._rehearse(targets[0])
             return self._all(targets)
         finally:
-            # Interrupted or not: nobody writes any more from here on.
+            # Interrupted or not: no pod writes from here on.
             self._stop.set()
             self._lease.stop()
 

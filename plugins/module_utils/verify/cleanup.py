@@ -221,7 +221,7 @@ def earlier(client: Client, room: Room) -> tuple[Found, ...]:
 
 
 def take_away(client: Client, found: Sequence[Found], notify: Callable[[str], None]) -> list[Cleaner]:
-    """Take away what dead runs left; answers with who does it, to be asked for the rest when this run ends."""
+    """Delete what dead runs left; returns the cleaners, which delete the rest when this run ends."""
     ends = time.monotonic() + PATIENCE
     at_work: list[Cleaner] = []
     for one in found:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.scheduling imp
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
 # https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility
 TAGS = {"17763": "ltsc2019", "20348": "ltsc2022", "25398": "ltsc2022", "26100": "ltsc2025"}
-# What a cordon is to the scheduler: whoever tolerates it may go to a cordoned node.
+# The taint of a cordon: pods that tolerate it may run on a cordoned node.
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 # What says no more than that a node is Windows.
 _WINDOWS_KEYS = frozenset({"os", "kubernetes.io/os", "node.kubernetes.io/os"})

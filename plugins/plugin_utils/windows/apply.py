@@ -467,7 +467,7 @@ class Applier:
             self._check_commit(self.control.run([self.lock.guard("forget"), ("forget", forget)]), "csi-proxy")
 
     def _remove_files(self, path: str) -> None:
-        """Remove our directory, and see it gone: ``rd`` leaves what somebody holds open, and tells so only in words."""
+        """Remove our directory, and see it gone: ``rd`` leaves open files and reports that only in words."""
         failure = self.control.run(
             [self.lock.guard("remove"), ("remove", tolerated(builtin("rd", path, switches="/s /q")))]
         )

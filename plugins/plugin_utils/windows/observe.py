@@ -266,7 +266,7 @@ def references(node: Node, directory: str) -> tuple[str, ...]:
 
 
 def smb_mappings(node: Node) -> tuple[tuple[str, str, int], ...]:
-    """(local, remote, status) of the SMB shares that the host has mapped for everybody; status 0 is connected.
+    """(local, remote, status) of the global SMB mappings of the host; status 0 is connected.
 
     wmic.exe is the in-box program that lists them for another session (MSFT_SmbGlobalMapping). Empty without it.
     """

@@ -73,7 +73,7 @@ def registry(text: str) -> RegistryTree:
 def search_ended(text: str) -> bool:
     """Whether ``reg query /f`` came to its end: then it prints a last line, with the number of hits.
 
-    A key that nobody may open can end the search before.
+    A key that cannot be opened can end the search before.
     """
     lines = [line.rstrip("\r") for line in text.splitlines() if line.strip()]
     return bool(lines) and not lines[-1].startswith("HKEY_") and not _VALUE.match(lines[-1])

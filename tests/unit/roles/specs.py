@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What repeats declared options in files that others read: argument_specs.yml of roles, the table of variables, surveys of AWX.
+"""Files that repeat declared options: argument_specs.yml of roles, the table of variables, surveys of AWX.
 
 The options of a driver are declared in plugins/module_utils/drivers/declared.py, the inputs of the playbooks in
 plugins/plugin_utils/inputs.py. `PYTHONPATH=.collections:tests python -m unit.roles.specs` writes the files.
@@ -28,9 +28,12 @@ SURVEYS = ROLES.parent / "extensions" / "awx" / "controller" / "surveys.yml"
 TABLE = re.compile(r"^\.\. list-table::\n(?:   .*\n|\n)+", re.MULTILINE)
 PLAYBOOKS = sorted({playbook for rule in INPUTS.values() for playbook in rule.playbooks})
 ENTRIES = {
-    "main": ("Deploy {0} and wait until it works on every node", ["Plans, applies and gates."]),
-    "plan": ("Show the plan of {0}", ["Changes nothing. Fails when something is in the way, and names the remedy."]),
-    "apply": ("Apply {0}", ["Plans, then applies what differs."]),
+    "main": (
+        "Deploy {0} and wait until it works on every node",
+        ["Plans and applies the node plugin, and waits until it works on every node."],
+    ),
+    "plan": ("Show the plan of {0}", ["Changes nothing. Fails on a blocker, with the remedy."]),
+    "apply": ("Apply {0}", ["Plans, then applies the differences."]),
     "gate": ("Wait until {0} works on every node", ["Changes nothing."]),
 }
 

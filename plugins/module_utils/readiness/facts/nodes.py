@@ -66,7 +66,7 @@ class ObservedCsiNode:
 class ObservedHost:
     """What csi_proxy_info saw on a node's host.
 
-    facts: as the gate takes them. managed_by: who owns csi-proxy there. findings: of that module, passed on.
+    facts: as the gate takes them. managed_by: owner of csi-proxy there. findings: those of that module.
     """
 
     facts: HostFacts

@@ -187,7 +187,7 @@ class Mounts:
             yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
 
     def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
-        """A volume that is attached to one node at a time: who has it, and for how many pods it is wanted."""
+        """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
         for one in self._index.attachments_of.get(key, ()):
             node = self._index.nodes.get(one.node)
             if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):

@@ -342,7 +342,7 @@ class Schedule:
         return nodes
 
     def _made_anywhere(self, one: Request, pod: PodToStart, split: Split) -> None:
-        """A claim whose volume is made before its pod is placed, so that nobody asks where the pod can run."""
+        """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
         storage_class = self._claims.storage_class(one)
         if storage_class is None:
             return

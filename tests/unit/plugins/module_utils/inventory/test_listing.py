@@ -39,7 +39,7 @@ def test_a_node_that_tells_no_address_at_all_is_listed_too() -> None:
 @pytest.mark.parametrize(
     ("kubernetes", "labels", "platform", "owner"),
     [
-        ("v1.36.3", {}, "other", "nobody"),
+        ("v1.36.3", {}, "other", "unmanaged"),
         ("v1.33.4-eks-ae9a62a", {}, "eks", "node_image"),
         ("v1.33.4-gke.1134000", {}, "gke", "node_image"),
         ("v1.33.4+rke2r1", {}, "rke2", "rancher_wins"),
