@@ -108,3 +108,9 @@ def test_the_rulebook_asks_for_what_the_source_sends() -> None:
         playbook = rule["action"]["run_playbook"]["name"].removeprefix("kubewin.csi.")
         assert (ROOT / "playbooks" / f"{playbook}.yml").is_file()
         assert rule["throttle"]["group_by_attributes"] == ["event.windows_node.name"]
+
+
+def test_galaxy_is_told_of_every_kind_of_plugin_for_ansible_rulebook() -> None:
+    listed = yaml.safe_load((ROOT / "meta" / "extensions.yml").read_text(encoding="utf-8"))["extensions"]
+    there = sorted(f"eda/plugins/{folder.name}" for folder in (EDA / "plugins").iterdir() if folder.is_dir())
+    assert [one["args"]["ext_dir"] for one in listed] == there
