@@ -100,6 +100,7 @@ reason:
   sample: canary_failed
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -108,6 +109,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.drivers import declare
 from ansible_collections.kubewin.csi.plugins.module_utils.drivers.removal_observe import in_use
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.connect import connect, driver_named, module
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.definitions import as_text, daemon_set, documents
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError, Unreachable
@@ -173,13 +175,13 @@ class Job:
     def begin(self, *, check: bool) -> dict[str, Any]:
         """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
         planned = Applier(self.client, force=self.force).plan(self.definitions)
-        change = next(one for one in planned.changes if one.kind == "DaemonSet")
-        live = None if change.action == "create" else self.roller().live()
-        if live is None or not hold.must_hold(live, change.after):
+        wish = next(one for one in planned.changes if one.kind == "DaemonSet")
+        live = None if wish.action == "create" else self.roller().live()
+        if live is None or not hold.must_hold(live, wish.after):
             return self.write(self.definitions, planned, check=check)
         view = self.view()
         view.load()
-        wanted = hold.to_be(live, change.after)
+        wanted = hold.to_be(live, wish.after)
         picture = view.picture(wanted)
         judgement = judge(picture, RULES)
         stands = standing(picture, judgement, self.goal)
@@ -189,27 +191,30 @@ class Job:
         if step.kind == "finish":
             # Every pod is of this template already: the controller has nothing to move.
             return {**self.write(self.definitions, planned, check=check), "roll": {**report, "step": "finish"}}
-        if step.kind == "rest" and state is not None and hold.same_template(live, change.after):
+        if step.kind == "rest" and state is not None and hold.same_template(live, wish.after):
             # Nothing for this run, and others to come: the change stays theirs.
-            return {
-                **self.write(self.swapped(hold.held(self.plugin, state)), None, check=check),
-                "roll": {**report, "step": "rest"},
-            }
+            written = self.write(self.others(), None, check=check, plugin=lambda: change(self.plugin, live, live))
+            return {**written, "warnings": list(planned.warnings), "roll": {**report, "step": "rest"}}
         self.goal = replace(self.goal, kept=self.kept(live))
         refused = refusals(picture, judgement, self.goal, self.uses)
         if not self.client.allowed("delete", "", "pods", self.roller().namespace):
             refused += (_ACCESS.format(namespace=self.roller().namespace),)
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
-        written = self.write(self.swapped(self.roller().held(live)), None, check=check)
         if check:
+            written = self.write(self.swapped(self.roller().held(live)), None, check=True)
             report["replaced"] = [name for name in stands.order if name in stands.old]
             return {**written, "changed": True, "roll": report}
-        return {**written, "roll": report, "progress": {"waited": {}}}
+        written = self.write(self.others(), None, check=False, plugin=self.roller().begin)
+        return {**written, "warnings": list(planned.warnings), "roll": report, "progress": {"waited": {}}}
 
     def swapped(self, plugin: dict[str, Any]) -> list[dict[str, Any]]:
         """The definitions with another form of the DaemonSet."""
         return [plugin if item is self.plugin else item for item in self.definitions]
+
+    def others(self) -> list[dict[str, Any]]:
+        """The definitions without the DaemonSet."""
+        return [item for item in self.definitions if item is not self.plugin]
 
     def kept(self, live: dict[str, Any]) -> dict[str, str]:
         """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
@@ -227,12 +232,21 @@ class Job:
         """Nodes with volumes of the driver in use, and what shows it."""
         return [(use.node, use.what) for use in in_use(self.client, self.driver)]
 
-    def write(self, definitions: list[dict[str, Any]], planned: Outcome | None, *, check: bool) -> dict[str, Any]:
-        """Apply what differs, or only say it. planned: what is known of that already."""
+    def write(
+        self,
+        definitions: list[dict[str, Any]],
+        planned: Outcome | None,
+        *,
+        check: bool,
+        plugin: Callable[[], Change] | None = None,
+    ) -> dict[str, Any]:
+        """Apply what differs, or only say it. planned: what is known of that already. plugin: applies the DaemonSet by itself."""
         applier = Applier(self.client, force=self.force)
         outcome = planned or applier.plan(definitions)
         if outcome.changed and not check:
             outcome = applier.apply(definitions)
+        if plugin is not None:
+            outcome = replace(outcome, changes=(*outcome.changes, plugin()))
         return {
             "changed": outcome.changed,
             "warnings": list(outcome.warnings),

@@ -12,7 +12,8 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.compare import Change, change
+from ansible_collections.kubewin.csi.plugins.module_utils.kube.errors import MODIFIED, ClusterError
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.module_utils.rollout import hold
@@ -27,6 +28,24 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import Ro
 
 # Other clients, above all its controller, may write the DaemonSet between two requests.
 _ATTEMPTS = 8
+
+
+def _ready(pods: Sequence[PodFacts]) -> dict[str, str]:
+    """Uids of the Ready pods by node."""
+    return {pod.node: pod.uid for pod in pods if pod.ready and not pod.deleting}
+
+
+def _pinned(definition: dict[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    """A definition that is applied to the object as it was seen, and to no later state of it."""
+    return {
+        **definition,
+        "metadata": {**definition["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]},
+    }
+
+
+def _overtaken(error: ClusterError) -> bool:
+    """Whether a pinned definition came too late, rather than that another field manager has its fields."""
+    return error.status == 409 and MODIFIED in str(error)
 
 
 class Roller:
@@ -51,8 +70,27 @@ class Roller:
 
     def held(self, live: Mapping[str, Any]) -> dict[str, Any]:
         """The definition as it is applied to begin, or to go on."""
-        revisions = self._revisions(live)
-        return hold.held(self._definition, hold.begun(live, revision_of(live, revisions), self._run))
+        ready = _ready(self._pods(live))
+        state = hold.begun(live, revision_of(live, self._revisions(live)), self._run, ready)
+        return hold.held(self._definition, state)
+
+    def begin(self) -> Change:
+        """Begin the change, go on with it, or join the runs over other nodes that make it: what they announced stays."""
+        attempts = _ATTEMPTS
+        while True:
+            attempts -= 1
+            live = self.live()
+            if live is None:
+                name = f"{self.namespace}/{self.name}"
+                raise ClusterError(f"DaemonSet {name} was deleted while it was read. Run again.", "not_found", 404)
+            held = self.held(live)
+            try:
+                answer = self._client.apply(_pinned(held, live), dry_run=False, force=self._force)
+            except ClusterError as error:
+                if attempts and _overtaken(error):
+                    continue
+                raise
+            return change(held, live, answer.body)
 
     def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
         """Delete these pods and no others: one that was made anew under the same name meanwhile stays.
@@ -60,31 +98,31 @@ class Roller:
         Runs over other nodes make the same change at the same time. Each announces its pods in the DaemonSet first, as it was when
         the pods were counted, so that all of them together leave no more nodes without a plugin than may be.
         """
-        for attempt in range(_ATTEMPTS):
+        for _attempt in range(_ATTEMPTS):
             live = self.live()
             state = None if live is None else hold.rolling(live)
             if live is None or state is None or state.run != self._run:
                 return ()
-            now = [PodFacts.from_object(pod) for pod in self._listed(kinds.POD, live)]
+            now = self._pods(live)
             chosen = permitted(pods, now, state.taken, expected, allowed)
             if not chosen:
                 return ()
-            ready = {pod.node: pod.uid for pod in now if pod.ready and not pod.deleting}
-            taken = {**still_away(ready, state.taken, expected), **{pod.node: pod.uid for pod in chosen}}
-            if self._announced(live, replace(state, taken=taken), last=attempt == _ATTEMPTS - 1):
+            taken = {**still_away(_ready(now), state.taken, expected), **{pod.node: pod.uid for pod in chosen}}
+            if self._announced(live, replace(state, taken=taken)):
                 self._delete(chosen)
                 return chosen
+        # Other runs write all the time; the next look tries again.
         return ()
 
-    def _announced(self, live: Mapping[str, Any], state: Rolling, *, last: bool) -> bool:
+    def _announced(self, live: Mapping[str, Any], state: Rolling) -> bool:
         found = self._former(live, state) if state.goes_back else None
         body = self._definition if found is None else hold.former(self._definition, state, found)
-        held = hold.held(body, state)
-        held["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         try:
-            self._client.apply(held, dry_run=False, force=self._force or found is not None)
+            self._client.apply(
+                _pinned(hold.held(body, state), live), dry_run=False, force=self._force or found is not None
+            )
         except ClusterError as error:
-            if error.status == 409 and not last:
+            if _overtaken(error):
                 return False
             raise
         return True
@@ -135,6 +173,9 @@ class Roller:
     def _former(self, live: Mapping[str, Any], state: Rolling) -> dict[str, Any] | None:
         kept = (one for one in self._revisions(live) if hash_of(one) == state.former)
         return next((kept_template(one) for one in own_revisions(live, kept)), None)
+
+    def _pods(self, live: Mapping[str, Any]) -> list[PodFacts]:
+        return [PodFacts.from_object(pod) for pod in self._listed(kinds.POD, live)]
 
     def _revisions(self, live: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         return self._listed(kinds.CONTROLLER_REVISION, live)

@@ -97,11 +97,16 @@ def to_be(live: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     return {**live, "metadata": metadata, "spec": after["spec"]}
 
 
-def begun(live: Mapping[str, Any], former: str, run: str) -> Rolling:
-    """A change that starts, or goes on after one that was cut off: what came before its first step stays the former."""
+def begun(live: Mapping[str, Any], former: str, run: str, ready: Mapping[str, str]) -> Rolling:
+    """A change that starts, or goes on after one that was cut off: what came before its first step stays the former.
+
+    ready: uids by node of the Ready pods. A pod that was announced for deletion and is Ready was announced by a run that was cut off;
+    the others are being replaced, also by runs over other nodes.
+    """
     observed = rolling(live)
     if observed is not None and observed.former:
-        return replace(observed, run=run, failed="", because="", taken={})
+        taken = {node: uid for node, uid in observed.taken.items() if ready.get(node) != uid}
+        return replace(observed, run=run, failed="", because="", taken=taken)
     annotations = live["metadata"].get("annotations") or {}
     return Rolling(run=run, former=former, annotations={key: annotations[key] for key in _OURS if key in annotations})
 

@@ -72,10 +72,10 @@ def test_what_will_be_counts_the_template_as_the_api_server_does() -> None:
 
 
 def test_what_was_before_the_first_of_several_runs_stays_the_former() -> None:
-    first = hold.begun(daemon_set(**{MODE: "csi_proxy", "other": "x"}), "hash-1", "run-1")
+    first = hold.begun(daemon_set(**{MODE: "csi_proxy", "other": "x"}), "hash-1", "run-1", {})
     assert first == Rolling("run-1", "hash-1", {MODE: "csi_proxy"})
     failed = under_way(Rolling("run-1", "hash-1", {MODE: "csi_proxy"}, failed="win-1", because="x"))
-    assert hold.begun(failed, "hash-2", "run-2") == Rolling("run-2", "hash-1", {MODE: "csi_proxy"})
+    assert hold.begun(failed, "hash-2", "run-2", {}) == Rolling("run-2", "hash-1", {MODE: "csi_proxy"})
 
 
 def test_runs_with_the_same_template_make_one_change_together() -> None:
@@ -86,7 +86,12 @@ def test_runs_with_the_same_template_make_one_change_together() -> None:
 
 def test_what_a_run_that_died_announced_is_forgotten_by_the_next() -> None:
     seen = under_way(Rolling("run-1", "hash-1", taken={"win-1": "uid"}))
-    assert hold.begun(seen, "hash-2", "run-1") == Rolling("run-1", "hash-1")
+    assert hold.begun(seen, "hash-2", "run-1", {"win-1": "uid"}) == Rolling("run-1", "hash-1")
+
+
+def test_a_run_that_joins_others_keeps_the_pods_that_they_are_replacing() -> None:
+    away = Rolling("run-1", "hash-1", taken={"win-1": "gone"})
+    assert hold.begun(under_way(away), "hash-2", "run-1", {"win-2": "uid"}) == away
 
 
 def test_the_mode_before_a_change_that_is_under_way_is_that_of_its_first_pods() -> None:
