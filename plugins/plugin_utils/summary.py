@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.module_utils.readiness.render.words import listed
 from ansible_collections.kubewin.csi.plugins.module_utils.table import render_table, wrap
 
 # The worst verdict a node has with any of its drivers is the node's.
@@ -93,16 +94,28 @@ def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def render_summary(summary: Mapping[str, Any], *, check: bool = False, following: Sequence[str] = ()) -> str:
-    """The closing text: a line a node, the changes, what was noticed, the verdict in words, what is wrong, what comes next.
+    """The closing text: a line for each host, the changes, what was noticed, the verdict in words, what is wrong, what comes next.
 
     check: whether changes were only announced. following: commands, which are printed as they are.
     """
     nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
+    # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
+    has_hosts = any(row["host"] for row in nodes)
+    own: list[Mapping[str, Any]] = []
+    elsewhere: list[Mapping[str, Any]] = []
+    for row in nodes:
+        (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else own).append(row)
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
-        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in nodes],
+        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], row["verdict"], row["why"]] for row in own],
     )
-    lines = [table] if nodes else []
+    lines = [table] if own else []
+    if elsewhere:
+        names = listed([row["node"] for row in elsewhere])
+        lines += [
+            "",
+            f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
+        ]
     lines += ["", *_changes(summary["changes"], check=check)]
     found = _same_findings(summary["findings"])
     lines += [""] if found else []
@@ -128,7 +141,7 @@ def render_summary(summary: Mapping[str, Any], *, check: bool = False, following
         hosts_line + (f"; {len(known) - len(judged)} others were not checked" if judged and known != judged else ""),
     ]
     for verdict in _ORDER:
-        named = [row["node"] or row["host"] for row in nodes if row["verdict"] == verdict]
+        named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
         if named and verdict != "green":
             lines.append(f"{verdict}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ending(summary["failure"], following)])

@@ -71,12 +71,23 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
         ["win-4"],
     )
     rows = {row["node"]: row for row in summary["nodes"]}
-    assert "not checked: win-2, win-4" in render_summary(summary)
+    assert "not checked: win-2\n" in render_summary(summary) + "\n"
+    assert "csi-proxy is checked: win-4\n" in render_summary(summary)
     assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not checked" in render_summary(summary)
     assert "no Windows node was checked" in render_summary(summarize([], {}, ["win-1"]))
     assert rows["win-2"]["why"] == "cannot be reached, left out by kubewin_skip_unreachable"
     assert "none of the hosts read" in rows["win-4"]["why"]
     assert summary["verdict"] == "not checked"
+
+
+def test_a_slice_shows_its_own_hosts_and_counts_the_others() -> None:
+    others = [f"win-{number}" for number in range(3, 203)]
+    summary = summarize([host("win-1"), host("win-2")], {"vsphere": gate(win_1="green", win_2="green")}, others)
+    text = render_summary(summary)
+    assert "2 of 2 Windows nodes can take CSI volumes now; 200 others were not checked" in text
+    assert "and 195 more" in text
+    assert len(text.splitlines()) < 12
+    assert {row["node"] for row in summary["nodes"]} == {"win-1", "win-2", *others}
 
 
 def test_a_csi_proxy_that_a_pod_runs_is_not_called_absent() -> None:
