@@ -20,12 +20,13 @@ options:
       - V(reported) is for O(kubewin.csi.node_info#module:hosts), V(proofs) for O(kubewin.csi.node_rollout#module:hosts), V(read) for
         O(kubewin.csi.readiness_info#module:hosts) and V(rows) for O(kubewin.csi.summary#module:hosts). V(gathered) is for
         O(kubewin.csi.support_archive#module:hosts), V(diagnosed) for O(kubewin.csi.diagnosis#module:hosts).
+      - V(unmarked) is for the label of Nodes that had another one when they were read.
       - V(unsettled) names the hosts on which csi-proxy, the label of the Node or its cordon may have to be changed.
       - V(returned) is the latest result of each host.
     type: list
     elements: str
     required: true
-    choices: [reported, proofs, read, rows, gathered, diagnosed, unsettled, returned]
+    choices: [reported, proofs, read, rows, gathered, diagnosed, unmarked, unsettled, returned]
   hosts:
     description: Names of the hosts. Defaults to the hosts of the current batch.
     type: list

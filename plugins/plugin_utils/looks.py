@@ -52,6 +52,16 @@ class Look:
         named = self.node_name or self.name
         return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What was read of its Node."""
+        return (self.nodes.get("nodes") or {}).get(self.node) or {}
+
+    @property
+    def marked(self) -> bool:
+        """Whether its Node had the label of a csi-proxy that serves."""
+        return bool((self.facts.get("labels") or {}).get("kubewin.io/csi-proxy") == "proven")
+
 
 def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The last look at a host, and the change if that was it; each may be empty. What an earlier playbook of the run registered remains."""
@@ -163,11 +173,15 @@ def diagnosed(one: Look) -> dict[str, Any]:
     }
 
 
+def unmarked(one: Look) -> dict[str, Any] | None:
+    """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read."""
+    known = proof(one)
+    return None if known is None or known["serving"] == one.marked else {"node": one.node, "serving": known["serving"]}
+
+
 def unsettled(one: Look) -> dict[str, Any] | None:
     """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
-    facts = (one.nodes.get("nodes") or {}).get(one.node) or {}
-    marked = (facts.get("labels") or {}).get("kubewin.io/csi-proxy") == "proven"
-    settled = one.state and not one.returned.get("plan") and marked and not facts.get("cordoned_for")
+    settled = one.state and not one.returned.get("plan") and one.marked and not one.facts.get("cordoned_for")
     return None if one.left_out or settled else {"name": one.name}
 
 
@@ -178,6 +192,7 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "rows": row,
     "gathered": gathered,
     "diagnosed": diagnosed,
+    "unmarked": unmarked,
     "unsettled": unsettled,
     "returned": lambda one: dict(one.returned),
 }

@@ -120,6 +120,19 @@ def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
         assert rows("unsettled", a=own) == [{"name": "a"}]
 
 
+def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_already() -> None:
+    def node(labels: dict[str, str]) -> dict[str, Any]:
+        return {"kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": {"labels": labels}}}}
+
+    proven = {"kubewin.io/csi-proxy": "proven"}
+    stopped = {"csi_proxy_plan": {"csi_proxy": {**STATE, "serving": False}}}
+    assert rows("unmarked", a={**looked(), **node(proven)}) == []
+    assert rows("unmarked", a={**looked(), **node({})}) == [{"node": "win-1", "serving": True}]
+    assert rows("unmarked", a={**stopped, **node(proven)}) == [{"node": "win-1", "serving": False}]
+    assert rows("unmarked", a={**stopped, **node({})}) == []
+    assert rows("unmarked", a={**node({}), "csi_proxy_plan": LOST}) == []
+
+
 def test_a_playbook_that_is_only_read_has_no_host_variables() -> None:
     assert formed("unsettled", ["a"], {}) == [{"name": "a"}]
 
