@@ -96,6 +96,36 @@ class Credential:
         return self.password, self.token
 
 
+def inventory_of(lab: Lab) -> dict[str, Any]:
+    """The lab's Windows hosts as AWX hands an inventory to a job: a script's output, without what credentials hold."""
+    content = yaml.safe_load(Path(lab.state.inventories["ntlm-https"]).read_text(encoding="utf-8"))["all"]
+    windows = content["children"]["windows"]
+    hosts = {
+        name: {
+            key: value
+            for key, value in {**content["vars"], **windows["vars"], **variables}.items()
+            if key not in ("ansible_user", "ansible_password", "kubewin_kubeconfig")
+        }
+        for name, variables in windows["hosts"].items()
+    }
+    return {"windows": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
+
+
+def sliced(inventory: Mapping[str, Any], number: int, count: int) -> dict[str, Any]:
+    """What the job of slice `number` of `count` gets: every count-th host by name, and groups with these hosts alone.
+
+    AWX's get_sliced_hosts and get_script_data (awx/main/models/inventory.py). No variable tells the job that it is a slice.
+    """
+    hosts = inventory["_meta"]["hostvars"]
+    chosen = sorted(hosts)[number - 1 :: count]
+    groups = {
+        name: {**group, "hosts": [host for host in group["hosts"] if host in chosen]}
+        for name, group in inventory.items()
+        if name != "_meta"
+    }
+    return {**groups, "_meta": {"hostvars": {host: hosts[host] for host in chosen}}}
+
+
 class Running:
     """A job that was submitted."""
 
@@ -202,6 +232,11 @@ class Mesh:
     def control(self) -> Any:
         """A connection to the control node; each carries one command."""
         return ReceptorControl(str(self.socket))
+
+    @property
+    def executors(self) -> list[int]:
+        """Processes of the execution nodes."""
+        return [node.pid for node in self._nodes[1:]]
 
     def _start(self, program: Path, name: str, content: Sequence[Mapping[str, Any]]) -> None:
         folder = self.folder / name

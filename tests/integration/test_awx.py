@@ -21,7 +21,7 @@ import pytest
 import yaml
 from integration import awx_api
 from integration.kube import also_holds
-from integration.mesh import NODES, PROJECT, Credential, Job, Mesh, Running, Watch, leaks
+from integration.mesh import NODES, PROJECT, Credential, Job, Mesh, Running, Watch, inventory_of, leaks
 from integration.playbooks import play
 from integration.test_every_playbook import CELLS, EMPTY, Cell, Cluster
 from lab import handle
@@ -77,17 +77,7 @@ class Bench:
     def __init__(self, cluster: Cluster, mesh: Mesh) -> None:
         self.cluster, self.mesh, self.lab = cluster, mesh, cluster.lab
         self.credential = Credential.of(self.lab)
-        content = yaml.safe_load(Path(self.lab.state.inventories["ntlm-https"]).read_text(encoding="utf-8"))["all"]
-        windows = content["children"]["windows"]
-        hosts = {
-            name: {
-                key: value
-                for key, value in {**content["vars"], **windows["vars"], **variables}.items()
-                if key not in ("ansible_user", "ansible_password", "kubewin_kubeconfig")
-            }
-            for name, variables in windows["hosts"].items()
-        }
-        self.inventory = {"windows": {"hosts": list(hosts)}, "_meta": {"hostvars": hosts}}
+        self.inventory = inventory_of(self.lab)
         self.files = {UPGRADE: cluster.tasks.read_text(encoding="utf-8"), "look.yml": LOOK, "wait.yml": WAIT}
 
     def run(self, playbook: str, answers: dict[str, Any], *, node: str = NODES[0], **more: Any) -> Job:
