@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="PowerShell start times of `many` in seconds (default 0,0.2,1)",
     )
     parser.add_argument("--enabled", type=_counts, default=[50, 200], help="hosts of `enable` (default 50,200)")
+    parser.add_argument("--sliced", type=int, default=200, help="hosts of `slices` (default %(default)s)")
+    parser.add_argument("--slices", type=_counts, default=[1, 2, 4], help="numbers of slices (default 1,2,4)")
     options = parser.parse_args(arguments)
     begin = time.monotonic()
 
@@ -62,7 +64,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with Rig(folder, artifacts) as rig:
                 forks = [int(number) for number in options.forks]
-                plan = Plan(rig, artifacts, notify, options.hosts, forks, options.starts, options.enabled)
+                plan = Plan(
+                    rig,
+                    artifacts,
+                    notify,
+                    options.hosts,
+                    forks,
+                    options.starts,
+                    options.enabled,
+                    options.sliced,
+                    options.slices,
+                )
                 for comparison in options.names or COMPARISONS:
                     for title, rows in COMPARISONS[comparison](plan).items():
                         print(table(title, rows) + "\n", flush=True)

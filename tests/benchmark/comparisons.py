@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmark import enable, gate, readiness
+from benchmark import enable, gate, readiness, slices
 from benchmark.report import Row
 from benchmark.rig import BenchmarkError, Figures, Rig
 
@@ -31,7 +31,7 @@ Progress = Callable[[str], None]
 class Plan:
     """What to measure with: how many hosts, forks and PowerShell start times (seconds) to compare at.
 
-    enabled: numbers of hosts of a whole converged enable_csi.
+    enabled: numbers of hosts of a whole converged enable_csi. sliced, slices: hosts of enable_csi by slices, and numbers of slices.
     """
 
     rig: Rig
@@ -41,6 +41,8 @@ class Plan:
     forks: Sequence[int] = (DEFAULT_FORKS, 50)
     starts: Sequence[float] = (0.0, 0.2, 1.0)
     enabled: Sequence[int] = (50, 200)
+    sliced: int = 200
+    slices: Sequence[int] = (1, 2, 4)
     _next: Iterator[int] = field(default_factory=lambda: iter(range(1, 100000)))
 
     def number(self, count: int = 1) -> int:
@@ -184,6 +186,11 @@ def enabling(plan: Plan) -> dict[str, Sequence[Row]]:
     return enable.measure(plan.rig.folder, plan.notify, plan.enabled, DEFAULT_FORKS)
 
 
+def slicing(plan: Plan) -> dict[str, Sequence[Row]]:
+    """enable_csi by slices of AWX."""
+    return slices.measure(plan.rig.folder, plan.notify, plan.sliced, plan.slices, DEFAULT_FORKS)
+
+
 def judging(plan: Plan) -> dict[str, Sequence[Row]]:
     """A large cluster read and judged."""
     return readiness.measure(plan.rig.folder, plan.notify)
@@ -196,6 +203,7 @@ COMPARISONS: Mapping[str, Callable[[Plan], dict[str, Sequence[Row]]]] = {
     "gate": waiting,
     "readiness": judging,
     "enable": enabling,
+    "slices": slicing,
 }
 
 
