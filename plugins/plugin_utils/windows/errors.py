@@ -70,6 +70,18 @@ class AccessDenied(ChannelError):
         )
 
 
+class NoTicket(ChannelError):
+    """Kerberos gave no ticket for the node, so nothing was asked of it."""
+
+    def __init__(self, endpoint: str, text: str) -> None:
+        super().__init__(
+            "access_denied",
+            f"Kerberos gave no ticket for {endpoint}: {text.rstrip('.')}",
+            remedy="Check ansible_user (user@REALM) and ansible_password first; then the KDC of the realm in krb5.conf, the clock of the "
+            "controller, and whether ansible_host is a name of the node that the realm knows.",
+        )
+
+
 class QuotaExceeded(ChannelError):
     def __init__(self, message: str) -> None:
         super().__init__(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     CommandTimeout,
     Completed,
     ConnectionLost,
+    NoTicket,
     QuotaExceeded,
     Unsupported,
     misconfigured,
@@ -44,6 +46,9 @@ _FAULT_SILENCE = 2150858793
 _FAULT_NO_SHELL = 2150858843
 _FAULT_MANY_SHELLS = 2150859173
 _FAULT_MANY_OPERATIONS = 2150859174
+
+# What the winrm plugin says of kinit, and codes of MIT Kerberos (krb5_err.et), with a sign or without, which psrp passes on.
+_NO_TICKET = re.compile(r"Kerberos auth failure|\bkinit:|(?<!\d)(-17653\d{5}|25296(38|39)\d{3})\b")
 
 
 class _WinrsChannel(ABC):
@@ -194,6 +199,8 @@ class _WinrsChannel(ABC):
         cannot_try = isinstance(error, (AnsibleError, ImportError, ValueError)) and not isinstance(
             error, AnsibleConnectionFailure
         )
+        if _NO_TICKET.search(text):
+            return NoTicket(self._way().endpoint, text)
         why = reach.explain(text, self._way())
         if why is not None and not (isinstance(error, ImportError)):
             return ConnectionLost(why.found, why.remedy, detail=text)

@@ -11,6 +11,7 @@ import os
 import random
 import tarfile
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import 
     Unsupported,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Node
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.winrs import WinrmChannel
 from lab.windows.agent import Agent
 from lab.windows.config import FrontConfig, HostConfig
 from lab.windows.control import FrontProcess
@@ -200,6 +202,22 @@ def test_a_wrong_password(endpoint: Endpoint) -> None:
         open_channel(endpoint.connection(password="wrong"))
     assert caught.value.reason == "access_denied"
     assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kerberos auth failure for principal me@LAB with subprocess: kinit: Password incorrect while getting initial credentials",
+        "Decrypt integrity check failed -1765328353",
+        "Major (851968): Unspecified GSS failure, Minor (2529639053): No Kerberos credentials available",
+    ],
+)
+def test_without_a_ticket_the_logon_is_what_to_look_at(text: str) -> None:
+    channel = WinrmChannel.__new__(WinrmChannel)
+    channel._connection = SimpleNamespace(_winrm_host="win-1", _winrm_port=5985, _winrm_scheme="http")
+    error = channel._error(AnsibleConnectionFailure(text), "")
+    assert error.reason == "access_denied"
+    assert str(error).startswith(f"Kerberos gave no ticket for http://win-1:5985: {text}. Check ansible_user")
 
 
 def test_a_logon_that_is_refused_later(endpoint: Endpoint) -> None:
