@@ -32,6 +32,13 @@ FOR_CHECKS: dict[str, tuple[str, ...]] = {"shellcheck": ("shellcheck",)}
 FOR_TESTS: dict[str, tuple[str, ...]] = {
     "chromium-headless-shell": ("chromium-headless-shell", "chromium", "google-chrome")
 }
+# A realm on loopback, and what pip compiles the Python packages of Kerberos with.
+FOR_KERBEROS: dict[str, tuple[str, ...]] = {
+    "krb5-kdc": ("/usr/sbin/krb5kdc",),
+    "krb5-admin-server": ("/usr/sbin/kadmin.local",),
+    "krb5-user": ("kinit",),
+    "libkrb5-dev": ("krb5-config",),
+}
 FOR_WINE: dict[str, tuple[str, ...]] = {
     "wine64": WINE,
     "gcc-mingw-w64-x86-64-win32": ("x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-gcc-win32"),
@@ -125,12 +132,12 @@ def absent(packages: dict[str, tuple[str, ...]]) -> list[str]:
     return [name for name, commands in packages.items() if not present(commands)]
 
 
-def probe(*, checks: bool, lab: bool, tests: bool = False) -> Findings:
+def probe(*, checks: bool, lab: bool, tests: bool = False, kerberos: bool = False) -> Findings:
     """Looks at everything that the asked-for work needs; well under a second."""
     findings = Findings()
     findings.problems += filter(None, [probe_disk(), probe_go(), probe_memory()] if lab or checks else [probe_disk()])
     packages = {**NEEDED, **(FOR_CHECKS if checks else {})} if lab or checks else {}
-    findings.packages += absent({**packages, **(FOR_TESTS if tests else {})})
+    findings.packages += absent({**packages, **(FOR_TESTS if tests else {}), **(FOR_KERBEROS if kerberos else {})})
     return findings
 
 
@@ -176,9 +183,11 @@ def usable_pythons(notify: Say) -> dict[str, Python] | str:
         return str(error)
 
 
-def require(notify: Say, *, checks: bool = False, lab: bool = False, tests: bool = False) -> dict[str, Python] | None:
+def require(
+    notify: Say, *, checks: bool = False, lab: bool = False, tests: bool = False, kerberos: bool = False
+) -> dict[str, Python] | None:
     """Probes, installs what it may, and says what stops the run. The machine's Pythons if the run can go on."""
-    findings = probe(checks=checks, lab=lab, tests=tests)
+    findings = probe(checks=checks, lab=lab, tests=tests, kerberos=kerberos)
     wine = absent(FOR_WINE) if lab else []
     if os.geteuid() != 0:
         findings.packages += wine

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import linktree, paths, sanity, tree
 from .pythons import Python
 from .runner import Counts, Part, PartFailed, Step
-from .venvs import CORES, LINT, MAIN, MOLECULE, MOLECULES, Lane, locked
+from .venvs import CORES, KERBEROS, LINT, MAIN, MOLECULE, MOLECULES, Lane, locked
 
 # Tests that need no lab, that start single parts of it, and that start the whole.
 TEST_FOLDERS = ("unit", "lab_tests", "integration")
@@ -126,7 +126,11 @@ def check_parts(bench: Bench) -> list[Part]:
 
     def mypy(step: Step) -> None:
         packages = ["ansible_collections.kubewin.csi.plugins"]
-        packages += [name for name in ("ci", "lab", "real_windows", *TEST_FOLDERS, "benchmark") if has_python(name)]
+        packages += [
+            name
+            for name in ("ci", "lab", "real_windows", *TEST_FOLDERS, "kerberos_tests", "benchmark")
+            if has_python(name)
+        ]
         # The cache remembers which packages were not installed, so each environment has its own. It outlives the checkout:
         # mypy compares contents, and most of them are the same in the next one.
         cache = paths.cache() / "mypy" / bench.main.folder.name
@@ -426,11 +430,23 @@ def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) ->
     return Part(name, work, first=whole)
 
 
+def kerberos_part(bench: Bench) -> Part:
+    """The tests against a KDC, in the lane that has the packages of Kerberos."""
+
+    def work(step: Step) -> Counts | None:
+        if KERBEROS not in bench.lanes:
+            return missing(bench.missing[KERBEROS])
+        return pytest(step, bench.lanes[KERBEROS], ["tests/kerberos_tests"], "-v")
+
+    return Part(KERBEROS, work)
+
+
 def torture_parts(bench: Bench) -> list[Part]:
     """The tests that are longer than a landing may take, all scenarios, and all sanity tests of every line."""
-    tests = Part("torture", lambda step: pytest(step, bench.main, ["tests"], "-v", "-m", "torture"), first=True)
+    folders = [f"tests/{name}" for name in TEST_FOLDERS if has_python(name)]
+    tests = Part("torture", lambda step: pytest(step, bench.main, folders, "-v", "-m", "torture"), first=True)
     scenarios = [molecule_part(bench, name, whole=True) for name in MOLECULES]
-    return [tests, *scenarios, *(sanity_part(name, bench, whole=True) for name in CORES)]
+    return [tests, kerberos_part(bench), *scenarios, *(sanity_part(name, bench, whole=True) for name in CORES)]
 
 
 def prepare(bench: Bench) -> None:

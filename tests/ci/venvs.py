@@ -24,6 +24,7 @@ from .pythons import Python
 MAIN = "core-2.19"
 LINT = "lint"
 MOLECULE = "molecule"
+KERBEROS = "kerberos"
 # Lane -> Python lines in order of preference. For ansible-core these are the controller Pythons of that line.
 LANES: dict[str, tuple[str, ...]] = {
     "core-2.16": ("3.11", "3.10", "3.12"),
@@ -37,6 +38,8 @@ LANES: dict[str, tuple[str, ...]] = {
     MOLECULE: ("3.11", "3.12", "3.13"),
     "molecule-2.16": ("3.11", "3.10", "3.12"),
     "molecule-2.21": ("3.12", "3.13", "3.14"),
+    # The main lane with the packages of Kerberos, which need a compiler and libraries of the machine.
+    KERBEROS: ("3.11", "3.12", "3.13"),
 }
 CORES = tuple(name for name in LANES if name.startswith("core-"))
 MOLECULES = tuple(name for name in LANES if name.startswith(MOLECULE))

@@ -1,10 +1,12 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Authentication of one connection to a WS-Man endpoint: Basic, client certificates, and NTLM with message encryption.
+"""Authentication of one connection to a WS-Man endpoint: Basic, client certificates, NTLM and Kerberos with message encryption.
 
 NTLM is pyspnego's acceptor, so the cryptography is the real protocol; the users come from the file that the variable
-NTLM_USER_FILE names (one ``:user:password`` a line), because that is where the acceptor looks.
+NTLM_USER_FILE names (one ``:user:password`` a line), because that is where the acceptor looks. With the package gssapi the
+acceptor of Kerberos is the system's library, for the service HTTP of the host that KERBEROS_HOST names, with the keytab of
+KRB5_KTNAME.
 """
 
 from __future__ import annotations
@@ -82,25 +84,28 @@ class ConnectionAuth:
         """The SOAP message inside an encrypted body."""
         try:
             payload = body.split(BOUNDARY)[2]
-            start = payload.index(b"octet-stream\r\n") + len(b"octet-stream\r\n") + _SIGNATURE.size
+            start = payload.index(b"octet-stream\r\n") + len(b"octet-stream\r\n")
+            (length,) = _SIGNATURE.unpack_from(payload, start)
+            start += _SIGNATURE.size
             if self._context is None:
                 raise NotDecryptable("no security context was established on this connection")
-            return self._context.unwrap(payload[start:]).data
-        except (IndexError, ValueError, spnego.exceptions.SpnegoError) as error:
+            return self._context.unwrap_winrm(payload[start : start + length], payload[start + length :])
+        except (IndexError, ValueError, struct.error, spnego.exceptions.SpnegoError) as error:
             raise NotDecryptable(str(error)) from error
 
     def encrypt(self, message: bytes) -> bytes:
         if self._context is None:
             raise NotDecryptable("no security context was established on this connection")
-        sealed = self._context.wrap(message, encrypt=True).data
+        sealed = self._context.wrap_winrm(message)
         return (
             BOUNDARY
             + f"\r\n\tContent-Type: {PROTOCOL}\r\n\tOriginalContent: type=application/soap+xml;charset=UTF-8;".encode()
-            + f"Length={len(message)}\r\n".encode()
+            + f"Length={len(message) + sealed.padding_length}\r\n".encode()
             + BOUNDARY
             + b"\r\n\tContent-Type: application/octet-stream\r\n"
-            + _SIGNATURE.pack(16)
-            + sealed
+            + _SIGNATURE.pack(len(sealed.header))
+            + sealed.header
+            + sealed.data
             + BOUNDARY
             + b"--\r\n"
         )
@@ -124,7 +129,8 @@ class ConnectionAuth:
                 # Clients send bare NTLM or wrap it in SPNEGO, under either scheme's name.
                 bare = raw.startswith(b"NTLMSSP")
                 options = spnego.NegotiateOptions.use_ntlm if bare else spnego.NegotiateOptions.use_negotiate
-                self._context = spnego.server(protocol="ntlm" if bare else "negotiate", options=options)
+                host = os.environ.get("KERBEROS_HOST", "unspecified")
+                self._context = spnego.server(host, "http", protocol="ntlm" if bare else "negotiate", options=options)
                 self._user = ""
             out = self._context.step(raw)
         except (binascii.Error, ValueError, spnego.exceptions.SpnegoError):

@@ -43,6 +43,11 @@ def test_the_setup_installs_what_the_tooling_would_ask_for() -> None:
     assert packages == {*machine.NEEDED, *machine.FOR_CHECKS, *machine.FOR_WINE}
 
 
+def test_the_nightly_run_installs_what_the_tests_of_kerberos_need() -> None:
+    (line,) = (found for found in commands().splitlines() if "krb5-kdc" in found)
+    assert set(line.partition("--no-install-recommends")[2].split()) == set(machine.FOR_KERBEROS)
+
+
 def test_the_setup_has_a_python_for_every_line_and_a_new_enough_go() -> None:
     pythons = given("actions/setup-python", "python-version").split()
     assert [name for name, lines in venvs.LANES.items() if lines[0] not in pythons] == []
