@@ -21,12 +21,13 @@ options:
         O(kubewin.csi.readiness_info#module:hosts) and V(rows) for O(kubewin.csi.summary#module:hosts). V(gathered) is for
         O(kubewin.csi.support_archive#module:hosts), V(diagnosed) for O(kubewin.csi.diagnosis#module:hosts).
       - V(unmarked) is for the label of Nodes that had another one when they were read.
+      - V(verified) is for the playbook C(verify).
       - V(unsettled) names the hosts on which csi-proxy, the label of the Node or its cordon may have to be changed.
       - V(returned) is the latest result of each host.
     type: list
     elements: str
     required: true
-    choices: [reported, proofs, read, rows, gathered, diagnosed, unmarked, unsettled, returned]
+    choices: [reported, proofs, read, rows, gathered, diagnosed, verified, unmarked, unsettled, returned]
   hosts:
     description: Names of the hosts. Defaults to the hosts of the current batch.
     type: list

@@ -179,6 +179,21 @@ def unmarked(one: Look) -> dict[str, Any] | None:
     return None if known is None or known["serving"] == one.marked else {"node": one.node, "serving": known["serving"]}
 
 
+def verified(one: Look) -> dict[str, Any]:
+    """For verify: why a host was not read, and why the next volume will not be mounted there although some are proven now."""
+    service, doubts = one.state.get("service") or {}, []
+    if service and not one.state["serving"]:
+        doubts.append(
+            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails, although volumes were "
+            "proven now. Run enable_csi.yml."
+        )
+    doubts += [found["message"] for found in one.state.get("findings") or () if found["severity"] == "blocker"]
+    return {
+        "unread": "" if one.state else f"{one.name}: {one.returned.get('msg') or 'the host returned no facts'}",
+        "doubts": [f"{one.name}: {doubt}" for doubt in doubts],
+    }
+
+
 def unsettled(one: Look) -> dict[str, Any] | None:
     """The host's name, unless the look found csi-proxy as desired and its Node marked and not cordoned; then None."""
     settled = one.state and not one.returned.get("plan") and one.marked and not one.facts.get("cordoned_for")
@@ -193,6 +208,7 @@ FORMS: Mapping[str, Callable[[Look], dict[str, Any] | None]] = {
     "gathered": gathered,
     "diagnosed": diagnosed,
     "unmarked": unmarked,
+    "verified": verified,
     "unsettled": unsettled,
     "returned": lambda one: dict(one.returned),
 }

@@ -149,6 +149,18 @@ def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched
     assert [one["node"] for one in formed("read", list(named), named)] == ["win-1", "win-2", "win-2"]
 
 
+def test_what_would_not_mount_the_next_volume_is_told_beside_volumes_that_were_proven() -> None:
+    stopped = {**STATE, "service": {"state": "stopped"}, "serving": False}
+    blocked = {**STATE, "findings": [{"id": "CSI-N10", "severity": "blocker", "message": "SAN policy", "remedy": "y"}]}
+    well, down, wrong, lost = rows(
+        "verified", a=looked(), b=looked(csi_proxy=stopped), c=looked(csi_proxy=blocked), d={"csi_proxy_plan": LOST}
+    )
+    assert well == {"unread": "", "doubts": []}
+    assert down["doubts"][0].startswith("b: csi-proxy is stopped and does not serve. The next mount of a volume fails")
+    assert wrong["doubts"] == ["c: SAN policy"]
+    assert lost == {"unread": "d: a: the connection was lost", "doubts": []}
+
+
 def test_what_was_gathered_names_each_host_that_was_not_read() -> None:
     part = {"path": "service.txt", "bytes": 5, "problem": ""}
     found = rows(
