@@ -49,6 +49,15 @@ sys.exit(main())
 """
 
 
+# As `antsibull-docs sphinx-init` makes it, without what asks other sites for their pages.
+SITE = """\
+project, html_title, html_theme = "kubewin.csi", "kubewin.csi", "alabaster"
+extensions = ["sphinx_antsibull_ext"]
+pygments_style, highlight_language, default_role = "ansible", "YAML+Jinja", "any"
+nitpicky = True
+nitpick_ignore_regex = [("std:ref", r"(?!ansible_collections\\.kubewin\\.csi\\.).*"), ("std:envvar", "ANSIBLE_.*")]
+"""
+
 # The program is built as those of the lab are, and kept with them.
 ACTIONLINT = """\
 import os, sys
@@ -158,6 +167,17 @@ def check_parts(bench: Bench) -> list[Part]:
         command: list[str | Path] = [bench.lint.python, "-c", ANTSIBULL_DOCS, *words, "."]
         step.run(command, cwd=own, env=lint_environment(bench))
 
+    def site(step: Step) -> None:
+        # A warning of Sphinx is a failure: a reference to a page, section or option that is not there.
+        made = SCRATCH / "site"
+        (made / "rst").mkdir(parents=True)
+        (made / "conf.py").write_text(SITE, encoding="utf-8")
+        words = ["collection", "--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", made / "rst"]
+        command: list[str | Path] = [bench.lint.python, "-c", ANTSIBULL_DOCS, *words, "kubewin.csi"]
+        step.run(command, cwd=made, env=lint_environment(bench))
+        quiet: list[str | Path] = ["-q", "-W", "--keep-going", "-b", "html", "-c", made]
+        step.run([bench.lint.bin / "sphinx-build", *quiet, made / "rst", made / "html"], env=lint_environment(bench))
+
     def changelog(step: Step) -> None:
         program, made = bench.lint.bin / "antsibull-changelog", "changelogs/changelog.yaml"
         for words in (["lint"], ["lint-changelog-yaml", "--strict", made], ["generate"]):
@@ -193,6 +213,7 @@ def check_parts(bench: Bench) -> list[Part]:
         Part("mypy", mypy),
         Part("go", go),
         Part("antsibull-docs", docs, needs=("export",)),
+        Part("docs-site", site, needs=("export",)),
         Part("ansible-builder", builder, needs=("export",)),
         Part("antsibull-changelog", changelog, needs=("export",)),
         Part("actionlint", actionlint),

@@ -502,11 +502,12 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     assert sorted(listed) == sorted(page.stem for page in RST.glob("*.rst"))
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=title(page)) for page in PAGES if page.suffix == ".md"])
-def test_links_of_a_readme_work_outside_the_repository(page: Any) -> None:
+@pytest.mark.parametrize("page", pages())
+def test_links_and_pictures_work_outside_the_repository(page: Any) -> None:
     base = "https://github.com/kubewin/csi/blob/main/"
     raw = "https://raw.githubusercontent.com/kubewin/csi/main/"
-    for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+    pattern = r"\]\(([^)]+)\)" if page.suffix == ".md" else r"(?:image:: |<(?=http))([^\s>]+)"
+    for link in re.findall(pattern, page.read_text(encoding="utf-8")):
         assert link.startswith("https://"), link
         for prefix in (base, raw):
             if link.startswith(prefix):
