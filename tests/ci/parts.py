@@ -172,8 +172,8 @@ def check_parts(bench: Bench) -> list[Part]:
         made = SCRATCH / "site"
         (made / "rst").mkdir(parents=True)
         (made / "conf.py").write_text(SITE, encoding="utf-8")
-        words = ["collection", "--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", made / "rst"]
-        command: list[str | Path] = [bench.lint.python, "-c", ANTSIBULL_DOCS, *words, "kubewin.csi"]
+        words = ["collection", "--use-current", "--squash-hierarchy", "--fail-on-error", "kubewin.csi"]
+        command: list[str | Path] = [bench.lint.python, "-c", ANTSIBULL_DOCS, *words, "--dest-dir", made / "rst"]
         step.run(command, cwd=made, env=lint_environment(bench))
         quiet: list[str | Path] = ["-q", "-W", "--keep-going", "-b", "html", "-c", made]
         step.run([bench.lint.bin / "sphinx-build", *quiet, made / "rst", made / "html"], env=lint_environment(bench))

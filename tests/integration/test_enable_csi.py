@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from integration import shipped
 from integration.playbooks import ROOT, Run, play
 from lab import handle
 from lab.handle import Lab, eventually
@@ -41,9 +42,10 @@ def planned(first: Lab) -> Run:
 
 
 @pytest.fixture(scope="module")
-def enabled(first: Lab, planned: Run) -> Run:
-    """The first real run, after the planned one."""
-    return enable(first)
+def enabled(first: Lab, planned: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The first real run, after the planned one: of the tarball, in an environment that holds nothing else."""
+    user = shipped.install(tmp_path_factory.mktemp("user"))
+    return user.play("kubewin.csi.enable_csi", first.state.inventories["ntlm-http"])
 
 
 def enable(lab: Lab, *arguments: str, transport: str = "ntlm-http", **how: Any) -> Run:
@@ -98,6 +100,7 @@ def test_check_mode_on_a_fresh_cluster_announces_changes_and_makes_none(planned:
 
 
 def test_the_real_run_makes_the_changes_that_check_mode_announced(planned: Run, enabled: Run) -> None:
+    """The plan is the checkout's, the run that of an installed tarball."""
     assert enabled.code == 0, enabled.screen
     assert sorted(enabled.changed) == sorted(planned.changed)
 
