@@ -99,7 +99,7 @@ def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
     assert "nothing is converted that was not named" in run.screen
 
 
-def re_claim_while_somebody_scales_the_set_up(lab: Lab, folder: Path) -> None:
+def re_claim_while_a_user_scales_the_set_up(lab: Lab, folder: Path) -> None:
     """The set makes the claim first, and gets the disk with it. It is named, not deleted, and the run goes on without it."""
     story = Story("anew")
     plant(lab, story)
@@ -164,7 +164,7 @@ def a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with(lab: Lab, folder:
     remove(lab, story)
 
 
-def re_claim_while_somebody_sets_the_policy_back(lab: Lab, folder: Path) -> None:
+def re_claim_while_a_user_restores_the_policy(lab: Lab, folder: Path) -> None:
     """In the instant before each deletion is sent. In the order that suggests itself the disk would go with the claim."""
     story = Story("vandal")
     plant(lab, story)

@@ -146,7 +146,7 @@ def denied(lab: Lab, what: str, resource: str, condition: str, allowed: str, pro
         eventually(lambda: not in_force(), "the policy is gone")
 
 
-def somebody_who_puts_things_back_is_named(lab: Lab, folder: Path) -> None:
+def a_user_that_restores_objects_is_named(lab: Lab, folder: Path) -> None:
     """GitOps or an operator, first with the policy, then with the replicas."""
     story = Story("gitops")
     plant(lab, story)

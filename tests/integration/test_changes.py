@@ -117,9 +117,7 @@ def test_a_mode_is_switched_by_two_slices_at_once_and_nothing_in_use_is_lost(clu
     assert at_rest(cluster, DISK)
 
 
-def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_touched(
-    cluster: Lab, role: Path
-) -> None:
+def test_a_failed_canary_gets_its_former_plugin_and_no_other_node_changes(cluster: Lab, role: Path) -> None:
     pods, was = plugins(cluster, DISK), images(cluster, DISK)
     bad = {"azure_disk_csi_images": {"driver": "mcr.microsoft.com/azuredisk-csi:nosuchtag"}, "kubewin_node_timeout": 10}
     with recorded(cluster, DISK) as record:
@@ -138,7 +136,7 @@ def test_a_canary_that_does_not_come_to_work_is_brought_back_and_nobody_else_is_
     assert at_rest(cluster, DISK)
 
 
-def test_a_run_with_the_wish_from_before_that_moves_no_pod_and_writes_nothing(cluster: Lab, role: Path) -> None:
+def test_a_run_with_the_former_options_moves_no_pod_and_writes_nothing(cluster: Lab, role: Path) -> None:
     pods, size = plugins(cluster, DISK), cluster.audit_size()
     run = apply(cluster, role, azure_disk_csi_mode="host_process")
     assert run.code == 0, run.screen

@@ -192,7 +192,7 @@ def test_a_tasks_time_limit_ends_the_module_in_order(run: tuple[Path, Run]) -> N
         time.sleep(0.05)
 
 
-def test_what_a_module_tells_is_shown(run: tuple[Path, Run]) -> None:
+def test_progress_of_a_module_is_shown(run: tuple[Path, Run]) -> None:
     assert len(re.findall(r"^  half way$", run[1].screen, re.MULTILINE)) == len(HOSTS)
 
 

@@ -40,8 +40,8 @@ from integration.convert_stories import (
     by_playbook_nothing_that_was_not_named,
     by_playbook_two_workloads_at_once_and_nothing_more_afterwards,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
-    re_claim_while_somebody_scales_the_set_up,
-    re_claim_while_somebody_sets_the_policy_back,
+    re_claim_while_a_user_restores_the_policy,
+    re_claim_while_a_user_scales_the_set_up,
     what_the_blog_does_destroys_the_disk,
 )
 from integration.convert_trouble import (
@@ -49,8 +49,8 @@ from integration.convert_trouble import (
     a_second_run_is_kept_away,
     a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before,
     a_server_that_refuses_the_new_volume,
+    a_user_that_restores_objects_is_named,
     either_copy_of_the_record_is_enough_and_none_is_too_little,
-    somebody_who_puts_things_back_is_named,
     what_never_lets_go_is_named_one_after_the_other,
 )
 from integration.kube import install_csi_proxy, label
@@ -87,11 +87,11 @@ TOLD = (
     what_never_lets_go_is_named_one_after_the_other,
     a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before,
     a_server_that_refuses_the_new_volume,
-    re_claim_while_somebody_scales_the_set_up,
-    re_claim_while_somebody_sets_the_policy_back,
+    re_claim_while_a_user_scales_the_set_up,
+    re_claim_while_a_user_restores_the_policy,
     a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
     a_second_run_is_kept_away,
-    somebody_who_puts_things_back_is_named,
+    a_user_that_restores_objects_is_named,
     either_copy_of_the_record_is_enough_and_none_is_too_little,
     a_clock_that_jumps_changes_nothing,
     undone_the_volume_is_what_it_was,

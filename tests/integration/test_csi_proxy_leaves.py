@@ -59,7 +59,7 @@ def services(lab: Lab) -> dict[str, list[str]]:
     return found
 
 
-def test_smb_is_refused_its_way_back_while_a_pod_uses_a_share_or_its_counters_tell_of_one(shares: Lab) -> None:
+def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(shares: Lab) -> None:
     pods, size = plugins(shares, SMB), shares.audit_size()
     share = {
         "apiVersion": "v1",

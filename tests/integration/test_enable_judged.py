@@ -85,7 +85,7 @@ def said(run: Run) -> str:
     return "\n".join(run.summary["readiness"]["table"])
 
 
-def test_an_account_with_the_small_role_enables_and_is_told_what_was_not_judged(enabled: Run) -> None:
+def test_an_account_with_the_small_role_enables_and_gets_what_was_not_checked(enabled: Run) -> None:
     assert enabled.code == 0, enabled.screen
     assert "could not be read: statefulsets, " in said(enabled)
     assert "ClusterRole kubewin-preflight" in said(enabled)

@@ -326,7 +326,7 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
     assert not outcome.changed
 
 
-def test_what_an_operator_keeps_is_not_replaced_and_the_refusal_says_whom_to_tell(taken_over: Lab) -> None:
+def test_what_an_operator_manages_is_not_replaced_and_the_refusal_names_the_operator(taken_over: Lab) -> None:
     size = taken_over.audit_size()
     with pytest.raises(ClusterError, match=r"oc patch clustercsidriver csi\.vsphere\.vmware\.com"):
         steps(taken_over, "to_kubewin", f"{foreign.OPENSHIFT}/{THEIRS['metadata']['name']}").decided()

@@ -145,7 +145,7 @@ def test_only_the_object_that_differs_is_written(clean: Lab) -> None:
     assert "X_CSI_LOG_LEVEL" in str(outcome.changes[-1].diff()["after"])
 
 
-def test_what_somebody_removed_comes_back(clean: Lab) -> None:
+def test_a_removed_object_is_created_again(clean: Lab) -> None:
     client = connect(kubewin(clean))
     applied(client)
     clean.api.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{VSPHERE.service_account}")

@@ -143,7 +143,7 @@ def test_the_action_waits_and_says_what_changed(deployed: Lab, gate_play: str) -
     assert {entry["verb"] for entry in ours} <= {"get", "list", "watch"}
 
 
-def test_nobody_looked_at_the_hosts_is_unproven_and_never_green(gated: Lab, gate_play: str) -> None:
+def test_without_host_facts_a_node_is_unproven_and_never_green(gated: Lab, gate_play: str) -> None:
     run = play(gate_play, "localhost,", "-e", '{"seen": []}', env={"K8S_AUTH_KUBECONFIG": kubewin(gated)})
     assert run.code != 0
     result = run.results("Gate", "failed")["localhost"]

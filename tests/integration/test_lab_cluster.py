@@ -355,7 +355,7 @@ def test_idle_cluster_is_silent(lab: Lab) -> None:
     eventually(silent, "3 s without a write")
 
 
-def test_audit_log_tells_dry_runs_apart(lab: Lab) -> None:
+def test_audit_log_distinguishes_dry_runs(lab: Lab) -> None:
     start = lab.audit_size()
     thing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dry"}}
     lab.api.post("/api/v1/namespaces/default/configmaps?dryRun=All", thing)

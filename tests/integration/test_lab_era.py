@@ -177,7 +177,7 @@ def close(lab: Lab, kind: str) -> None:
     eventually(lambda: not storage.volumes(lab), "and its volumes")
 
 
-def test_deleting_claim_and_pod_deletes_the_disk_and_nobody_makes_the_claim_again(old: Lab) -> None:
+def test_deleting_claim_and_pod_deletes_the_disk_and_the_claim_is_not_created_again(old: Lab) -> None:
     """Policy Delete, which is the default of every dynamic class, and a Deployment, which does not own its claim.
 
     Why the collection never does this: external-provisioner deletes the disk behind a migrated volume although the object

@@ -48,16 +48,16 @@ WINS = r'binPath= "C:\etc\rancher\wins\csi-proxy.exe -windows-service -log_file=
 def prepared() -> Iterator[Lab]:
     """A lab of two hosts: WICD runs csi-proxy on the first, rancher-wins on the second. Platforms bring four plugins."""
     made = handle.start(f"owned-{os.getpid()}", nodes=2)
-    somebody_installs(made, "win-1", "csi-proxy", r"C:\k", WICD)
+    a_user_installs(made, "win-1", "csi-proxy", r"C:\k", WICD)
     made.agent("win-1").run('sc.exe description csi-proxy "OpenShift managed csi-proxy"')
-    somebody_installs(made, "win-2", "csiproxy", r"C:\etc\rancher\wins", WINS)
+    a_user_installs(made, "win-2", "csiproxy", r"C:\etc\rancher\wins", WINS)
     for thing, *_said in BROUGHT.values():
         foreign.plant(made.api, thing, "their-own-manager")
     yield made
     made.stop()
 
 
-def somebody_installs(lab: Lab, host: str, service: str, folder: str, command: str) -> None:
+def a_user_installs(lab: Lab, host: str, service: str, folder: str, command: str) -> None:
     agent = lab.agent(host)
     url = lab.state.artifacts[-1].http_url
     assert agent.run(rf"cmd /c mkdir {folder} & curl.exe -sf -o {folder}\csi-proxy.exe {url}").rc == 0

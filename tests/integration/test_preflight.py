@@ -152,7 +152,7 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     assert not [entry["requestURI"] for entry in sent if "resourceVersion=0" in entry["requestURI"]]
 
 
-def test_a_host_that_cannot_be_reached_is_unproven_and_stops_nobody(lab: Lab, config: str, tmp_path: Path) -> None:
+def test_an_unreachable_host_is_unproven_and_stops_no_other(lab: Lab, config: str, tmp_path: Path) -> None:
     known = yaml.safe_load(Path(lab.state.inventories["basic-http"]).read_text(encoding="utf-8"))
     known["all"]["children"]["windows"]["hosts"]["win-2"]["ansible_port"] = 9
     broken = tmp_path / "inventory.yml"

@@ -87,7 +87,7 @@ def test_the_verdict_is_the_first_thing_said_and_what_to_do_the_next(show: Show)
 
 
 class TestFilters:
-    def test_all_is_shown_until_somebody_asks_and_again_after(self, show: Show) -> None:
+    def test_all_is_shown_before_and_after_a_filter(self, show: Show) -> None:
         page = show(troubled())
         everything = {name: lines(page, name) for name in ("workloads", "nodes", "volumes", "findings")}
         assert [len(found) for found in everything.values()] == [3, 2, 3, 4]
@@ -144,9 +144,7 @@ class TestFilters:
 
 
 class TestReaders:
-    def test_somebody_without_scripts_reads_everything_and_is_offered_no_filters(
-        self, show: Show, tmp_path: Path
-    ) -> None:
+    def test_without_scripts_everything_is_readable_and_no_filter_is_offered(self, show: Show, tmp_path: Path) -> None:
         with browser(tmp_path) as page:
             page.without_scripts()
             (tmp_path / "page.html").write_text(render_html(troubled()), encoding="utf-8")
@@ -190,7 +188,7 @@ class TestReaders:
             page.press("Tab")
             assert page.ask("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
-    def test_a_listener_is_told_what_everything_is(self, show: Show) -> None:
+    def test_a_screen_reader_gets_a_name_for_everything(self, show: Show) -> None:
         page = show(troubled())
         assert page.ask("document.documentElement.lang") == "en"
         assert page.ask("document.querySelectorAll('h1').length") == 1

@@ -52,7 +52,7 @@ def test_a_secret_of_a_task_that_failed_does_not_come_into_the_journal(tmp_path:
     }
 
 
-def test_a_task_that_hangs_is_ended_when_its_nodes_time_is_over_and_told_like_one_that_failed(tmp_path: Path) -> None:
+def test_a_hanging_task_is_terminated_at_its_nodes_timeout_and_reported_as_failed(tmp_path: Path) -> None:
     """Those before it have had a part of that time."""
     hangs = {"name": "Wait for ever", "ansible.builtin.command": {"argv": ["sleep", "3600"]}}
     for seconds in longer(6):

@@ -324,7 +324,7 @@ def test_forty_runs_that_are_killed_at_random(ready: Lab, tasks: Path, tmp_path:
         assert journal(ready, name)["state"] == "finished"
 
 
-def test_the_role_alone_lets_its_owners_tasks_change_a_node_and_files_that_are_gone_are_told(
+def test_the_role_alone_lets_tasks_change_a_node_and_missing_files_are_reported(
     ready: Lab, tasks: Path, tmp_path: Path
 ) -> None:
     """A play of its owner's: with the playbook's own tasks about data around the role, and somebody who deletes a file."""

@@ -146,7 +146,7 @@ def fill(shop: Shop) -> None:
         film.write(b"\0")
 
 
-def test_an_account_without_rights_is_told_which_and_nothing_is_made(shop: Shop) -> None:
+def test_an_account_without_rights_gets_the_missing_rules_and_nothing_is_created(shop: Shop) -> None:
     result = shop.play()
     assert result["reason"] == "forbidden"
     assert '{apiGroups: [""], resources: ["pods/exec"], verbs: ["create"]}' in result["msg"]
@@ -164,7 +164,7 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(shop: Shop) -> None
     )
 
 
-def test_volumes_that_nobody_uses_are_read_and_exactly_what_changed_is_told(shop: Shop) -> None:
+def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop) -> None:
     fill(shop)
     plan = shop.look(check=True)["plan"]
     assert plan[0].startswith("stories/orders: read it with a pod of its own, and record it in ")
@@ -285,7 +285,7 @@ def test_the_guides_playbook_notes_what_is_there_and_says_what_is_gone(shop: Sho
     assert "missing: gone.txt: the file is missing" in compared.screen
 
 
-def test_where_nobody_can_look_it_says_why(shop: Shop) -> None:
+def test_an_unreadable_volume_is_reported_with_the_reason(shop: Shop) -> None:
     waits: Object = storage.pod_body("waits", "orders", "win-1")
     waits["spec"]["affinity"] = {}
     waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}

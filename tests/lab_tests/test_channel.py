@@ -84,7 +84,7 @@ def test_timeout_kills(stub: StubAgent) -> None:
         AgentChannel(Agent(stub.address)).run("hang", timeout=0.2)
 
 
-def test_nobody_there() -> None:
+def test_nothing_listens() -> None:
     with pytest.raises(ConnectionLost):
         AgentChannel(Agent("127.0.0.1:9")).run("ver")
 

@@ -103,7 +103,7 @@ def test_names_on_tars_command_line_are_of_the_ansi_code_page(volume: Path) -> N
     assert "./\u65e5\u672c" in {one.name for one in members}
 
 
-def test_holes_are_told_and_not_sent(volume: Path) -> None:
+def test_holes_are_described_and_not_sent(volume: Path) -> None:
     with (volume / "sparse").open("wb") as file:
         file.write(b"begin")
         file.seek(1 << 30)

@@ -98,7 +98,7 @@ class TestPowerShellAsDefaultShell:
     def host(self, serve: Serve, stub: StubAgent) -> Served:
         return serve(stub.address, ssh=0, ssh_shell="powershell")
 
-    def test_variables_tell_it_from_cmd(self, ssh: Ssh) -> None:
+    def test_variables_distinguish_it_from_cmd(self, ssh: Ssh) -> None:
         said = ssh("echo $PSVersionTable %OS%").stdout
         assert b"PSVersion" in said.replace(b"$PSVersionTable", b"")
         assert b"%OS%" in said

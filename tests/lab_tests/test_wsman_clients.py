@@ -122,7 +122,7 @@ def test_input_after_the_end_of_the_command_is_fault_232(connect: Connect, stub:
     assert caught.value.wsman_fault_code == 232
 
 
-def test_counters_and_journal_tell_what_went_over_the_wire(connect: Connect, host: Served) -> None:
+def test_counters_and_journal_have_what_went_over_the_wire(connect: Connect, host: Served) -> None:
     host.control.counters(host.name, reset=True)
     run(connect(), "cat", stdin=b"12345")
     counters = host.control.counters(host.name)

@@ -147,7 +147,7 @@ class TestLives:
         assert stub.terminated == []
         assert protocol.get_command_output(shell, command) == (b"x", b"", 7)
 
-    def test_a_host_that_is_down_answers_nobody(self, connect: Connect, host: Served) -> None:
+    def test_a_host_that_is_down_does_not_answer(self, connect: Connect, host: Served) -> None:
         protocol = connect()
         shell = protocol.open_shell()
         host.control.settings(host.name, down=True)
@@ -341,6 +341,6 @@ class TestAgentClient:
         stub.wait_until("both ended", lambda: sorted(stub.finished) == ["hang", "slow"])
         assert stub.terminated == ["hang"]
 
-    def test_nobody_there(self) -> None:
+    def test_nothing_listens(self) -> None:
         with pytest.raises(Exception, match=r"127\.0\.0\.1:9 of host 'win-1' does not answer"):
             Agent("127.0.0.1:9", "win-1").run("exit 0")

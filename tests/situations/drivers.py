@@ -107,7 +107,7 @@ def a_pipe_that_the_plugin_mounts_is_missing(world: World) -> None:
 
 
 @situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "NATIVE_CSI UNKNOWN"})
-def nobody_looked_at_a_host(world: World) -> None:
+def no_host_was_read(world: World) -> None:
     world.hosts = [one for one in world.hosts if one["node"] != "win-1"]
 
 
@@ -238,7 +238,7 @@ def install_linux_half(world: World) -> None:
 
 
 @situation("3.2 #2", "CSI-N44", starts_again={"Deployment shop/lh": "no"})
-def a_driver_that_nobody_knows_on_windows(world: World) -> None:
+def an_unknown_driver_on_windows(world: World) -> None:
     on_windows(world, "lh", csi("driver.longhorn.io", "lh-1"))
 
 

@@ -166,7 +166,7 @@ def an_old_zone_label_that_the_node_has(world: World) -> None:
 
 
 @situation("ownership")
-def aks_shows_nobody_its_controllers(world: World) -> None:
+def aks_hides_its_controllers(world: World) -> None:
     for one in windows_nodes(world):
         one["metadata"]["labels"]["kubernetes.azure.com/cluster"] = "mc_group"
     for driver in (AZURE_DISK, AZURE_FILE):

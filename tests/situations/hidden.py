@@ -25,7 +25,7 @@ from situations.world import World
 
 
 @situation("4 hidden", "CSI-V21", classes={"pv-idle": "UNKNOWN"})
-def a_claim_that_nobody_uses(world: World) -> None:
+def an_unused_claim(world: World) -> None:
     volume(world, "pv-idle", csi(VSPHERE.name, "fcd-idle"), "idle")
 
 
@@ -73,7 +73,7 @@ def a_pod_that_nothing_makes_again(world: World) -> None:
 
 
 @situation("4 hidden", "CSI-W08")
-def pods_of_a_kind_that_nobody_reads(world: World) -> None:
+def pods_of_a_kind_that_is_not_read(world: World) -> None:
     volume(world, "pv-game", csi(VSPHERE.name, "fcd-game"), "game")
     owner = {**owner_reference("GameServer", "arena", SHOP), "apiVersion": "agones.dev/v1"}
     pod(world, "arena-0", pod_spec("game"), on="win-1", owner=owner)

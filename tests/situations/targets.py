@@ -188,7 +188,7 @@ def a_target_of_a_platform_that_this_is_not(world: World) -> None:
 
 
 @situation("target", "CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
-def a_line_that_nobody_knows_yet(world: World) -> None:
+def an_unknown_line(world: World) -> None:
     openshift(world)
 
 
@@ -211,7 +211,7 @@ def a_change_of_mode_without_the_pipes(world: World) -> None:
 
 
 @situation("target", "CSI-T11", target=Target(driver="azure_disk", mode="csi_proxy"))
-def a_change_of_mode_with_hosts_that_nobody_looked_at(world: World) -> None:
+def a_change_of_mode_with_hosts_that_were_not_read(world: World) -> None:
     world.hosts = []
     _only_azure(world)
 

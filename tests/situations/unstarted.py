@@ -222,7 +222,7 @@ def _attaching(world: World, **since: float) -> None:
 
 
 @situation("waiting", "CSI-N34", starts_again={"Deployment shop/x": "no"})
-def an_attachment_that_nobody_does(world: World) -> None:
+def an_attachment_without_an_attacher(world: World) -> None:
     _attaching(world, hours=3)
 
 

@@ -59,7 +59,7 @@ def nothing_of_the_cluster_was_migrated(world: World) -> None:
 
 
 @situation("2.3 UNKNOWN", "CSI-V22", classes={"pv-legacy": "UNKNOWN"})
-def a_kubelet_that_does_not_tell_what_it_migrates(world: World) -> None:
+def a_kubelet_that_does_not_report_what_it_migrates(world: World) -> None:
     kubelets(world, "v1.26.9")
 
 

@@ -135,7 +135,7 @@ def pods_could_not_be_read(world: World) -> None:
 
 
 @situation("6.3", "CSI-C03", "CSI-C04", only_here=NO_OPENSHIFT)
-def an_admin_gate_that_nobody_acknowledged(world: World) -> None:
+def an_admin_gate_without_acknowledgement(world: World) -> None:
     openshift(world, "4.12.40")
     world.kubernetes = "v1.25.16"
     text = "vSphere migration may fail on unpatched vCenter"

@@ -83,7 +83,7 @@ def test_what_an_interrupted_run_left_is_made_anew(cache: Path, requirements: Pa
     assert not (target / "bin").exists()
 
 
-def test_a_lane_that_nobody_used_for_long_goes_when_a_new_one_is_made(
+def test_a_lane_that_was_unused_for_long_goes_when_a_new_one_is_made(
     cache: Path, requirements: Path, made: list[Path]
 ) -> None:
     old, recent = (cache / "venv" / f"lint-{name}" for name in ("old", "recent"))

@@ -150,7 +150,7 @@ def test_what_takes_long_is_named_while_it_runs(monkeypatch: pytest.MonkeyPatch)
     assert summary(outcomes, 0).startswith("1 passed")
 
 
-def test_being_told_to_stop_ends_what_was_started_as_a_key_press_would() -> None:
+def test_a_termination_signal_ends_the_commands_like_a_key_press() -> None:
     program = "trap 'echo put away; exit 5' INT; echo ready; while :; do sleep 0.05; done"
     said: list[str] = []
 
@@ -177,7 +177,7 @@ def test_being_told_to_stop_ends_what_was_started_as_a_key_press_would() -> None
     assert not runner.STARTED
 
 
-def test_the_cpu_time_of_a_parts_commands_and_of_their_children_is_told() -> None:
+def test_the_cpu_time_of_a_parts_commands_and_of_their_children_is_reported() -> None:
     burn = "import time\nwhile time.process_time() < 0.3: pass"
 
     def work(step: Step) -> None:

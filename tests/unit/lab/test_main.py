@@ -13,7 +13,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[2]
 
 
-def test_a_python_without_the_labs_packages_is_told_the_command_that_has_them() -> None:
+def test_a_python_without_the_labs_packages_gets_the_command_that_has_them() -> None:
     # Isolated from site-packages, as a system's Python is.
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1"}
     run = subprocess.run(

@@ -88,7 +88,7 @@ def test_its_mode_is_what_the_pod_does(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", NEWEST, ids=name)
-def test_the_registrar_tells_the_kubelet_a_path_of_the_host(case: Case) -> None:
+def test_the_registrar_gives_the_kubelet_a_path_of_the_host(case: Case) -> None:
     registrar = next(one for one in pod_of(case)["containers"] if "registrar" in one["name"])
     env = {one["name"]: one.get("value", "") for one in registrar.get("env", [])}
     argument = next(one for one in registrar["args"] if one.startswith("--kubelet-registration-path="))
@@ -142,7 +142,7 @@ def test_images_are_those_of_the_containers(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", NEWEST, ids=name)
-def test_the_log_level_reaches_the_driver_and_nobody_else(case: Case) -> None:
+def test_the_log_level_reaches_only_the_driver(case: Case) -> None:
     plain, loud = (
         {one["name"]: one for one in case.pod(Request(log_level=level))["containers"]} for level in (None, "9")
     )
@@ -166,7 +166,7 @@ def test_the_selector_fits_no_pod_of_upstreams_linux_daemon_sets(case: Case) -> 
     assert not any(selector.items() <= labels.items() for labels in UPSTREAM_LINUX_PODS)
 
 
-def test_azure_disk_is_not_told_of_a_hook_before_it_has_one() -> None:
+def test_azure_disk_gets_no_hook_before_it_has_one() -> None:
     hooks = {
         case.version: "lifecycle" in case.pod()["containers"][1]
         for case in cases(99)

@@ -84,7 +84,7 @@ def test_keywords_without_effect_are_refused_by_name(action: Any, task: dict[str
     assert keyword in result["msg"]
 
 
-def test_bad_options_are_told_before_the_node_is_asked() -> None:
+def test_bad_options_are_reported_before_the_node_is_read() -> None:
     task = SimpleNamespace(become=False, environment=[], async_val=0, action="kubewin.csi.csi_proxy")
     for args, reason in (
         ({"nosuch": 1}, "bad_option"),
@@ -141,7 +141,7 @@ def test_the_role_has_a_variable_for_every_option_and_no_other() -> None:
         } == csi_proxy.ActionModule.argument_spec.keys() - {"from_variables"}
 
 
-def test_a_host_that_takes_long_is_told_of_by_its_name_with_what_is_done_there() -> None:
+def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
     said: list[str] = []
     reported = threading.Event()
 

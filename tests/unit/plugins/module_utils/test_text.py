@@ -47,7 +47,7 @@ def raw(value: Any) -> Response:
     return made
 
 
-def test_every_character_that_acts_is_carried_and_comes_back() -> None:
+def test_every_control_character_is_carried_and_restored() -> None:
     assert len(EVERY) > 70
     for one in EVERY:
         text = f"a{one}b"

@@ -16,11 +16,11 @@ from ansible_collections.kubewin.csi.plugins.module_utils.waiting import Awaited
     ("seconds", "said"),
     [(0, "0 s"), (-0.5, "0 s"), (45.9, "45 s"), (60, "1 min"), (80, "1 min 20 s"), (7500, "2 h 5 min"), (3600, "1 h")],
 )
-def test_a_time_is_told_as_people_say_it(seconds: float, said: str) -> None:
+def test_a_time_is_spelled_for_people(seconds: float, said: str) -> None:
     assert spell(seconds) == said
 
 
-def test_what_has_passed_is_told_with_the_limit() -> None:
+def test_the_waited_time_is_reported_with_the_limit() -> None:
     assert so_far(80, 600) == "1 min 20 s of 10 min"
 
 
@@ -35,14 +35,14 @@ def reported(*looks: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str
     return said
 
 
-def test_a_wait_is_told_at_once_and_then_ever_more_seldom() -> None:
+def test_a_wait_is_reported_at_once_and_then_at_growing_intervals() -> None:
     said = reported(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
     assert [when for when, dummy in said] == [0, 10, 30, 60, 120, 180]
     assert said[0][1] == "win-1: not Ready (0 s of 10 min)"
     assert said[-2][1] == "win-1: not Ready (2 min of 10 min)"
 
 
-def test_what_is_new_is_told_at_once_and_nothing_else_with_it() -> None:
+def test_only_a_new_wait_is_reported_at_once() -> None:
     one, other = Awaited("win-1: not Ready", 5, 60), Awaited("win-2: WMCO upgrades it", 0, 60)
     assert reported((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
 
@@ -56,11 +56,11 @@ def test_what_is_waited_for_again_is_new() -> None:
     ]
 
 
-def test_what_is_looked_at_only_once_more_is_told_without_a_time() -> None:
+def test_a_last_read_is_reported_without_a_time() -> None:
     assert str(Awaited("OpenShift is 4.13.1", 0, 0)) == "OpenShift is 4.13.1"
 
 
-def test_how_it_stands_is_told_again_and_again_until_it_is_over() -> None:
+def test_progress_is_reported_repeatedly_until_the_end() -> None:
     said: list[str] = []
     twice = threading.Event()
 

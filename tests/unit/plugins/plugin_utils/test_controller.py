@@ -23,7 +23,7 @@ def _print(text: str) -> None:
     sys.stdout.write(text)
 
 
-def test_what_it_prints_comes_back_with_its_exit_code() -> None:
+def test_its_output_is_returned_with_its_exit_code() -> None:
     def work() -> None:
         sys.stdout.write("to stdout")
         sys.stderr.write("to stderr")
@@ -32,7 +32,7 @@ def test_what_it_prints_comes_back_with_its_exit_code() -> None:
     assert in_child(work) == (3, "to stdout", "to stderr")
 
 
-def test_more_than_a_pipe_holds_comes_back_whole() -> None:
+def test_more_than_a_pipe_holds_is_read_whole() -> None:
     def work() -> None:
         sys.stdout.write("o" * 1_000_000)
         sys.stderr.write("e" * 1_000_000)
@@ -41,7 +41,7 @@ def test_more_than_a_pipe_holds_comes_back_whole() -> None:
     assert (status, len(stdout), len(stderr)) == (0, 1_000_000, 1_000_000)
 
 
-def test_text_that_is_no_unicode_comes_back() -> None:
+def test_text_that_is_not_unicode_is_returned() -> None:
     status, stdout, _stderr = in_child(lambda: os.write(1, b"\xff{}"))
     assert (status, stdout) == (0, "\ufffd{}")
 
@@ -101,7 +101,7 @@ def test_it_has_no_files_of_the_parent() -> None:
     assert (status, stdout) == (0, "['0', '1', '2', '3']")
 
 
-def test_it_sees_that_nobody_reads_any_more(tmp_path: Path) -> None:
+def test_it_detects_a_closed_reader(tmp_path: Path) -> None:
     """As the modules look: an error on stdout (module_utils/kube/progress.py)."""
     seen = tmp_path / "seen"
 

@@ -34,7 +34,7 @@ def test_no_windows_host_means_the_cluster_alone_only_where_that_was_said(playbo
     assert said(playbook, hosts=("localhost",), cluster_only=True) == []
 
 
-def test_a_saved_snapshot_needs_nobody() -> None:
+def test_a_saved_snapshot_needs_no_cluster() -> None:
     assert said("preflight", hosts=("localhost",), on_file=True) == []
 
 

@@ -21,7 +21,7 @@ def roll(
     return {"step": step, "message": message, "nodes": list(nodes), "states": found, "left": list(left)}
 
 
-def test_progress_tells_nodes_that_stand_otherwise_than_before() -> None:
+def test_progress_reports_nodes_with_another_state() -> None:
     seen = roll("wait", win_1="done", win_2="moving", win_3="old")
     assert list(progress(seen, {"win-1": "moving"}, 7, 600)) == [
         "  7 s: 1 of 3 nodes have the new plugin",

@@ -33,7 +33,7 @@ def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str],
     }
 
 
-def test_progress_tells_nodes_whose_verdict_changed() -> None:
+def test_progress_reports_nodes_whose_verdict_changed() -> None:
     seen = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     lines = list(progress(seen, {"win-1": "green"}, 4, 60))
     assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
@@ -54,7 +54,7 @@ def test_progress_says_whom_it_waits_for_when_nothing_changed() -> None:
     ]
 
 
-def test_progress_tells_nodes_that_went_away() -> None:
+def test_progress_reports_nodes_that_were_deleted() -> None:
     assert list(progress(rollout("green"), {"win-1": "x"}, 1, 2))[1].startswith("    win-1: no longer expected")
 
 

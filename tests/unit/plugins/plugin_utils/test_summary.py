@@ -118,7 +118,7 @@ def test_findings_keep_their_host_and_remedy() -> None:
     assert "remedy: sc config defragsvc start= demand" in text
 
 
-def test_what_was_changed_is_told_with_its_object_and_alike_changes_once() -> None:
+def test_changes_are_reported_with_their_object_and_equal_changes_once() -> None:
     changed = {"changed": ["install csi-proxy 1.3.0", "start the service"]}
     objects = [
         {"action": "create", "kind": "DaemonSet", "namespace": "smb", "name": "csi-smb-node-win"},
@@ -152,7 +152,7 @@ def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own
 
 @pytest.mark.parametrize("failure", ["", "the gate found win-1 red"])
 @pytest.mark.parametrize("hosts", [[host("win-1")], []], ids=["hosts", "cluster only"])
-def test_what_the_plan_warned_of_is_told_again_at_the_end(hosts: list[dict[str, Any]], failure: str) -> None:
+def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[dict[str, Any]], failure: str) -> None:
     remedy = "install the driver first"
     missing = {
         "severity": "warning",

@@ -135,7 +135,7 @@ def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namesp
         ("vsphere", "csi_proxy", "3.4.0", None),
     ],
 )
-def test_maturity_is_what_upstream_tells_of_a_release(key: str, mode: str, release: str, expected: str | None) -> None:
+def test_maturity_is_what_upstream_documents(key: str, mode: str, release: str, expected: str | None) -> None:
     rule = DRIVERS[key].rule(mode)
     assert rule is not None
     reported = rule.maturity_of(parse(release))

@@ -78,7 +78,7 @@ def test_no_two_drivers_share_what_must_be_their_own(driver: Driver) -> None:
         ("x/driver:latest", None),
     ],
 )
-def test_a_tag_tells_the_release(image: str, release: str | None) -> None:
+def test_a_tag_names_the_release(image: str, release: str | None) -> None:
     found = from_image(image)
     assert (str(found) if found else None) == release
 

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.versions impor
         ("4.20.3", "other", []),
     ],
 )
-def test_a_line_tells_a_release_or_nothing(version: str, driver: str, expected: list[str]) -> None:
+def test_a_line_names_a_release_or_nothing(version: str, driver: str, expected: list[str]) -> None:
     assert [str(one) for one in openshift.shipped(version, driver)] == expected
 
 

@@ -128,7 +128,7 @@ def test_a_handle_that_the_user_names_is_taken_as_it_is() -> None:
     ],
 )
 @pytest.mark.parametrize("old_key", [ZONE, OLD_ZONE])
-def test_places_are_told_with_the_drivers_own_key(source: dict[str, Any], key: str, old_key: str) -> None:
+def test_zones_have_the_drivers_own_key(source: dict[str, Any], key: str, old_key: str) -> None:
     wanted = {"required": {"nodeSelectorTerms": [term((key, "z"))]}}
     assert native(volume(affinity=[term((old_key, "z"))], **source)).affinity == wanted
     assert native(volume({old_key: "z"}, **source)).affinity == wanted
@@ -141,7 +141,7 @@ def test_azure_keeps_the_affinity_that_a_volume_has() -> None:
     assert native(volume(affinity=terms, azureDisk=azure)).affinity == {"required": {"nodeSelectorTerms": terms}}
 
 
-def test_a_google_disk_takes_its_place_from_the_affinity_when_no_label_tells_it() -> None:
+def test_a_google_disk_takes_its_zone_from_the_affinity_without_a_label() -> None:
     google = {"gcePersistentDisk": {"pdName": "d"}}
     found = native(volume(affinity=[term((ZONE, "europe-west1-b"))], **google), "p")
     assert found.migrated == "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"

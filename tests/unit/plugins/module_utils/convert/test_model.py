@@ -84,7 +84,7 @@ def test_one_user_at_any_moment(variant: Variant, user: str) -> None:
 
 @pytest.mark.parametrize("user", ["empty", "other"])
 @pytest.mark.parametrize("undo", [(), ("undo",)])
-def test_somebody_makes_a_claim_of_that_name_while_there_is_none(user: str, undo: tuple[str, ...]) -> None:
+def test_a_user_creates_a_claim_of_that_name_while_there_is_none(user: str, undo: tuple[str, ...]) -> None:
     found = search("re_claim", user, *undo, keep_ways=True)
     assert f"somebody makes a claim ({user})" in found.events
     assert found.stuck() is None
@@ -97,7 +97,7 @@ def test_the_sets_own_claim_has_the_disk_and_may_be_kept_or_deleted() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_set_that_is_told_to_delete_claims_before_it_is_undone(variant: Variant) -> None:
+def test_a_set_that_is_set_to_delete_claims_before_the_rollback(variant: Variant) -> None:
     found = search(variant, "retention", "undo", keep_ways=True)
     assert "somebody lets the set delete claims" in found.events
     assert found.stuck() is None
@@ -210,7 +210,7 @@ def test_with_the_claim_deleted_before_the_new_volume_is_offered() -> None:
     assert broken("re_claim", "scale", decide=hasty) == "the claim gets a new and empty disk"
 
 
-def test_without_waiting_until_nobody_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_waiting_until_it_is_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "_quiet", lambda _seen: None)
     # With attachments the attacher's finalizer would still keep the volume, and in re-claim the claim's protection.
     assert broken("in_place", attaches=False) == "old goes while it is in use"
@@ -223,7 +223,7 @@ def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
     assert broken("in_place", "retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
 
 
-def test_without_preconditions_a_set_that_was_just_told_to_delete_claims_is_scaled() -> None:
+def test_without_preconditions_a_set_that_was_just_set_to_delete_claims_is_scaled() -> None:
     assert (
         broken("in_place", "retention", preconditions=False) == "our scaling to 0 deletes the claims of the whole set"
     )
@@ -247,7 +247,7 @@ def test_without_preconditions_a_policy_that_came_back_is_not_seen() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_without_holding_the_claim_while_the_policy_comes_back(variant: Variant) -> None:
+def test_without_holding_the_claim_while_the_policy_is_restored(variant: Variant) -> None:
     def unheld(record: Record, seen: Observation) -> Move:
         if record.step == "finish" and seen.claim is not None:
             seen = replace(seen, claim=replace(seen.claim, held=True))
@@ -276,7 +276,7 @@ def test_without_taking_the_protection_off_it_never_ends() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_without_looking_at_the_claim_before_the_policy_comes_back(variant: Variant) -> None:
+def test_without_reading_the_claim_before_the_policy_is_restored(variant: Variant) -> None:
     def blind(record: Record, seen: Observation) -> Move:
         claim = seen.claim
         if record.step in ("finish", "unlock") and claim is not None and claim.terminating:

@@ -41,7 +41,7 @@ def at_work(ready: int, lease: dict[str, Any] | None) -> str:
         (None, "Lease vmware-system-csi/vsphere-syncer of pod-a was never renewed: there is no leader"),
     ],
 )
-def test_a_lease_that_nobody_renews(renewed: str | None, trouble: str) -> None:
+def test_a_lease_that_is_not_renewed(renewed: str | None, trouble: str) -> None:
     assert at_work(1, {"holderIdentity": "pod-a", "leaseDurationSeconds": 15, "renewTime": renewed}) == trouble
 
 

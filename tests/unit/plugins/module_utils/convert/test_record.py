@@ -33,7 +33,7 @@ def record(desired: Request = IN_PLACE) -> Record:
     return begin(found, evaluate(found, desired), desired, "c1", "k1")
 
 
-def test_it_comes_back_as_it_was_written() -> None:
+def test_it_is_read_as_it_was_written() -> None:
     written = record().following().saved("2026-11-21T10:00:00Z")
     read = from_json(written.as_json())
     assert read == written
@@ -66,7 +66,7 @@ def test_what_is_no_record_is_refused(spoil: dict[str, Any], words: str) -> None
 
 
 @pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with(desired: Request) -> None:
+def test_whatever_a_user_changed_it_is_refused_or_can_continue(desired: Request) -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     whole = json.loads(record(desired).following().saved("2026-11-21T10:00:00Z").as_json())
     number = 0
@@ -134,7 +134,7 @@ def test_the_new_volume_is_the_old_one_with_the_drivers_source() -> None:
     }
 
 
-def test_the_old_volume_comes_back_as_it_was_but_for_its_policy() -> None:
+def test_the_old_volume_is_restored_except_its_policy() -> None:
     made = objects.to_create(record(), "old", "claim-uid")
     assert made["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
     assert made["spec"]["vsphereVolume"] == {"volumePath": PATH, "storagePolicyName": "gold"}
@@ -152,7 +152,7 @@ def test_in_re_claim_both_claims_can_be_made() -> None:
     assert found.objects["new"]["metadata"]["name"] == "db-native"
 
 
-def test_scratch_names_are_nobodys() -> None:
+def test_scratch_names_are_unique() -> None:
     assert objects.scratch(record(), "new")["metadata"]["name"] == f"kubewin-convert-{record().run}-new"
 
 
@@ -177,7 +177,7 @@ def test_what_was_begun_comes_before_what_shares_its_workload_and_was_not() -> N
     assert [[one.run for one in group] for group in made] == [["begun", "later"]]
 
 
-def test_the_steps_of_both_tables_are_told_in_order() -> None:
+def test_the_steps_of_both_tables_are_listed_in_order() -> None:
     reported = [entry["step"] for entry in explain.steps(record(), final=True)]
     assert reported == [step for step in record().steps if step != "done"]
     assert "delete_claim" not in reported

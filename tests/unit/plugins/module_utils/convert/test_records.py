@@ -67,7 +67,7 @@ def test_a_death_between_the_two_writes_leaves_the_newer_one(folders: tuple[Path
     assert both(folders).find("shop", "data-db-0", "") == newer
 
 
-def test_a_copy_that_cannot_be_read_is_told_and_the_other_one_used(folders: tuple[Path, Path]) -> None:
+def test_an_unreadable_copy_is_reported_and_the_other_one_used(folders: tuple[Path, Path]) -> None:
     written = both(folders).write(record(), "now")
     file(folders[0], written).write_text("{", encoding="utf-8")
     records = both(folders)

@@ -33,7 +33,7 @@ FILES = (file("a/1"), file("a/2"), file("b/c/3"), file("top"), FileEntry("link",
 BEFORE = compact(volume(*FILES), ())
 
 
-def test_it_is_kept_and_told_as_what_it_is() -> None:
+def test_it_is_kept_and_reported_as_it_is() -> None:
     assert [one.path for one in BEFORE.folders] == ["", "a", "b/c"]
     assert from_json(BEFORE.to_json()) == BEFORE
     assert summary(BEFORE)["files"] == 4

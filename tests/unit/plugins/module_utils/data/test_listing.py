@@ -58,7 +58,7 @@ GERMAN = r"""
 """
 
 
-def test_files_folders_and_links_are_told_apart_and_links_are_not_followed() -> None:
+def test_files_directories_and_links_are_distinguished_and_links_are_not_followed() -> None:
     found = parse(ENGLISH, "C:\\data")
     assert found is not None
     assert found.entries == (

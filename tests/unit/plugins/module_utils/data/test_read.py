@@ -216,7 +216,7 @@ def test_a_locked_file_is_not_compared_and_all_that_comes_after_it_is(volume: Pa
     assert "locked, or the user of the pod may not read it: tar: Couldn't open" in gap.why
 
 
-def test_a_name_that_tar_cannot_be_told_is_not_compared_when_something_before_it_is_locked(volume: Path) -> None:
+def test_a_name_that_tar_cannot_take_is_not_compared_after_a_locked_file(volume: Path) -> None:
     with (volume / f"{DEEP}/bottom.txt").open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         found = {one.path: one for one in look(volume).entries}

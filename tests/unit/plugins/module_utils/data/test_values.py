@@ -34,7 +34,7 @@ KEPT = Manifest(
 )
 
 
-def test_a_manifest_comes_back_from_its_file_as_it_was() -> None:
+def test_a_manifest_read_from_its_file_is_unchanged() -> None:
     text = KEPT.to_json()
     assert from_json(text) == KEPT
     assert len(text.splitlines()) == 1 + len(KEPT.entries)
@@ -67,7 +67,7 @@ def test_a_sample_fits_and_is_the_same_for_the_same_seed_and_another_one_for_ano
     assert len(first & grown) >= 29
 
 
-def test_a_sample_leaves_out_what_is_too_large_and_what_tar_cannot_be_told() -> None:
+def test_a_sample_omits_large_files_and_names_that_tar_cannot_take() -> None:
     files = [
         FileEntry("large", "file", 1000),
         FileEntry("\u65e5\u672c", "file", 10),

@@ -92,7 +92,7 @@ def test_nothing_is_ever_deleted() -> None:
 
 
 @pytest.mark.parametrize(("live", "written"), [(None, True), (OURS, True), (THEIRS, False)])
-def test_a_namespace_of_somebody_else_is_not_written(live: dict[str, Any] | None, written: bool) -> None:
+def test_a_namespace_of_another_owner_is_not_written(live: dict[str, Any] | None, written: bool) -> None:
     verbs = {verb for verb, resource, where, name in asked(live=live) if resource == "namespaces"}
     assert verbs == ({"get", "create", "patch"} if written else set())
 
@@ -133,7 +133,7 @@ def test_a_missing_rule_is_named(verb: str, resource: str) -> None:
     assert [rule for rule in lacking if f'resources: ["{resource}"]' in rule and f'verbs: ["{verb}"]' in rule]
 
 
-def test_whoever_holds_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
+def test_an_account_with_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
     wanted = Request(service_account="mine")
     account = named("mine")
     assert account.lacks(wanted) == ()
@@ -146,7 +146,7 @@ def test_whoever_holds_the_rules_of_a_role_may_bind_it_under_any_name() -> None:
     assert '{apiGroups: ["cns.vmware.com"], resources: ["csinodetopologies"], verbs: ["watch"]}' in lacking
 
 
-def test_whoever_may_escalate_and_bind_needs_no_rules_of_the_roles() -> None:
+def test_an_account_that_may_escalate_and_bind_needs_no_rules_of_the_roles() -> None:
     account = shipped(*DEPLOYING).without("watch", "csinodetopologies")
     assert account.lacks() != ()
     account.rules.append(

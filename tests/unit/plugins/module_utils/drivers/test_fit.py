@@ -37,6 +37,6 @@ def test_an_older_image_runs_only_from_windows_server_2022_on(
         ("", None),
     ],
 )
-def test_a_runtime_tells_its_release(runtime: str, expected: str | None) -> None:
+def test_a_runtime_names_its_release(runtime: str, expected: str | None) -> None:
     found = containerd(ObservedNode("win-1", build="20348", labels={}, runtime=runtime))
     assert (str(found) if found else None) == expected

@@ -46,7 +46,7 @@ def test_the_controllers_image_is_found_by_name_then_as_openshift_calls_it(
     assert ObservedController.from_object(deployment, "vsphere-csi-controller").image == f"x/{expected}"
 
 
-def test_the_controller_of_an_object_is_told_from_its_other_owners() -> None:
+def test_the_controller_of_an_object_is_distinguished_from_its_other_owners() -> None:
     owners = [
         {"kind": "Namespace", "name": "n"},
         {"kind": "ClusterCSIDriver", "name": "file.csi.azure.com", "controller": True},

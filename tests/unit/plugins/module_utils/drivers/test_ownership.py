@@ -76,7 +76,7 @@ CONTROLLED = {"ownerReferences": [{"kind": "StorageCluster", "name": "main", "co
                      "operator csi.v1", id="OLM"),
     ],
 )  # fmt: skip
-def test_who_would_bring_it_again_is_told_by_its_marks(
+def test_the_owner_that_would_recreate_it_is_named_by_its_labels(
     driver: str, running_on: str, marks: dict[str, Any], who: str, how: str
 ) -> None:
     found = owner(DRIVERS[driver], running_on, seen("theirs", **marks))
@@ -98,7 +98,7 @@ def test_who_would_bring_it_again_is_told_by_its_marks(
         pytest.param("", "other", {"labels": {"app.kubernetes.io/managed-by": "ops"}}, "managed by ops", False, id="a tool"),
     ],
 )  # fmt: skip
-def test_what_somebody_installed_once_does_not_come_back(
+def test_a_plugin_that_a_user_installed_is_not_recreated(
     running_on: str, name: str, marks: dict[str, Any], who: str, recreates: bool
 ) -> None:
     found = owner(DRIVERS["aws_ebs"], running_on, seen(name, **marks))
@@ -106,7 +106,7 @@ def test_what_somebody_installed_once_does_not_come_back(
     assert (found.who, found.recreates) == (who, recreates)
 
 
-def test_ours_is_nobody_elses() -> None:
+def test_ours_has_no_other_owner() -> None:
     assert owner(VSPHERE, "", seen(VSPHERE.daemonset, labels=OURS)) is None
 
 
@@ -140,7 +140,7 @@ CLAIM: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("ours", [(), (seen(VSPHERE.daemonset, labels=OURS),)], ids=["first deployment", "ours runs"])
-def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nobody(ours: tuple[Any, ...]) -> None:
+def test_a_daemon_set_that_only_claims_a_driver_is_named_and_blocks_nothing(ours: tuple[Any, ...]) -> None:
     there = (seen("mine", "tenant", **CLAIM), *ours)
     made = plan(VSPHERE, Request(), snapshot(daemon_sets=there, registered=("win-1",) if ours else ()))
     assert made.deployable
@@ -167,6 +167,6 @@ def test_one_that_works_or_worked_still_blocks(spoilt: dict[str, Any], registere
 @pytest.mark.parametrize(
     "forged", [{"deletionTimestamp": "2026-11-02T09:30:00Z"}, notes("kubewin.io/handover", "to_platform")]
 )
-def test_our_label_on_what_does_not_run_blocks_nobody(forged: dict[str, Any]) -> None:
+def test_our_label_on_an_object_that_does_not_run_blocks_nothing(forged: dict[str, Any]) -> None:
     there = (seen("mine", "tenant", labels=OURS, ready=0, **forged),)
     assert plan(VSPHERE, Request(), snapshot(daemon_sets=there)).deployable

@@ -56,7 +56,7 @@ def test_a_pipe_is_known_however_it_is_written(path: str, expected: tuple[str, .
     assert pipes_of(spec(path)) == expected
 
 
-def test_whoever_mounts_a_pipe_is_named_whoever_made_it() -> None:
+def test_every_pod_that_mounts_a_pipe_is_named() -> None:
     assert mounting([daemon_set(PIPE)], [pod(PIPE, owner="another")], ()) == (
         "DaemonSet kube-system/plugin mounts csi-proxy-smb-v1",
         "pod kube-system/plugin-x on win-1 mounts csi-proxy-smb-v1",

@@ -152,7 +152,7 @@ def test_what_we_made_ourselves_is_applied_again() -> None:
     assert made.settings["create_namespace"]
 
 
-def test_somebody_else_s_namespace_is_never_applied() -> None:
+def test_a_namespace_of_another_owner_is_never_applied() -> None:
     assert not plan(VSPHERE, Request(), snapshot()).settings["create_namespace"]
 
 
@@ -197,7 +197,7 @@ def test_a_class_that_only_the_user_can_complete_is_left_out_and_said() -> None:
     assert "CSI-D46" not in {one.id for one in given.findings}
 
 
-def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_what_it_is_told() -> None:
+def test_a_hostprocess_provider_mounts_nothing_and_is_found_by_its_arguments() -> None:
     seen = ObservedDaemonSet.from_object(
         {
             "metadata": {"name": "hp", "namespace": "x"},
@@ -265,13 +265,13 @@ def test_creating_the_objects_is_asked_for_and_said() -> None:
         pytest.param((node(**{"kubewin.io/csi-proxy": "no"}),), "CSI-D53", id="csi-proxy not proven yet"),
     ],
 )
-def test_nodes_are_told_about_and_never_in_the_way(nodes: tuple[Any, ...], finding: str) -> None:
+def test_nodes_are_reported_and_never_block(nodes: tuple[Any, ...], finding: str) -> None:
     made = plan(VSPHERE, Request(), snapshot(nodes=nodes))
     assert made.deployable
     assert finding in {one.id for one in made.findings}
 
 
-def test_a_node_that_is_passed_by_is_in_nobody_s_way() -> None:
+def test_a_skipped_node_blocks_no_other() -> None:
     old = ObservedNode("win-old", build="20348", labels={"pool": "old"}, runtime="containerd://1.5.18")
     new = ObservedNode("win-new", build="20348", labels={"pool": "new"}, runtime="containerd://1.7.27")
     smb = DRIVERS["smb"]

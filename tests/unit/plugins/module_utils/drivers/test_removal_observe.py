@@ -38,7 +38,7 @@ def gone(looks: int, seconds: float) -> tuple[bool, list[str]]:
     return done, said
 
 
-def test_what_is_waited_for_is_told() -> None:
+def test_what_is_waited_for_is_reported() -> None:
     done, said = gone(looks=2, seconds=60)
     assert done
     assert "waiting until the pods of DaemonSet drivers/node end, 2 left" in said[0]

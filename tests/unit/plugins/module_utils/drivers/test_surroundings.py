@@ -72,7 +72,7 @@ def test_what_is_named_is_replaced_unless_it_would_come_back() -> None:
     assert "first disable it at its source: oc patch" in kept.remedy
 
 
-def test_the_remedy_for_what_somebody_installed_is_the_hand_over_to_ours() -> None:
+def test_the_remedy_for_a_plugin_that_a_user_installed_is_the_hand_over_to_ours() -> None:
     (said,) = found("CSI-D40", daemon_sets=(seen("theirs"),))
     assert f"-e kubewin_handover=to_kubewin -e kubewin_replace={HOME}/theirs" in said.remedy
 

@@ -32,7 +32,7 @@ def found(driver: Driver, left: str, mode: str, *in_use: tuple[str, str]) -> lis
     return list(findings(driver, change(driver, seen, mode), seen))
 
 
-def test_the_same_mode_a_first_installation_and_somebody_elses_plugin_are_no_change() -> None:
+def test_the_same_mode_a_first_installation_and_another_owners_plugin_are_no_change() -> None:
     assert change(DISK, running(DISK, "csi_proxy"), "csi_proxy") is None
     assert change(DISK, snapshot(), "csi_proxy") is None
     assert change(DISK, running(DISK, "csi_proxy", managed_by="Helm"), "host_process") is None

@@ -21,13 +21,13 @@ SEEN = cluster(
 )
 
 
-def test_what_comes_back_from_a_cache_makes_the_same_inventory() -> None:
+def test_a_cached_result_makes_the_same_inventory() -> None:
     again = Observation.from_dict(json.loads(json.dumps(SEEN.as_dict())))
     assert again == SEEN
     assert listed(again) == listed(SEEN)
 
 
-def test_annotations_that_nobody_asked_for_are_not_read() -> None:
+def test_annotations_that_were_not_requested_are_not_read() -> None:
     assert SEEN.nodes[0].annotations == {
         "windowsmachineconfig.openshift.io/version": "10.22.0-abc",
         "example.com/asked": "yes",

@@ -32,7 +32,7 @@ def test_a_node_without_an_address_is_listed_with_what_it_has_and_what_helps() -
     assert "Extend the option address" in because
 
 
-def test_a_node_that_tells_no_address_at_all_is_listed_too() -> None:
+def test_a_node_without_any_address_is_listed_too() -> None:
     assert "found none" in listed(cluster(node("bare")))["bare"].variables["kubewin_unreachable_because"]
 
 
@@ -48,7 +48,7 @@ def test_a_node_that_tells_no_address_at_all_is_listed_too() -> None:
         ("v1.33.4", BYOH, "openshift", "wmco_byoh"),
     ],
 )
-def test_platform_and_owner_are_told_from_what_the_cluster_shows(
+def test_platform_and_owner_follow_from_the_cluster(
     kubernetes: str, labels: dict[str, str], platform: str, owner: str
 ) -> None:
     host = listed(cluster(node("win-1", ("InternalIP", "10.0.0.11"), labels=labels), kubernetes=kubernetes))["win-1"]

@@ -57,7 +57,7 @@ def test_four_reads_and_no_node_of_another_system() -> None:
     }
 
 
-def test_instances_that_nobody_asked_for_are_not_read() -> None:
+def test_instances_that_were_not_requested_are_not_read() -> None:
     server = Server()
     assert seen(server, instances_in=None).instances == ()
     assert CONFIG_MAP not in [path for _method, path, _selector in server.asked]

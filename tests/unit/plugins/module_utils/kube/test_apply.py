@@ -122,7 +122,7 @@ def test_a_role_of_the_same_call_may_be_bound_though_the_server_cannot_look_at_i
     assert cluster.written == ["ClusterRole/plugin", "ClusterRoleBinding/plugin"]
 
 
-def test_a_namespace_that_nobody_makes_is_an_error() -> None:
+def test_a_missing_namespace_is_an_error() -> None:
     with pytest.raises(ClusterError, match="namespace ns does not exist"):
         Applier(Cluster()).plan([thing("ServiceAccount", "sa")])
 

@@ -90,7 +90,7 @@ def test_what_would_not_change_is_not_repeated(status: int, reason: str) -> None
     assert dummy.slept == []
 
 
-def test_an_apply_that_somebody_was_quicker_than_is_made_once_more_and_a_patch_of_what_was_seen_is_not() -> None:
+def test_an_apply_with_a_conflict_is_repeated_and_a_bound_patch_is_not() -> None:
     quicker = ApiError(
         409, {"message": 'Operation cannot be fulfilled on pods "a": the object has been modified; please try again'}
     )
@@ -421,7 +421,9 @@ POLICY = "pods \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b
     [(403, TERMINATING), (422, POLICY), (400, 'admission webhook "w" denied the request: it is being moved')],
     ids=["a namespace that is being deleted", "a policy", "a webhook"],
 )
-def test_an_eviction_that_admission_refuses_is_told_like_that_of_a_disruption_budget(status: int, message: str) -> None:
+def test_an_eviction_that_admission_refuses_is_reported_like_one_of_a_disruption_budget(
+    status: int, message: str
+) -> None:
     refused = ApiError(status, {"message": message})
     # What is forbidden is asked once more, when the server has said that it is ready.
     assert message in evicted(refused, Response({}), refused)[0]

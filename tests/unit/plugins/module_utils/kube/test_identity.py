@@ -45,7 +45,7 @@ def config(path: Path, server: str = A, user: str = "admin", current: str = "one
     return path
 
 
-def test_another_server_user_or_token_is_somebody_else() -> None:
+def test_another_server_user_or_token_is_another_identity() -> None:
     keys = {
         who(host=A, api_key=TOKEN).key,
         who(host=B, api_key=TOKEN).key,
@@ -66,7 +66,7 @@ def test_options_and_awx_credential_and_its_environment_are_the_same() -> None:
     assert who(awx) == who(host=A, api_key=TOKEN)
 
 
-def test_a_key_and_a_server_tell_no_secret() -> None:
+def test_a_key_and_a_server_contain_no_secret() -> None:
     found = who(host="https://me:hunter2@a.example.com:6443/", api_key=TOKEN)
     assert found.server == A
     assert not any(secret in str(found) for secret in (TOKEN, "hunter2"))
@@ -96,7 +96,7 @@ def test_a_program_that_makes_a_new_token_each_time_is_the_same_user(tmp_path: P
     assert who(kubeconfig=str(config(tmp_path / "c", credentials=other))) != first
 
 
-def test_a_password_is_no_part_of_who_somebody_is(tmp_path: Path) -> None:
+def test_a_password_is_not_part_of_an_identity(tmp_path: Path) -> None:
     keys = {
         who(kubeconfig=str(config(tmp_path / word, credentials={"username": "me", "password": word}))).key
         for word in ("one", "two")
@@ -116,7 +116,7 @@ def test_several_kubeconfigs_are_merged_as_the_client_merges_them(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", "- 1", "{", "current-context: none", "clusters: [{name: c}]\ncontexts: 5"])
-def test_where_nobody_can_be_told_nothing_can_be_kept(text: str, tmp_path: Path) -> None:
+def test_an_unreadable_kubeconfig_has_no_identity(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(text, encoding="utf-8")
     assert identity({"kubeconfig": str(path)}, {}) is None

@@ -202,7 +202,7 @@ def test_a_lease_that_is_gone_or_another_runs_is_lost_and_never_made_again() -> 
     assert store.things[LEASE]["spec"]["holderIdentity"] == ELSEWHERE
 
 
-def test_a_lease_that_somebody_gave_a_label_stays_ours() -> None:
+def test_a_lease_that_a_user_labels_stays_ours() -> None:
     store = ObjectStore()
     mine = upgrade_lease(client_of(store), "kubewin", holder_of(os.getpid()))
     mine.take()
@@ -376,7 +376,7 @@ def test_a_process_of_a_run_names_the_run_also_when_that_has_ended() -> None:
     assert is_dead(holder)
 
 
-def test_a_machine_without_proc_tells_its_runs_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_without_proc_distinguishes_its_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(holder, "_PROC", tmp_path)
     mine = holder_of(os.getpid())
     assert mine == holder_of(os.getpid())

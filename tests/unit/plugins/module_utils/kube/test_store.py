@@ -34,7 +34,7 @@ def pieces(store: ObjectStore) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [0, 100, 600 << 10, 700 << 10, 4 << 20])
-def test_a_text_comes_back_as_it_was_whatever_its_size(size: int) -> None:
+def test_a_text_of_any_size_is_read_as_it_was_written(size: int) -> None:
     store, text = ObjectStore(), noise(size)
     maps(store).write("first", text, beside={"text.txt": "for people"}, labels={"kubewin.io/of": "shop"})
     assert maps(store).read("first") == text

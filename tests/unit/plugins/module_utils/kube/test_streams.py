@@ -46,6 +46,6 @@ def test_the_token_is_sent_under_whatever_name_the_client_keeps_it(kept_under: s
     assert request_headers(client({kept_under: "Bearer t"})) == {"Authorization": "Bearer t"}
 
 
-def test_who_acts_as_somebody_else_does_so_here_too() -> None:
+def test_impersonation_is_used_here_too() -> None:
     headers = {"Impersonate-User": "jane", "Impersonate-Group": "ops"}
     assert request_headers(client({}, **headers)) == headers

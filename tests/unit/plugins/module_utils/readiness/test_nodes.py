@@ -35,7 +35,7 @@ def planted(name: str) -> World:
         ("a_stale_entry_while_the_plugin_crashes", "win-2", {("plugin pod", VSPHERE, "no")}),
         ("the_same_driver_brought_twice", "win-1", {("one provider", VSPHERE, "no")}),
         ("csi_proxy_has_stopped_under_a_running_plugin", "win-1", {("csi-proxy", VSPHERE, "no")}),
-        ("nobody_looked_at_a_host", "win-1", {("csi-proxy", VSPHERE, "unknown")}),
+        ("no_host_was_read", "win-1", {("csi-proxy", VSPHERE, "unknown")}),
         ("a_node_that_is_cordoned", "win-1", set()),
         ("an_attachment_that_failed", "win-1", {("attachments", VSPHERE, "no")}),
         ("a_volume_attached_the_in_tree_way_to_a_migrated_kubelet", "win-1", {("nothing attached in-tree", "", "no")}),
@@ -47,7 +47,7 @@ def test_the_check_that_fails_is_the_one_that_was_planted(
     assert failed(on(judge(planted(name).snapshot()), node)) == checks
 
 
-def test_a_node_that_is_full_is_told_from_one_that_cannot_be_drained() -> None:
+def test_a_full_node_is_distinguished_from_one_that_cannot_be_drained() -> None:
     def reported(name: str) -> dict[str, str]:
         return {one.object: one.message for one in judge(planted(name).snapshot()).findings}
 
@@ -117,7 +117,7 @@ def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
     assert (on(report).ok, report.verdict) == (ok, verdict)
 
 
-def test_what_a_reboot_breaks_is_told_where_no_volume_is_and_blocks_nothing() -> None:
+def test_what_a_reboot_breaks_is_reported_without_volumes_and_blocks_nothing() -> None:
     world = healthy()
     gone = ("Pod", "Deployment", "StatefulSet", "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")
     world.objects = [one for one in world.objects if one["kind"] not in gone]
@@ -151,7 +151,7 @@ def test_pods_whose_maker_may_not_be_read_name_the_rule_that_the_account_lacks()
     assert {one.remedy for one in reported} == {f"add to a role of this account: {rule}"}
     assert all("statefulsets could not be read" in one.message for one in reported)
     (other,) = [
-        one for one in judge(planted("pods_of_a_kind_that_nobody_reads").snapshot()).findings if one.id == "CSI-W08"
+        one for one in judge(planted("pods_of_a_kind_that_is_not_read").snapshot()).findings if one.id == "CSI-W08"
     ]
     assert "GameServer is a kind that is not read" in other.message
     assert other.remedy == "check the pods of its next rollout"

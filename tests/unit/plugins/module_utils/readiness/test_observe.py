@@ -118,7 +118,7 @@ def test_every_list_is_paged_and_shows_one_moment(served: ApiPeer) -> None:
     assert all(asked.query["resourceVersionMatch"] == "Exact" for asked in lists[2:] if "continue" not in asked.query)
 
 
-def test_how_far_it_is_can_be_told_at_any_time() -> None:
+def test_progress_can_be_reported_at_any_time() -> None:
     reading = Reading()
     at_volumes: list[str] = []
 
@@ -253,7 +253,7 @@ def test_a_page_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -
         on(peer, retry_for=0.5)
 
 
-def test_an_answer_of_somebody_else_is_refused() -> None:
+def test_an_answer_of_another_server_is_refused() -> None:
     class Portal(ApiPeer):
         def _list(self, handler: Any, path: str, query: Any, cut: bool) -> None:
             body = b"<html>please log in</html>"

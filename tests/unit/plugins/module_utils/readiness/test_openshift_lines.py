@@ -14,7 +14,7 @@ from unit.plugins.module_utils.drivers.test_openshift_lines import DIGEST, DRIVE
 
 @pytest.mark.parametrize("platform", DRIVER_OF)
 @pytest.mark.parametrize("line", LINES)
-def test_no_driver_is_refused_and_what_stands_in_is_told(line: str, platform: str) -> None:
+def test_no_driver_is_refused_and_its_substitute_is_reported(line: str, platform: str) -> None:
     key = DRIVER_OF[platform]
     driver, made, world = DRIVERS[key], planned(line, key), healthy()
     assert made.rule is not None

@@ -100,7 +100,7 @@ def test_a_run_that_takes_the_driver_from_a_node_with_volumes_is_stopped() -> No
     assert "kubewin_suppressions" in said
 
 
-def test_a_change_to_csi_proxy_is_stopped_by_a_node_whose_csi_proxy_nobody_proves() -> None:
+def test_a_change_to_csi_proxy_is_stopped_by_a_node_with_an_unproven_csi_proxy() -> None:
     world = healthy()
     del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
     wanted = [one for one in plugins(world) if one["metadata"]["name"] == VSPHERE.daemonset]
@@ -155,7 +155,7 @@ def test_a_planned_drivers_controller_stops_a_run_whatever_its_name_is() -> None
         assert (f"Deployment {VSPHERE.namespace}/{name}", "CSI-C14") in {(one.object, one.id) for one in own.findings}
 
 
-def test_a_claim_that_waits_for_the_class_that_the_run_makes_comes_back() -> None:
+def test_a_claim_that_waits_for_the_class_that_the_run_makes_starts_again() -> None:
     world = SITUATIONS["a_claim_of_a_class_that_is_not_there"].world()
     waiting = next(one.object for one in judge(world.snapshot()).findings if one.id == "CSI-V26")
     name = next(

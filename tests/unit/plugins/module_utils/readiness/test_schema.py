@@ -44,7 +44,7 @@ def test_the_report_of_every_situation_is_what_the_schema_says(planted: Situatio
     assert complaints(judged.as_dict()) == []
 
 
-def test_a_field_that_nobody_announced_is_noticed() -> None:
+def test_an_unannounced_field_is_noticed() -> None:
     for path in ((), ("findings", 0), ("nodes", 0), ("nodes", 0, "checks", 0), ("workloads", 0), ("volumes", 0)):
         written = troubled().as_dict()
         place: Any = written

@@ -26,7 +26,7 @@ def test_there_are_situations_enough() -> None:
 
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
-def test_it_is_told_from_health_and_from_every_other(planted: Situation) -> None:
+def test_it_is_distinguished_from_health_and_from_every_other(planted: Situation) -> None:
     report = judge(planted.world().snapshot(), Options(target=planted.target))
     assert {one.id for one in report.findings} == planted.expected, "\n".join(
         f"{one.id} {one.object}: {one.message} [{'; '.join(one.evidence)}]" for one in report.findings

@@ -65,7 +65,7 @@ def test_after_its_last_day_an_entry_counts_no_more_and_the_report_says_so() -> 
     assert ended.evidence == ("reason given: moved by hand",)
 
 
-def test_an_entry_that_fits_nothing_is_told_because_it_may_be_a_mistake() -> None:
+def test_a_suppression_that_matches_nothing_is_reported() -> None:
     left = suppress(JUDGED, read_suppressions([entry(object="PersistentVolume pw-1")]), LAST_DAY)
     assert [(one.id, one.severity) for one in left.findings] == [("CSI-V10", "blocker")] * 2 + [("CSI-R02", "note")]
     gone = suppress(report(), read_suppressions([entry()]), date(2027, 2, 1))

@@ -65,7 +65,7 @@ def test_linux_nodes_stay_as_they_are() -> None:
     assert [one for one in after.nodes if not one.windows] == linux
 
 
-def test_the_report_tells_what_was_asked() -> None:
+def test_the_report_names_the_target() -> None:
     report = judge(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
     assert report.as_dict()["target"] == {"kubernetes": "1.37"}
     assert report.kubernetes == "v1.36.3"

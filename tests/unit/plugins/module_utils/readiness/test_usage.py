@@ -81,7 +81,7 @@ def test_a_claim_that_waits_for_a_node_says_where_its_workload_goes() -> None:
     assert (found.system, "claim shop/x" in found.because) == ("windows", True)
 
 
-def test_claims_of_a_set_are_those_of_its_ordinals_and_the_spare_ones_are_told_apart() -> None:
+def test_claims_of_a_set_are_those_of_its_ordinals_and_spare_ones_are_distinguished() -> None:
     world = healthy()
     for number in (2, 3, 4):
         volume(world, f"pv-more-{number}", csi("csi.vsphere.vmware.com", f"m{number}"), f"data-db-{number}")

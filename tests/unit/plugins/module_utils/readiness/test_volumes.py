@@ -26,13 +26,13 @@ def test_a_zone_leaves_only_the_nodes_in_it() -> None:
     assert found["MIGRATED_OK"].nodes == ("win-2",)
 
 
-def test_an_attached_volume_tells_its_claim() -> None:
+def test_an_attached_volume_names_its_claim() -> None:
     world = SITUATIONS["a_volume_attached_to_windows_that_nothing_known_uses"].world()
     found = rows(judge(world.snapshot()), "pv-orphan")["NATIVE_CSI"]
     assert (found.claim, found.nodes) == ("shop/orphan", ("win-1",))
 
 
-def test_what_migration_wrote_is_told_and_decides_nothing() -> None:
+def test_annotations_of_csi_migration_are_reported_and_decide_nothing() -> None:
     world = healthy()
     reported = " ".join(rows(judge(world.snapshot()), "pv-legacy")["MIGRATED_OK"].evidence)
     assert "migrated-to csi.vsphere.vmware.com" in reported
@@ -41,7 +41,7 @@ def test_what_migration_wrote_is_told_and_decides_nothing() -> None:
     assert any("static" in line for line in found.evidence)
 
 
-@pytest.mark.parametrize("name", ["a_stale_entry_while_the_plugin_crashes", "nobody_looked_at_a_host"])
+@pytest.mark.parametrize("name", ["a_stale_entry_while_the_plugin_crashes", "no_host_was_read"])
 def test_a_volume_that_is_well_on_one_node_only_says_why_not_on_the_other(name: str) -> None:
     found = rows(judge(SITUATIONS[name].world().snapshot()), "pv-db-0")
     other = next(one for verdict, one in found.items() if verdict != "NATIVE_CSI")

@@ -63,7 +63,7 @@ def test_a_node_whose_volumes_would_be_lost_keeps_its_plugin() -> None:
     assert (found.kind, found.message) == ("stop", "volumes are in use; its plugin is not changed")
 
 
-def test_a_node_that_is_without_its_plugin_anyway_may_be_replaced_although_nobody_else_may_be_away() -> None:
+def test_a_node_without_its_plugin_may_be_replaced_although_no_other_may_be_unavailable() -> None:
     crashing = pod("win-2", ready=False, ready_since=None)
     done = pod("win-1", template_generation="2")
     assert step(changing(pods=(done, crashing))).nodes == ("win-2",)

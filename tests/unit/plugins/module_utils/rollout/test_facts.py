@@ -88,7 +88,7 @@ def test_a_pod_that_waits_for_the_scheduler_belongs_to_the_node_of_its_affinity(
     assert (facts.node, facts.not_scheduled, facts.ready) == ("win-1", "why", False)
 
 
-def test_a_container_that_crashed_tells_its_last_end() -> None:
+def test_a_crashed_container_has_its_last_exit() -> None:
     status = {
         "name": "c",
         "restartCount": 2,
@@ -122,7 +122,7 @@ def test_an_event_takes_the_newest_time_it_has() -> None:
     assert EventFacts.from_object({}).last_seen is None
 
 
-def test_host_facts_keep_apart_no_pipes_and_pipes_not_told() -> None:
+def test_host_facts_distinguish_no_pipes_from_unknown_pipes() -> None:
     assert HostFacts.from_option({"node": "n", "pipes": []}).pipes == ()
     assert HostFacts.from_option({"node": "n", "pipes": None}).pipes is None
     assert HostFacts.from_option({"node": "n"}).serving is None

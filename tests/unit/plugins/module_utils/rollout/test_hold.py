@@ -38,7 +38,7 @@ def test_what_is_remembered_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", "3", '{"annotations": 3}'])
-def test_a_memory_that_nobody_can_read_still_tells_of_a_change(text: str) -> None:
+def test_an_unreadable_annotation_still_means_a_change(text: str) -> None:
     assert hold.rolling(daemon_set(**{ANNOTATION: text})) == Rolling()
 
 
@@ -57,7 +57,7 @@ def test_pods_are_held_wherever_the_controller_would_replace_them_by_itself(
     assert hold.must_hold(live, after) is expected
 
 
-def test_a_daemon_set_of_somebody_else_is_not_held() -> None:
+def test_a_daemon_set_of_another_owner_is_not_held() -> None:
     theirs = daemon_set()
     theirs["metadata"]["labels"] = {}
     assert not hold.must_hold(theirs, daemon_set("driver:2"))

@@ -326,7 +326,7 @@ def test_no_daemon_set_is_red() -> None:
     assert judgement.trouble[0].id == "CSI-G02"
 
 
-def test_a_daemon_set_nobody_has_seen_is_waited_for() -> None:
+def test_a_daemon_set_that_its_controller_has_not_observed_is_waited_for() -> None:
     judgement = judge(picture(daemon_set=daemon_set(observed=False)), RULES)
     assert judgement.verdict == "waiting"
     assert not judgement.settled

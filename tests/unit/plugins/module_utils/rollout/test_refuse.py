@@ -22,13 +22,13 @@ def refused(seen: Picture, goal: Goal | None = None, uses: Iterable[tuple[str, s
     return refusals(seen, judge(seen, Rules()), goal or Goal(), lambda: uses)
 
 
-def nobody_asks() -> Iterable[tuple[str, str]]:
+def no_run_asks() -> Iterable[tuple[str, str]]:
     raise AssertionError("every pod of the cluster was read without need")
 
 
-def test_nothing_keeps_a_good_cluster_from_it_and_nobody_looks_for_volumes() -> None:
+def test_a_good_cluster_is_not_refused_and_volumes_are_not_read() -> None:
     seen = picture(daemon_set=CHANGED)
-    assert refusals(seen, judge(seen, Rules()), Goal(), nobody_asks) == ()
+    assert refusals(seen, judge(seen, Rules()), Goal(), no_run_asks) == ()
 
 
 def test_all_nodes_that_cannot_come_to_work_are_named_at_once() -> None:
@@ -53,7 +53,7 @@ def test_a_node_that_was_not_proven_would_lose_its_plugin_at_once() -> None:
         daemon_set=daemon_set(template_generation="2", pod_spec={**CHANGED.pod_spec, "nodeSelector": PROXY}),
         nodes=(node("win-1"), node("win-2", labels={"kubernetes.io/os": "windows"})),
     )
-    (found,) = refusals(seen, judge(seen, Rules()), Goal(), nobody_asks)
+    (found,) = refusals(seen, judge(seen, Rules()), Goal(), no_run_asks)
     assert "win-2" in found
     assert "csi-proxy does not serve there" in found
 

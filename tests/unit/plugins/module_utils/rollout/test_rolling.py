@@ -173,7 +173,7 @@ def test_canary_first_then_batches_and_never_more_away_than_allowed() -> None:
     assert {one["state"] for one in report.as_dict()["states"]} == {"done"}
 
 
-def test_nobody_follows_before_the_canary_works() -> None:
+def test_no_node_follows_before_the_canary_works() -> None:
     fleet = Fleet(3)
     waited: dict[str, float] = {}
     while len(fleet.replaced) < 2:
@@ -182,7 +182,7 @@ def test_nobody_follows_before_the_canary_works() -> None:
     assert fleet.pods["win-001"].template == "2"
 
 
-def test_a_canary_that_does_not_come_to_work_asks_for_the_way_back_and_nobody_else_was_touched() -> None:
+def test_a_failed_canary_asks_for_its_former_plugin_and_no_other_node_changed() -> None:
     fleet = Fleet(5, broken={"win-001": "2"})
     report = gone_through(fleet, Goal(node_timeout=60, max_unavailable=5))
     assert (report.step.kind, report.step.nodes) == ("back", ("win-001",))

@@ -63,13 +63,13 @@ def test_the_last_node_ends_it_at_once() -> None:
     assert view.now == 7.3
 
 
-def test_the_first_window_tells_the_state_soon() -> None:
+def test_the_first_window_reports_the_state_soon() -> None:
     view = View((0, WAITING))
     assert seen(view) == "waiting"
     assert view.now == COALESCE
 
 
-def test_a_change_is_told_with_what_follows_within_a_moment() -> None:
+def test_a_change_is_reported_with_what_follows_within_a_moment() -> None:
     view = View((0, WAITING), (5, CLOSER), (6.5, GREEN))
     assert seen(view, [WAITING]) == "green"
     assert view.now == 6.5

@@ -43,7 +43,7 @@ def test_a_node_that_failed_says_while_what_and_how_it_was_left(step: Step, find
     assert line in describe(failed(step, finding)).splitlines()
 
 
-def test_what_happened_is_told_in_words_and_so_is_what_is_to_come() -> None:
+def test_the_journal_lists_past_and_remaining_steps() -> None:
     journal = BEGUN.put(BEGUN.entry("win-1").begun(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
     assert "canary: win-1 (is being cordoned)" in plan_of(journal)

@@ -72,7 +72,7 @@ def test_a_pod_that_does_not_end_is_named_once_its_time_is_over() -> None:
     assert why.startswith("pod shop/stuck should have ended at 19:58:00Z")
 
 
-def test_a_pod_tells_its_workload() -> None:
+def test_a_pod_names_its_workload() -> None:
     of_set = PodFacts.from_object({"metadata": {"namespace": "a", "name": "db-0", "uid": "1", "ownerReferences": [
         {"kind": "StatefulSet", "name": "db", "controller": True}]}})  # fmt: skip
     assert of_set.workload({}) == ("StatefulSet", "db")

@@ -227,7 +227,7 @@ def test_while_another_node_is_away_no_further_one_is_taken() -> None:
     world.converged()
 
 
-def test_somebody_elses_cordon_stays() -> None:
+def test_a_cordon_of_another_user_stays() -> None:
     world = kubelets()
     world.boxes["win-3"].cordoned = True
     assert isinstance(world.run(), Done)
@@ -235,7 +235,7 @@ def test_somebody_elses_cordon_stays() -> None:
     assert not world.boxes["win-1"].cordoned
 
 
-def test_pauses_end_the_run_in_order_until_somebody_confirms() -> None:
+def test_pauses_end_the_run_in_order_until_an_approval() -> None:
     world = kubelets(rules=Rules(pause=("canary", "win-2")))
     decision = world.run()
     assert isinstance(decision, Pause)
@@ -323,7 +323,7 @@ def test_a_node_that_is_done_and_was_closed_by_a_late_write_is_opened_by_the_nex
     world.converged()
 
 
-def test_what_somebody_else_closed_after_it_was_done_is_left_alone() -> None:
+def test_a_later_cordon_of_another_user_stays() -> None:
     """An administrator, or another upgrade."""
     world = kubelets()
     journal = world.run().journal
@@ -334,7 +334,7 @@ def test_what_somebody_else_closed_after_it_was_done_is_left_alone() -> None:
     assert left_closed(journal, world.see().nodes) == []
 
 
-def test_a_mark_goes_with_the_opening_also_when_somebody_lifted_the_cordon_before() -> None:
+def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> None:
     """Or his next cordon would bear it, and be taken for ours."""
     world = kubelets()
     journal = world.run().journal
@@ -367,7 +367,7 @@ def test_without_csi_proxy_before_one_node_without_volumes_goes_ahead() -> None:
     world.converged()
 
 
-def test_a_node_that_somebody_opened_is_closed_and_emptied_again_before_its_tasks_are_run_again() -> None:
+def test_a_node_that_a_user_uncordoned_is_drained_again_before_its_tasks_run_again() -> None:
     world = kubelets()
     world.failing_hooks = {"win-1": "the image is gone"}
     world.run()

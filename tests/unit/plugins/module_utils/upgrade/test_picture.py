@@ -31,7 +31,7 @@ def picture(*volumes: Claimed, kubelet: str = "v1.26.1") -> Picture:
     return Picture({one.claim: one for one in volumes}, {"win-1": NodeWas(kubelet, "8.1.2")})
 
 
-def test_what_stayed_is_counted_and_nodes_tell_what_they_became() -> None:
+def test_unchanged_volumes_are_counted_and_nodes_have_their_new_release() -> None:
     before = unpack(picture(claimed()).pack())
     after = picture(claimed(), kubelet="v1.27.3")
     assert list(compare(before, after)) == []
@@ -52,7 +52,7 @@ def test_a_claim_with_another_volume_is_a_blocker(other: Claimed) -> None:
     assert lines(before, picture(other))[-1].startswith("0 of 1 volumes")
 
 
-def test_a_claim_that_is_gone_is_told_with_what_was_behind_it() -> None:
+def test_a_deleted_claim_is_reported_with_its_volume() -> None:
     (found,) = compare(picture(claimed(source=CSI)), picture())
     assert found.severity == "warning"
     assert "its volume was pv-1 (csi.vsphere.vmware.com, abc, Delete)" in found.message

@@ -80,7 +80,7 @@ def test_a_run_that_may_write_no_more_leaves_every_copy_as_it_is(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) -> None:
+def test_the_newest_copy_counts_and_an_unreadable_one_is_reported(tmp_path: Path) -> None:
     store = ObjectStore()
     pages = Pages(client_of(store), "kubewin", "first", tmp_path)
     pages.keep(journal(why="old"))
@@ -100,7 +100,7 @@ def test_the_newest_copy_counts_and_an_unreadable_one_is_told(tmp_path: Path) ->
     assert bad.value.reason == "journal_unreadable"
 
 
-def test_whatever_somebody_did_to_it_by_hand_it_is_refused_or_can_be_gone_on_with() -> None:
+def test_whatever_a_user_changed_it_is_refused_or_can_continue() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     workload = Workload("StatefulSet", "shop", "db", 1)
     entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))
@@ -148,7 +148,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     assert over.value.reason == "taken_over"
 
 
-def test_a_label_that_somebody_adds_keeps_nobody_from_writing() -> None:
+def test_a_label_that_a_user_adds_prevents_no_write() -> None:
     store = ObjectStore()
     pages = Pages(client_of(store), "kubewin", "first", None)
     kept = pages.keep(journal())
@@ -156,7 +156,7 @@ def test_a_label_that_somebody_adds_keeps_nobody_from_writing() -> None:
     assert pages.keep(replace(kept, why="on")).why == "on"
 
 
-def test_files_that_cannot_be_written_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+def test_unwritable_files_are_reported_once_and_stop_nothing(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
     pages = Pages(client_of(ObjectStore()), "kubewin", "first", blocked)

@@ -49,7 +49,7 @@ def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
         ("8.0.1", "9.0.0", "E"), ("7.0.0", "8.0.1", "none"), ("10.15.0", "10.16.0", "D"),
     ],
 )  # fmt: skip
-def test_the_ways_are_told_apart(now: str, then: str, found: str) -> None:
+def test_the_scenarios_are_distinguished(now: str, then: str, found: str) -> None:
     assert scenario(now, then) == found
 
 
@@ -96,18 +96,18 @@ def test_an_unproven_canary_needs_a_node_without_volumes() -> None:
     assert list(blockers([full, node("win-2", "8.0.1")], NINE, unproven_canary=True)) == []
 
 
-def test_a_node_that_wmco_is_reconfiguring_is_managed_though_it_tells_no_release() -> None:
+def test_a_node_that_wmco_is_reconfiguring_is_managed_without_a_release() -> None:
     assert list(blockers([node("win-1", "", desired="9.0.0")], NINE, unproven_canary=False)) == []
 
 
-def test_labels_of_the_last_upgrade_and_an_operator_that_runs_already_are_told() -> None:
+def test_labels_of_the_last_upgrade_and_a_running_operator_are_reported() -> None:
     found = list(notes([node("win-1", "8.1.2", allowed=True)], "9.0.0-abc", NINE))
     assert [one.id for one in found] == ["CSI-U18", "CSI-U20"]
     assert "windowsmachineconfig.openshift.io/allow-upgrade-" in found[0].remedy
     assert list(notes([node("win-1", "8.1.2")], "8.1.2", NINE)) == []
 
 
-def test_every_refusal_is_told_at_once() -> None:
+def test_every_refusal_is_reported_at_once() -> None:
     seen = Observation(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
     with pytest.raises(Refused) as refused:
         begin(Request("x", "wmco", Target(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), seen)
@@ -116,7 +116,7 @@ def test_every_refusal_is_told_at_once() -> None:
     assert "CSI-U12" in str(refused.value)
 
 
-def test_an_install_plan_says_what_it_would_install_and_whether_somebody_approved_it() -> None:
+def test_an_install_plan_has_its_releases_and_its_approval() -> None:
     """As OLM writes it; the plan may bring other operators too, and a new one has no status."""
     names = ["windows-machine-config-operator.v9.0.0", "another-operator.v2.1.0"]
     spec = {"approval": "Manual", "approved": False, "clusterServiceVersionNames": names}

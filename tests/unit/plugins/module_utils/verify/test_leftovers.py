@@ -47,7 +47,7 @@ def test_a_run_lives_while_it_renews_its_lease_or_only_just_began(
     assert bool(found["a"]) == bool(lives)
 
 
-def test_one_s_own_things_and_what_has_no_label_are_nobody_s_leftovers() -> None:
+def test_own_objects_and_objects_without_labels_are_not_leftovers() -> None:
     unlabelled = {"metadata": {"name": "x"}}
     assert judge([thing("mine", 3600), unlabelled], [lease("mine", 600)], "mine", NOW) == ()
 
@@ -56,5 +56,5 @@ def test_a_lease_alone_is_a_leftover_too() -> None:
     assert judge([], [lease("a", 600)], "mine", NOW) == (Earlier("a", ""),)
 
 
-def test_the_youngest_thing_of_a_run_tells_its_age() -> None:
+def test_the_newest_object_of_a_run_has_its_age() -> None:
     assert judge([thing("a", 3600), thing("a", 5)], [], "mine", NOW)[0].lives == "it began 5 s ago"

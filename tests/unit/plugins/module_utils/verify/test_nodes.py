@@ -27,7 +27,7 @@ def test_the_image_is_that_of_the_nodes_build(build: str, image: str) -> None:
     assert node("win-1", build=build).image() == f"mcr.microsoft.com/windows/nanoserver:{image}"
 
 
-def test_the_label_tells_the_build_before_the_node_info_does() -> None:
+def test_the_label_has_the_build_before_the_node_info() -> None:
     labelled = node("win-1", build="6.1.0", labels={"node.kubernetes.io/windows-build": "10.0.17763"})
     assert labelled.facts.build == "17763"
 

@@ -75,7 +75,7 @@ def test_no_node_at_all_is_a_refusal_and_not_a_success() -> None:
     assert "vSphere: no Windows node to verify it on (win-1: csi.vsphere.vmware.com is not in its CSINode" in refusal
 
 
-def test_every_refusal_is_told_at_once() -> None:
+def test_every_refusal_is_reported_at_once() -> None:
     made = planned(keys=("vsphere", "aws_ebs", "gce_pd"), nodes=("win-9",))
     assert len(made.refusals) == 3
 

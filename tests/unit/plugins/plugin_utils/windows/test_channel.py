@@ -131,7 +131,7 @@ def test_an_exhausted_shell_is_replaced_once(endpoint: Endpoint) -> None:
     connection.close()
 
 
-def test_a_quota_that_stays_is_told(endpoint: Endpoint) -> None:
+def test_a_persistent_quota_is_reported(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     channel = open_channel(connection)
     endpoint.fault("quota", operation="Command", times=None)
@@ -230,7 +230,7 @@ def test_a_logon_that_is_refused_later(endpoint: Endpoint) -> None:
     connection.close()
 
 
-def test_nobody_answers(endpoint: Endpoint) -> None:
+def test_no_answer(endpoint: Endpoint) -> None:
     connection = endpoint.connection()
     endpoint.front.control.settings(HOST, down=True)
     try:

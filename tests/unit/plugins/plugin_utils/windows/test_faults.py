@@ -204,7 +204,7 @@ def test_a_named_service_beside_another_that_runs_csi_proxy(host: Host, artifact
     assert "csiproxy" in str(error) or "csi-proxy.exe" in str(error)
 
 
-def test_a_killed_command_interpreter_is_told(host: Host, artifacts: Artifacts) -> None:
+def test_a_killed_command_interpreter_is_reported(host: Host, artifacts: Artifacts) -> None:
     from lab.windows.channel import Cut
 
     with pytest.raises(NodeError) as caught:
@@ -212,7 +212,7 @@ def test_a_killed_command_interpreter_is_told(host: Host, artifacts: Artifacts) 
     assert caught.value.reason == "interrupted"
 
 
-def test_a_lost_connection_is_told(host: Host, artifacts: Artifacts) -> None:
+def test_a_lost_connection_is_reported(host: Host, artifacts: Artifacts) -> None:
     from lab.windows.channel import Cut
 
     with pytest.raises(NodeError) as caught:
@@ -320,7 +320,7 @@ def test_absent_removes_the_directory_that_was_installed_whatever_the_task_names
 
 
 @pytest.mark.parametrize("owner", ["", "garbage\r\n", "id=../x at=1 until=2 .\r\n"])
-def test_a_lock_without_a_readable_holder_blocks_nobody(host: Host, artifacts: Artifacts, owner: str) -> None:
+def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: Artifacts, owner: str) -> None:
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
     assert host.run(desired, is_alive=lambda found: None).changed

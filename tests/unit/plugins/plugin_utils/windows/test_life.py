@@ -178,7 +178,7 @@ def test_each_setting_is_corrected_by_its_own_step(
     assert not host.run(wanted(artifact, **given)).changed
 
 
-def test_access_rights_are_set_again_when_somebody_widened_them(host: Host, artifacts: Artifacts) -> None:
+def test_access_rights_are_set_again_when_a_user_widened_them(host: Host, artifacts: Artifacts) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     host.agent.run(r'C:\Windows\System32\icacls.exe C:\csi-proxy /grant:r "*S-1-5-32-545:(OI)(CI)F"')
@@ -319,7 +319,7 @@ def test_a_host_process_pod_is_verified_and_left_alone(host: Host, artifacts: Ar
     assert refused.value.reason == "foreign_owner"
 
 
-def test_a_directory_of_somebody_else_is_never_taken(host: Host, artifacts: Artifacts) -> None:
+def test_a_directory_of_another_owner_is_never_taken(host: Host, artifacts: Artifacts) -> None:
     host.plant(files={r"C:\csi-proxy\notes.txt": {"text": "mine"}})
     with pytest.raises(NodeError) as refused:
         host.run(wanted(artifacts.csi_proxy(NEW)))

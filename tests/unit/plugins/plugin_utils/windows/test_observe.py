@@ -177,7 +177,7 @@ def test_a_foreign_service_whose_path_cannot_stand_on_a_line(host: Host, image_p
     assert (snapshot.executable_code is None) is not read
 
 
-def test_info_tells_the_digest_of_any_service(host: Host, artifacts: Artifacts) -> None:
+def test_info_has_the_digest_of_any_service(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
     looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
@@ -200,7 +200,7 @@ def test_info_tells_the_digest_of_any_service(host: Host, artifacts: Artifacts) 
         (r"sc.exe config csi-proxy start= demand", "CSI-N18", "demand"),
     ],
 )
-def test_what_a_reboot_breaks_is_told_before(
+def test_what_a_reboot_breaks_is_reported_before(
     host: Host, artifacts: Artifacts, spoil: str, finding: str, message: str
 ) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))

@@ -213,7 +213,7 @@ def test_a_scan_that_never_ends_is_named_and_the_old_release_was_not_touched(hos
 
 
 @pytest.mark.parametrize("takes", ["executable", "directory"])
-def test_what_no_waiting_mends_is_told_at_once(
+def test_what_waiting_cannot_fix_is_reported_at_once(
     host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch, takes: str
 ) -> None:
     """move tells no code: what is there tells a scan from a quarantine."""

@@ -34,7 +34,7 @@ def test_the_verdict_is_said_first_and_again_above_the_prompt_with_what_to_begin
     )
 
 
-def test_the_same_reason_is_told_once_for_all_that_have_it() -> None:
+def test_the_same_reason_is_reported_once_for_all_nodes() -> None:
     why = "ebs.csi.aws.com does not work on win-1"
     lost = [workload(f"Pod shop/{name}", "no", because=f"claim shop/{name} is SPLIT: {why}") for name in ("a", "b")]
     alone = workload("Pod shop/c", "no", because="claim shop/c is DEAD: it is of another kind")
@@ -61,7 +61,7 @@ def test_what_is_well_is_counted_and_not_listed() -> None:
     assert "NODES: all 1 are OK" in render_terminal(report(nodes=(node(),)), 100)
 
 
-def test_what_could_not_be_read_and_what_was_accepted_is_told() -> None:
+def test_unread_and_accepted_findings_are_reported() -> None:
     text = render_terminal(troubled(), 100)
     assert "cronjobs   403 Forbidden   get, list cronjobs in batch" in text
     assert "CSI-N60    Node win-1   2027-01-31   until the move" in text
