@@ -21,19 +21,21 @@ from ansible_collections.kubewin.csi.plugins.module_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.module_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.kinds import Kind
 from ansible_collections.kubewin.csi.plugins.module_utils.kube.labels import absent_or_ours
-from integration.changes import daemon_set, plugins
+from integration.changes import at_rest, daemon_set, mode, plugins, recorded
 from integration.kube import ACCOUNT, also_holds, connect, writes
 from integration.mesh import NODES, Credential, Mesh, inventory_of, sliced
 from lab import handle
 from lab.handle import Lab
 
-HOSTS, SLICES = 6, 3
+# Hosts, and slices of them.
+SMALL, LARGE = (6, 3), (200, 4)
 DISK = DRIVERS["azure_disk"]
 ENABLE = {
     "kubewin_drivers": ["azure_disk"],
     "kubewin_create_cluster_objects": "yes",
     "kubewin_batches": "1,100%",
     "azure_disk_csi_mode": "csi_proxy",
+    "azure_disk_csi_max_unavailable": "10%",
 }
 # Kinds of objects that nobody but a run writes.
 WRITTEN = (
@@ -48,6 +50,7 @@ class Controller:
 
     lab: Lab
     mesh: Mesh
+    slices: int
     inventory: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,16 +78,21 @@ class Controller:
         return [job.statistics["kubewin_summary"] for job in jobs]
 
 
-@pytest.fixture(scope="module")
-def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    lab = handle.start(f"slices-{os.getpid()}", nodes=HOSTS, vsphere=False)
+@pytest.fixture(
+    scope="module",
+    params=[SMALL, pytest.param(LARGE, marks=pytest.mark.torture)],
+    ids=lambda size: f"{size[0]} hosts in {size[1]} slices",
+)
+def controller(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    hosts, slices = request.param
+    lab = handle.start(f"slices-{hosts}-{os.getpid()}", nodes=hosts, vsphere=False)
     with ExitStack() as ending:
         ending.callback(lab.stop)
         mesh = Mesh(tmp_path_factory.mktemp("mesh"))
         ending.callback(mesh.stop)
         for name in ("cluster-objects", "roll", "azure-disk"):
             ending.enter_context(also_holds(lab, f"kubewin-csi-{name}"))
-        yield Controller(lab, mesh)
+        yield Controller(lab, mesh, slices)
 
 
 def versions(lab: Lab) -> dict[Kind, str]:
@@ -111,9 +119,9 @@ def stored(lab: Lab, since: Mapping[Kind, str]) -> Counter[str]:
 
 def test_slices_side_by_side_bring_new_hosts_to_the_state_of_one_job(controller: Controller) -> None:
     lab, size, since = controller.lab, controller.lab.audit_size(), versions(controller.lab)
-    summaries = controller.launch(SLICES)
+    summaries = controller.launch(controller.slices)
     for number, summary in enumerate(summaries, 1):
-        own = controller.slice(number, SLICES)["windows"]["hosts"]
+        own = controller.slice(number, controller.slices)["windows"]["hosts"]
         assert {row["host"]: row["verdict"] for row in summary["nodes"] if row["host"]} == dict.fromkeys(own, "green")
         assert {one["object"] for one in summary["changes"]} - {"azure_disk"} == set(own)
     found = stored(lab, since)
@@ -137,3 +145,15 @@ def test_one_job_over_all_hosts_finds_nothing_to_do_after_them(controller: Contr
     assert summary["changes"] == []
     assert controller.lab.audit(ACCOUNT, size)
     assert writes(controller.lab, size) == []
+
+
+@pytest.mark.torture
+def test_slices_that_change_the_mode_leave_no_more_nodes_without_a_plugin_than_may_be(controller: Controller) -> None:
+    lab = controller.lab
+    before = plugins(lab, DISK)
+    with recorded(lab, DISK) as record:
+        controller.launch(controller.slices, azure_disk_csi_mode="host_process")
+    assert mode(lab, DISK) == "host_process"
+    assert record.away <= max(1, len(before) // 10)
+    assert sorted(record.order) == sorted(before)
+    assert at_rest(lab, DISK)
