@@ -4,7 +4,8 @@
 """A stand-in for podman, as ansible-runner calls it: the machine's own files as the image, the kernel's namespaces around them.
 
 A job gets a process table and a mount table of its own, a random user without a passwd entry and without capabilities, an empty
-/tmp, its volumes, and a read-only rest. `install` puts the command into a folder for PATH.
+/tmp, its volumes, and a read-only rest. The boot id is that of its execution node, which is a machine of its own. `install` puts
+the command into a folder for PATH.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VALUED = ("--workdir", "-v", "--env-file", "--name")
-# In the new mount table, as its root. Arguments: folder for the new root, user, directory of the command, volumes, --, the command.
+# In the new mount table, as its root. Arguments: folder for the new root, file with the boot id of the machine, user, directory of
+# the command, volumes, --, the command.
 ENTER = r"""
 set -e
-root=$1 user=$2 folder=$3; shift 3
+root=$1 boot=$2 user=$3 folder=$4; shift 4
 mount -t tmpfs image "$root"
 for entry in /*; do
   case $entry in /proc|/tmp|/runner) continue ;; esac
@@ -34,6 +36,7 @@ done
 mkdir "$root/proc" "$root/tmp" "$root/.machine"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
 mount -t proc proc "$root/proc"
+mount --bind "$boot" "$root/proc/sys/kernel/random/boot_id"
 while [ "$1" != -- ]; do
   mkdir -p "$root$2"; mount --bind "$1" "$root$2"
   [ "$3" = rw ] || mount -o remount,bind,ro "$root$2"
@@ -110,6 +113,7 @@ def main() -> None:
     call = Call.read(sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="kubewin-image-") as root:
         words = ["--map-root-user", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter", root]
+        words.append(os.environ["KUBEWIN_BOOT_ID"])
         words += [str(random.randrange(10_000, 60_000)), call.options["--workdir"][0], *call.volumes(), "--"]
         child = os.spawnvpe(os.P_NOWAIT, "unshare", ["unshare", *words, *call.command], call.environment())
         _pid_of(call.options["--name"][0]).write_text(str(child), "utf-8")

@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +36,7 @@ from receptorctl.socket_interface import ReceptorControl
 
 PROJECT = ROOT / "extensions" / "awx"
 NODES = ("exec1", "exec2")
+SUPPORT = "/support"
 SSH_PROMPT = r"SSH password:\s*?$"
 
 
@@ -60,6 +63,11 @@ class Job:
             event["event_data"].get("artifact_data") for event in self.events if event["event"] == "playbook_on_stats"
         ]
         return dict(found[-1] or {}) if found else {}
+
+    def ended(self, task: str) -> float | None:
+        """When the first task of a name ended well, in seconds since 1970."""
+        done = [event for event in self.events if event["event"] == "runner_on_ok"]
+        return next((made(event) for event in done if event["event_data"]["task"] == task), None)
 
     @property
     def refusals(self) -> str:
@@ -167,6 +175,18 @@ class Running:
         """Whether all of its results were read."""
         return not self._thread.is_alive()
 
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, at most so long."""
+        self._thread.join(seconds)
+
+    def kill(self) -> None:
+        """Kill its container, whose worker goes on and reports it."""
+        if not self.over:
+            folder = self.mesh.folder / "bin"
+            words = [str(folder / "podman"), "kill", f"ansible_runner_{self.number}"]
+            # It may end meanwhile.
+            subprocess.run(words, env={**os.environ, "KUBEWIN_CONTAINERS": str(folder)}, check=False)
+
     def cancel(self) -> None:
         """Have it ended as AWX does: SIGTERM for the worker, which kills the container."""
         control = self.mesh.control
@@ -201,6 +221,9 @@ class Mesh:
         self._nodes: list[subprocess.Popen[bytes]] = []
         self._jobs = 0
         self._project = folder / "project"
+        # A directory of the execution nodes that AWX exposes to jobs, at SUPPORT.
+        self.support = folder / "support"
+        self.support.mkdir()
         program = builds.build("receptor")["receptor"]
         port = self._ports.take("receptor")
         listener = {"tcp-listener": {"port": port, "bindaddr": "127.0.0.1"}}
@@ -242,6 +265,7 @@ class Mesh:
         folder = self.folder / name
         folder.mkdir(parents=True)
         node = [{"node": {"id": name, "datadir": str(folder)}}, {"log-level": "info"}, *content]
+        (folder / "boot_id").write_text(f"{uuid.uuid4()}\n", encoding="ascii")
         config = self.folder / f"{name}.yml"
         config.write_text(yaml.safe_dump(node), encoding="utf-8")
         image = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -249,6 +273,7 @@ class Mesh:
             "PATH": f"{install(self.folder / 'bin')}:{image}",
             "KUBEWIN_IMAGE_PATH": image,
             "KUBEWIN_CONTAINERS": str(self.folder / "bin"),
+            "KUBEWIN_BOOT_ID": str(folder / "boot_id"),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
         }
@@ -335,7 +360,7 @@ class Mesh:
             process_isolation=True,
             process_isolation_executable="podman",
             container_image="the.machine/itself",
-            container_volume_mounts=[f"{ROOT}:{ROOT}:ro"],
+            container_volume_mounts=[f"{ROOT}:{ROOT}:ro", f"{self.support}:{SUPPORT}:rw"],
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             suppress_env_files=True,
         )
@@ -345,6 +370,11 @@ def _write(path: Path, content: str, mode: int = 0o600) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, encoding="utf-8")
     path.chmod(mode)
+
+
+def made(event: Mapping[str, Any]) -> float:
+    """When an event was made, in seconds since 1970."""
+    return datetime.fromisoformat(event["created"]).timestamp()
 
 
 def extra_variables(number: int, answers: Mapping[str, Any]) -> str:

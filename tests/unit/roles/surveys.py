@@ -22,6 +22,8 @@ QUESTIONS = {
         "create_cluster_objects skip_unreachable cluster_only"
     ),
     "status": "drivers skip_unreachable cluster_only",
+    "diagnose": "drivers fail_on cluster_only",
+    "gather": "output_dir gather_limit gather_log_limit cluster_name cluster_only",
     "verify": (
         "drivers verify_nodes verify_move verify_namespace verify_image verify_size verify_parallel skip_unreachable "
         "cluster_only"
@@ -38,8 +40,15 @@ QUESTIONS = {
     ),
     "remove": "drivers remove_csi_proxy remove_while_in_use",
 }
-# A playbook that needs one of these refuses to start without it, and so does its survey.
-REQUIRED = {"handover": "drivers handover", "convert_volumes": "convert_claims"}
+# A playbook that needs one of these refuses to start without it, and so does its survey. What gather writes elsewhere ends with its job.
+REQUIRED = {"handover": "drivers handover", "convert_volumes": "convert_claims", "gather": "output_dir"}
+# What an input means in AWX, where that is not what it means in a shell.
+TEXTS = {
+    ("gather", "output_dir"): (
+        "Directory of the archive. It must outlive the container of the job: mount it with the setting Paths to expose "
+        "to isolated jobs of AWX, such as /var/lib/awx/support:/support:rw, and answer /support."
+    ),
+}
 # These take no driver that nobody named.
 NO_DEFAULT = {"handover": "drivers", "remove": "drivers"}
 # What a whole workflow asks: each of its jobs gets every answer.
@@ -57,7 +66,7 @@ def question(playbook: str, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "variable": f"kubewin_{name}",
         "question_name": name.replace("_", " ").capitalize(),
-        "question_description": plain(rule.text),
+        "question_description": TEXTS.get((playbook, name)) or plain(rule.text),
         "required": name in REQUIRED.get(playbook, "").split(),
         "default": "" if rule.default is None or name in NO_DEFAULT.get(playbook, "").split() else _word(rule.default),
     }
