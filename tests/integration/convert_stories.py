@@ -72,7 +72,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
     assert standing == {f"{NAMESPACE}/data-web-0": "reversible", f"{NAMESPACE}/data-queue-0": "failed"}
     assert re.search(r"data-queue-0: failed, .* is at step delete_volume", kept.screen)
     assert re.search(
-        r"data-web-0: resting, .*run again with final .*, and the policy is restored to Delete", kept.screen
+        r"data-web-0: reversible, .*run again with final .*, and the policy is restored to Delete", kept.screen
     )
     assert f"created PersistentVolume {stories[0].volume}, the native one" in kept.screen
     # By a job in another container: the records in the cluster are all that it has.

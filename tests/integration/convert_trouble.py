@@ -312,11 +312,11 @@ def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, folder:
     killed_at(lab, story, here, "create_volume", **how)
     file.write_text("{", encoding="utf-8")
     lab.api.patch(cluster, {"data": {"record.json": "["}})
-    with pytest.raises(RecordError, match="a record cannot be read"):
+    with pytest.raises(RecordError, match="may have an unreadable record"):
         convert(conversion(lab, story, here, **how))
     untouched(lab, story)
     lab.api.gone(cluster)
-    with pytest.raises(RecordError, match="a record cannot be read"):
+    with pytest.raises(RecordError, match="may have an unreadable record"):
         convert(conversion(lab, story, here, **how))
     remove(lab, story)
 
