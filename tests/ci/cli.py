@@ -14,7 +14,7 @@ from . import demo, linktree, machine, parts, paths, picture, stories, venvs
 from .parts import Bench
 from .pythons import Python
 from .runner import Part, Runner, durations, interrupt_children, summary
-from .venvs import CORES, KERBEROS, LANES, LINT, MAIN, MOLECULE, MOLECULES, Lane, LaneError
+from .venvs import CORES, KERBEROS, LANES, LINT, MAIN, MOLECULE, MOLECULES, RULEBOOK, Lane, LaneError
 
 STARTED = time.monotonic()
 TARGETS = (
@@ -42,7 +42,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "check": (*CORES, LINT),
     "test": (*CORES, LINT, MOLECULE),
     "lab-tests": (*CORES, MOLECULE),
-    "torture": (*CORES, *MOLECULES, KERBEROS),
+    "torture": (*CORES, *MOLECULES, KERBEROS, RULEBOOK),
 }
 
 
@@ -225,6 +225,7 @@ def main(arguments: Sequence[str]) -> int:
             lab=options.target in FOR_LAB,
             tests=options.target in FOR_TESTS,
             kerberos=KERBEROS in NEEDS.get(options.target, ()),
+            java=RULEBOOK in NEEDS.get(options.target, ()),
         )
         if pythons is None:
             return 2

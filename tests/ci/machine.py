@@ -39,6 +39,8 @@ FOR_KERBEROS: dict[str, tuple[str, ...]] = {
     "krb5-user": ("kinit",),
     "libkrb5-dev": ("krb5-config",),
 }
+# ansible-rulebook's engine.
+FOR_RULEBOOK: dict[str, tuple[str, ...]] = {"openjdk-17-jre-headless": ("java",)}
 FOR_WINE: dict[str, tuple[str, ...]] = {
     "wine64": WINE,
     "gcc-mingw-w64-x86-64-win32": ("x86_64-w64-mingw32-gcc", "x86_64-w64-mingw32-gcc-win32"),
@@ -132,12 +134,19 @@ def absent(packages: dict[str, tuple[str, ...]]) -> list[str]:
     return [name for name, commands in packages.items() if not present(commands)]
 
 
-def probe(*, checks: bool, lab: bool, tests: bool = False, kerberos: bool = False) -> Findings:
+def probe(*, checks: bool, lab: bool, tests: bool = False, kerberos: bool = False, java: bool = False) -> Findings:
     """Looks at everything that the asked-for work needs; well under a second."""
     findings = Findings()
     findings.problems += filter(None, [probe_disk(), probe_go(), probe_memory()] if lab or checks else [probe_disk()])
     packages = {**NEEDED, **(FOR_CHECKS if checks else {})} if lab or checks else {}
-    findings.packages += absent({**packages, **(FOR_TESTS if tests else {}), **(FOR_KERBEROS if kerberos else {})})
+    findings.packages += absent(
+        {
+            **packages,
+            **(FOR_TESTS if tests else {}),
+            **(FOR_KERBEROS if kerberos else {}),
+            **(FOR_RULEBOOK if java else {}),
+        }
+    )
     return findings
 
 
@@ -184,10 +193,16 @@ def usable_pythons(notify: Say) -> dict[str, Python] | str:
 
 
 def require(
-    notify: Say, *, checks: bool = False, lab: bool = False, tests: bool = False, kerberos: bool = False
+    notify: Say,
+    *,
+    checks: bool = False,
+    lab: bool = False,
+    tests: bool = False,
+    kerberos: bool = False,
+    java: bool = False,
 ) -> dict[str, Python] | None:
     """Probes, installs what it may, and says what stops the run. The machine's Pythons if the run can go on."""
-    findings = probe(checks=checks, lab=lab, tests=tests, kerberos=kerberos)
+    findings = probe(checks=checks, lab=lab, tests=tests, kerberos=kerberos, java=java)
     wine = absent(FOR_WINE) if lab else []
     if os.geteuid() != 0:
         findings.packages += wine

@@ -25,6 +25,7 @@ MAIN = "core-2.19"
 LINT = "lint"
 MOLECULE = "molecule"
 KERBEROS = "kerberos"
+RULEBOOK = "rulebook"
 # Lane -> Python lines in order of preference. For ansible-core these are the controller Pythons of that line.
 LANES: dict[str, tuple[str, ...]] = {
     "core-2.16": ("3.11", "3.10", "3.12"),
@@ -40,6 +41,7 @@ LANES: dict[str, tuple[str, ...]] = {
     "molecule-2.21": ("3.12", "3.13", "3.14"),
     # The main lane with the packages of Kerberos, which need a compiler and libraries of the machine.
     KERBEROS: ("3.11", "3.12", "3.13"),
+    RULEBOOK: ("3.11", "3.12", "3.13"),
 }
 CORES = tuple(name for name in LANES if name.startswith("core-"))
 MOLECULES = tuple(name for name in LANES if name.startswith(MOLECULE))
@@ -161,7 +163,7 @@ def prune(name: str, keep: Path) -> None:
 
 
 def write_index(lanes: dict[str, Lane], missing: dict[str, str]) -> Path:
-    """Writes `.work/lanes.json`, by which tests find the ansible-core lines to run under.
+    """Writes `.work/lanes.json`, by which tests find the ansible-core lines to run under, and ansible-rulebook.
 
     Shape: `{"lanes": {"core-2.19": {"python", "bin", "ansible_playbook", "python_version"}}, "missing": {lane: why}}`.
     """
@@ -174,7 +176,7 @@ def write_index(lanes: dict[str, Lane], missing: dict[str, str]) -> Path:
                 "python_version": lane.python_version,
             }
             for name, lane in lanes.items()
-            if name in CORES
+            if name in (*CORES, RULEBOOK)
         },
         "missing": missing,
     }

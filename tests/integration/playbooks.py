@@ -96,7 +96,7 @@ def lane(core: str | None = None) -> tuple[str, dict[str, str]]:
 def lines() -> list[str]:
     """The ansible-core lines that this machine has; CI fails before this when one is missing."""
     index = json.loads((ROOT / ".work" / "lanes.json").read_text(encoding="utf-8"))["lanes"]
-    return [name.removeprefix("core-") for name in sorted(index, reverse=True)]
+    return [name.removeprefix("core-") for name in sorted(index, reverse=True) if name.startswith("core-")]
 
 
 def start(

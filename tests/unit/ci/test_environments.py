@@ -207,6 +207,13 @@ def test_only_what_runs_tests_needs_a_browser_and_any_chromium_does(
     assert "chromium-headless-shell" not in machine.probe(checks=False, lab=False, tests=True).packages
 
 
+def test_only_the_rulebook_needs_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "openjdk-17-jre-headless" in machine.probe(checks=False, lab=False, java=True).packages
+    assert "openjdk-17-jre-headless" not in machine.probe(checks=True, lab=True, tests=True).packages
+
+
 def test_an_old_go_is_refused_with_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = tmp_path / "go"
     go.write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n", encoding="utf-8")
