@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import yaml
@@ -205,7 +206,17 @@ class Oracle:
             watched.stop()
         _each(_Living.remove, lived)
         for path in (ATTACHMENTS, VOLUMES, CLASSES, CSI_NODES, NODES):
+            eventually(partial(self._deleted, path), f"{path} of this run are deleted", PATIENCE)
+
+    def _deleted(self, path: str) -> bool:
+        """Delete all of this run. A busy server ends the request after a minute with a part of them deleted."""
+        try:
             self._api.request("DELETE", f"{path}?labelSelector={RUN}={self._prefix}", timeout=PATIENCE)
+        except ApiError as error:
+            if error.status != 504:
+                raise
+            return False
+        return True
 
     def _settled(self, lived: Sequence[_Living]) -> bool:
         if any(
