@@ -123,7 +123,7 @@ PLANS = [
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_34, version="3.4.0", containerd="containerd://1.5.18"),
     Row("vsphere", "3.5.0 host_process", VSPHERE_35, version="3.5.0", says="wmic.exe"),
     Row("vsphere", "3.7.3 host_process", VSPHERE_37, version="3.7.3", says="wmic.exe"),
-    Row("vsphere", "3.8.0 host_process", VSPHERE_MOD, version="3.8.0", says="newer than every release"),
+    Row("vsphere", "3.8.0 host_process", VSPHERE_MOD, version="3.8.0", says="newer than every known release"),
     Row("vsphere", "3.7.3 host_process", COMPAT, version="3.7.3", builds=("26100",), says="CSI-D51"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_BUILDS, version="3.4.0", builds=("17763", "14393"), says="14393"),
     Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.24.0", says="CSI-D07"),
@@ -152,7 +152,7 @@ PLANS = [
         says="EKS",
     ),
     Row("aws_ebs", "1.62.0 csi_proxy", EBS, running="registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.62.0"),
-    Row("aws_ebs", "1.65.0 csi_proxy", EBS, version="1.65.0", says="newer than every release"),
+    Row("aws_ebs", "1.65.0 csi_proxy", EBS, version="1.65.0", says="newer than every known release"),
     Row(
         "aws_ebs",
         "1.64.0 host_process",
@@ -176,7 +176,7 @@ PLANS = [
     Row("azure_disk", "1.34.5 host_process", DISK_HP, builds=("26100",)),
     Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd="", says="CSI-D56"),
     Row("azure_disk", "1.34.4 host_process", DISK_HP, running="azuredisk-csi:v1.34.4-windows-hp"),
-    Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", says="newer than every release"),
+    Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", says="newer than every known release"),
     # Azure File: HostProcess by default from 1.30.5 on.
     Row("azure_file", "1.35.7 host_process", FILE_DEFAULT),
     Row("azure_file", "1.30.5 host_process", FILE_DEFAULT, version="1.30.5"),
