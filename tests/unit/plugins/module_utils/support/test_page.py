@@ -42,6 +42,6 @@ def test_the_page_says_what_is_missing_and_shows_the_end_of_each_file() -> None:
     assert "{rule}" in text
     assert "CSI-N03" in text
     assert "csi-proxy 1.3.0 running, serving" in text
-    assert "Its last 20,000 characters" in text
+    assert "The last 20,000 characters" in text
     assert len(text) < 60_000
     assert "Nothing: everything was read." in render_page("a", {}, [], [], [])
