@@ -139,9 +139,11 @@ class LookupModule(LookupBase):
         said += refused
         named = values
         if "hostvars" in here:
-            # Where the plays run, which may not be here.
+            # The plays may run on another host, where only variables of a play are the same as here.
             there = here["hostvars"][windows[0] if windows and playbook in ON_HOSTS else "localhost"]
-            named = {**values, **{name: there[name] for name in INPUTS if name in there and not blank(there[name])}}
+            of_play = self._of_play(values, here)
+            named = {name: there[name] for name in INPUTS if name in there and not blank(there[name])}
+            named |= {name: value for name, value in values.items() if name in of_play}
             said += [*nothing_to_do(playbook, chosen), *not_named(playbook, named, chosen)]
         if playbook == "upgrade" and named.get("kubewin_upgrade_hook") == "tasks":
             said += _no_tasks(self._loader, str(named.get(TASKS) or ""))
@@ -157,10 +159,12 @@ class LookupModule(LookupBase):
         for host in dict.fromkeys([own, "localhost", *matching]):
             raw = _set_outside(here["hostvars"], host)
             found |= {name for name in OF_PLAYS if name not in extra and not blank(raw.get(name))}
-        mine = _set_outside(here["hostvars"], own)
-        set_here = [name for name in OF_PLAYS if name in values]
-        played = {name for name in set_here if name not in mine or self._templar.template(mine[name]) != values[name]}
-        return found - played
+        return found - self._of_play(values, here)
+
+    def _of_play(self, values: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
+        """Those of these variables that a play or the command line sets; the others are of the host of this task alone."""
+        mine = _set_outside(here["hostvars"], str(here.get("inventory_hostname", "localhost")))
+        return {name for name in values if name not in mine or self._templar.template(mine[name]) != values[name]}
 
     def _windows(self, pattern: str, here: Mapping[str, Any]) -> list[str]:
         """Every Windows host of the inventory that matches, with or without --limit."""
@@ -209,11 +213,11 @@ def _options_of(role: str, cache: dict[str, set[str]]) -> set[str]:
 
 
 def _no_tasks(loader: DataLoader, path: str) -> list[str]:
-    """What would else be seen when the first node is closed and empty."""
+    """Problems of the task file, which would otherwise appear after the first node was drained."""
     if not os.path.isfile(os.path.expanduser(path)):
         return [
-            f"{TASKS} is {os.path.realpath(os.path.expanduser(path)) if path else 'not given'}; with kubewin_upgrade_hook=tasks the path "
-            "of a file with tasks is expected, which change the node that node_upgrade_node names."
+            f"{TASKS} is {os.path.realpath(os.path.expanduser(path)) if path else 'not given'}; kubewin_upgrade_hook=tasks expects "
+            "the path of a task file that changes the node in node_upgrade_node."
         ]
     try:
         found = loader.load_from_file(os.path.realpath(os.path.expanduser(path)))

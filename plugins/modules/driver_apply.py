@@ -175,13 +175,13 @@ class Job:
     def begin(self, *, check: bool) -> dict[str, Any]:
         """Apply what differs. Pods of a running DaemonSet that changes are kept in place, for what follows."""
         planned = Applier(self.client, force=self.force).plan(self.definitions)
-        wish = next(one for one in planned.changes if one.kind == "DaemonSet")
-        live = None if wish.action == "create" else self.roller().live()
-        if live is None or not hold.must_hold(live, wish.after):
+        planned_set = next(one for one in planned.changes if one.kind == "DaemonSet")
+        live = None if planned_set.action == "create" else self.roller().live()
+        if live is None or not hold.must_hold(live, planned_set.after):
             return self.write(self.definitions, planned, check=check)
         view = self.view()
         view.load()
-        wanted = hold.to_be(live, wish.after)
+        wanted = hold.to_be(live, planned_set.after)
         picture = view.picture(wanted)
         judgement = judge(picture, RULES)
         stands = standing(picture, judgement, self.goal)
@@ -191,7 +191,7 @@ class Job:
         if step.kind == "finish":
             # Every pod is of this template already: the controller has nothing to move.
             return {**self.write(self.definitions, planned, check=check), "roll": {**report, "step": "finish"}}
-        if step.kind == "rest" and state is not None and hold.same_template(live, wish.after):
+        if step.kind == "rest" and state is not None and hold.same_template(live, planned_set.after):
             # Nothing for this run, and others to come: the change stays theirs.
             written = self.write(self.others(), None, check=check, plugin=lambda: change(self.plugin, live, live))
             return {**written, "warnings": list(planned.warnings), "roll": {**report, "step": "rest"}}

@@ -73,28 +73,27 @@ def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Ite
         spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
         if not drivers and not proxy:
             yield (
-                "kubewin_drivers is not given; nothing is removed that was not named. Name one or more of "
+                "kubewin_drivers is not given, expected the drivers to remove. Name one or more of "
                 f"{known}, for example -e kubewin_drivers=vsphere."
             )
         if proxy and not chosen.windows:
             yield (
                 f"kubewin_remove_csi_proxy is set, and no host of the inventory matches kubewin_hosts ({chosen.pattern}). "
-                "Name the inventory with the Windows hosts that csi-proxy is to be removed from."
+                "Use the inventory of the Windows hosts from which to remove csi-proxy."
             )
         if drivers and spared:
             yield (
-                f"--limit leaves out {spared}, and the node plugin of {', '.join(drivers)} goes from all nodes of the "
-                "cluster at once. Run without --limit. Where csi-proxy alone is removed, without kubewin_drivers, "
-                "--limit says from which hosts."
+                f"--limit leaves out {spared}, but the node plugin of {', '.join(drivers)} is removed from all nodes. "
+                "Run without --limit. To remove only csi-proxy from some hosts, use --limit without kubewin_drivers."
             )
     elif playbook == "handover" and (len(drivers) != 1 or not given.get("kubewin_handover")):
         yield (
             f"kubewin_drivers is {', '.join(drivers) or 'not given'} and kubewin_handover "
-            f"{given.get('kubewin_handover') or 'not given'}; one driver is handed over at a time, to_platform or to_kubewin. "
+            f"{given.get('kubewin_handover') or 'not given'}, expected one driver and to_platform or to_kubewin. "
             f"Name one of {known}, for example -e kubewin_drivers=vsphere -e kubewin_handover=to_platform."
         )
     elif playbook == "convert_volumes" and not as_list(given.get("kubewin_convert_claims") or ""):
         yield (
-            f"kubewin_convert_claims is {given.get('kubewin_convert_claims') or 'not given'}; nothing is converted that was not "
-            "named. Name claims as namespace/name, for example -e kubewin_convert_claims=shop/data-db-0."
+            f"kubewin_convert_claims is {given.get('kubewin_convert_claims') or 'not given'}, expected claims. "
+            "Name them as namespace/name, for example -e kubewin_convert_claims=shop/data-db-0."
         )

@@ -96,7 +96,7 @@ def by_playbook_two_workloads_at_once_and_nothing_more_afterwards(lab: Lab, fold
 def by_playbook_nothing_that_was_not_named(lab: Lab, _folder: Path) -> None:
     run = play(PLAYBOOK, "localhost,", variables={"kubewin_kubeconfig": str(kubeconfig_of_account(lab))})
     assert run.code != 0
-    assert "nothing is converted that was not named" in run.screen
+    assert "kubewin_convert_claims is not given, expected claims" in run.screen
 
 
 def re_claim_while_a_user_scales_the_set_up(lab: Lab, folder: Path) -> None:

@@ -44,7 +44,7 @@ class User:
     def run(self, *command: str | Path) -> None:
         """Run a command in the home."""
         done = subprocess.run(
-            command, cwd=self.home, env=self.environment(), capture_output=True, text=True, check=False
+            command, cwd=self.home, env=self.environment(), capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
@@ -78,7 +78,7 @@ def wheels(pins: Path) -> Path:
     with venvs.locked(target):
         if not (target / venvs.MARKER).exists():
             fetch: list[str | Path] = [sys.executable, "-m", "pip", "wheel", "-q", "-w", target, "-c", pins]
-            subprocess.run([*fetch, "ansible-core", "-r", wanted], env=venvs.pip_environment(), check=True)
+            subprocess.run([*fetch, "ansible-core", "-r", wanted], env=venvs.pip_environment(), check=True, timeout=600)
             (target / venvs.MARKER).touch()
     return target
 

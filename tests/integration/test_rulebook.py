@@ -78,7 +78,11 @@ def screen(small: Lab, tmp_path: Path) -> Iterator[Path]:
     ):
         yield shown
         process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 def ran(screen: Path, lab: Lab, count: int) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -123,14 +124,14 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield Realm(environment, password)
     finally:
         kdc.terminate()
-        kdc.wait()
+        kdc.wait(30)
         ports.close()
 
 
 def answers(port: int) -> bool:
     """Whether something listens on loopback."""
-    found = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], check=True, capture_output=True, text=True)
-    return bool(found.stdout.strip())
+    with socket.socket() as found:
+        return found.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ class Converter:
     def run(self, record: Record) -> Outcome:
         """From the record to its end.
 
-        Raises Stopped, or ClusterError; `record` tells how far it came.
+        Raises StoppedError or ClusterError; `record` has the progress.
         """
         self.record = record = self._save(record)
         view = View(self._client, final=self._final)
@@ -349,7 +349,7 @@ class Converter:
         self._note(f"scaled {name} to {action.replicas}")
 
     def _insist(self, record: Record, done: str, what: str, expected: str, reason: str) -> None:
-        """Raises Stopped when the same was done too often."""
+        """Raises StoppedError if a step was repeated too often."""
         if self._repeated[done] >= _PATIENCE:
             raise StoppedError(
                 f"{done} {_PATIENCE} times, but another client restores {what}, expected {expected}. Pause that "

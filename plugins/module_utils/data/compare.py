@@ -23,7 +23,7 @@ Verdict = Literal["same", "different", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One path that is not as it was. told: how."""
+    """A path that differs. detail: how."""
 
     path: str
     what: What

@@ -64,7 +64,7 @@ def csi_proxy_users(
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:
-    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. notify: progress callbacking."""
+    """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. notify: progress callback."""
     metadata = daemon_set["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
     waits, began = Waits(notify), time.monotonic()

@@ -31,7 +31,7 @@ def reports_csi(known: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
 
 
 def way(known: InTree, kubelet: str, listed: bool | None) -> Way:
-    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: what its node tells, as of `told`."""
+    """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`."""
     version = version_of(kubelet)
     if version is None:
         return "unknown"

@@ -124,7 +124,7 @@ def decide(
     waited: Mapping[str, float],
     deleted: frozenset[str] = frozenset(),
 ) -> Step:
-    """The next step. waited: seconds by node that is moving, and NOBODY's since nothing could be done."""
+    """The next step. waited: seconds by node that is moving, and NO_NODE: since nothing could be done."""
     if picture.daemon_set is None:
         return Step("stop", message="the DaemonSet does not exist")
     if not picture.daemon_set.observed:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,8 @@ from ansible_collections.kubewin.csi.plugins.module_utils.rollout.hold import Ro
 
 # Other clients, above all its controller, may write the DaemonSet between two requests.
 _ATTEMPTS = 8
+# Seconds after which a pod that a run announced is deleted, unless that run was killed.
+_SETTLED = 5.0
 
 
 def _ready(pods: Sequence[PodFacts]) -> dict[str, str]:
@@ -51,8 +54,11 @@ def _overtaken(error: ClusterError) -> bool:
 class Roller:
     """One DaemonSet while it changes. definition: as it is to be in the end."""
 
-    def __init__(self, client: Client, definition: Mapping[str, Any], *, force: bool) -> None:
-        self._client = client
+    def __init__(
+        self, client: Client, definition: Mapping[str, Any], *, force: bool,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        self._client, self._sleep = client, sleep
         self._definition = definition
         self._run = hold.run_of(definition)
         self._force = force
@@ -76,13 +82,17 @@ class Roller:
 
     def begin(self) -> Change:
         """Begin the change, go on with it, or join the runs over other nodes that make it: what they announced stays."""
-        attempts = _ATTEMPTS
+        attempts, settled = _ATTEMPTS, False
         while True:
-            attempts -= 1
             live = self.live()
             if live is None:
                 name = f"{self.namespace}/{self.name}"
                 raise ClusterError(f"DaemonSet {name} was deleted while it was read. Run again.", "not_found", 404)
+            if not settled and self._announces(live):
+                self._sleep(_SETTLED)
+                settled = True
+                continue
+            attempts -= 1
             held = self.held(live)
             try:
                 answer = self._client.apply(_pinned(held, live), dry_run=False, force=self._force)
@@ -91,6 +101,11 @@ class Roller:
                     continue
                 raise
             return change(held, live, answer.body)
+
+    def _announces(self, live: Mapping[str, Any]) -> bool:
+        """Whether a pod that a run announced is still Ready: a live run has yet to delete it, a killed one never does."""
+        state = hold.rolling(live)
+        return state is not None and not state.taken.items().isdisjoint(_ready(self._pods(live)).items())
 
     def replace(self, pods: Sequence[PodFacts], expected: Sequence[str], allowed: int) -> Sequence[PodFacts]:
         """Delete these pods and no others: one that was made anew under the same name meanwhile stays.

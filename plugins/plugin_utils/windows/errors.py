@@ -77,8 +77,8 @@ class NoTicket(ChannelError):
         super().__init__(
             "access_denied",
             f"Kerberos gave no ticket for {endpoint}: {text.rstrip('.')}",
-            remedy="Check ansible_user (user@REALM) and ansible_password first; then the KDC of the realm in krb5.conf, the clock of the "
-            "controller, and whether ansible_host is a name of the node that the realm knows.",
+            remedy="Check ansible_user (user@REALM) and ansible_password first; then that kinit is installed, the KDC "
+            "of the realm in krb5.conf, the clock of the controller, and whether ansible_host is a name of the node that the realm knows.",
         )
 
 

@@ -118,11 +118,11 @@ def test_every_command_can_be_typed(page: Any) -> None:
         checked(command)
 
 
-@pytest.mark.parametrize("page", [*pages(), *(pytest.param(page, id=title(page)) for page in BESIDE)])
+# tests/integration/test_new_driver.py follows the page of a new driver, which names that driver.
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=title(page)) for page in (*PAGES, *BESIDE) if page.stem != "guide_new_driver"]
+)
 def test_a_command_in_a_sentence_can_be_typed(page: Any) -> None:
-    if page.stem == "guide_new_driver":
-        # With the driver that the page adds; tests/integration/test_new_driver.py follows it.
-        return
     mark = "`" if page.suffix == ".md" else "``"
     programs = "|".join((*CLIS, "make"))
     for command in re.findall(rf"{mark}((?:{programs}) [^`]+){mark}", page.read_text(encoding="utf-8")):

@@ -26,6 +26,10 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+def test_every_role_of_a_driver_has_its_driver() -> None:
+    assert {path.name for path in ROLES.glob("*_csi")} == {f"{key}_csi" for key in DRIVERS}
+
+
 @drivers
 def test_its_specification_is_what_the_declaration_says(driver: Driver) -> None:
     """Ansible reads the file; `python -m unit.roles.specs` writes it."""

@@ -44,4 +44,4 @@ def test_variables_are_options_that_the_task_may_overrule_and_blank_ones_are_not
         "node_upgrade_results": {"win-1": "of an earlier phase"},
     }
     assert taken(variables) == {"name": "to-1.27", "stop_on": []}
-    assert taken(variables, name="another", term=2) == {"name": "another", "stop_on": [], "term": 2}
+    assert taken(variables, name="another", generation=2) == {"name": "another", "stop_on": [], "generation": 2}

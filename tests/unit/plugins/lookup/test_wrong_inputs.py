@@ -115,6 +115,15 @@ def test_what_a_playbook_is_for_is_read_where_its_plays_run() -> None:
 
 
 @pytest.mark.usefixtures("hostnames")
+def test_a_variable_of_the_host_of_the_check_does_not_count_on_localhost() -> None:
+    """Otherwise handover would work on the default driver in place of the one that group_vars/windows names."""
+    named = {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}
+    hostvars = Hosts({"lin-1": named, "win-1": named, "localhost": {"kubewin_handover": "to_platform"}})
+    (said,) = run_of("handover", {}, kubewin_hosts="win", hostvars=hostvars, **named)
+    assert said.startswith("kubewin_drivers is not given and kubewin_handover to_platform, expected one driver")
+
+
+@pytest.mark.usefixtures("hostnames")
 def test_variables_of_a_play_are_taken() -> None:
     assert run_of("verify", {}, kubewin_hosts="win") == []
     assert run_of("verify", {"kubewin_hosts": "all"}, kubewin_hosts="win") == []

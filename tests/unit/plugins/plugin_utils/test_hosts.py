@@ -68,16 +68,20 @@ def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
         (
             "remove",
             {},
-            "kubewin_drivers is not given; nothing is removed that was not named. Name one or more of aws_ebs, ",
+            "kubewin_drivers is not given, expected the drivers to remove. Name one or more of aws_ebs, ",
         ),
         ("remove", {"kubewin_drivers": ["smb"]}, ""),
         ("remove", {"kubewin_remove_csi_proxy": "yes"}, ""),
         (
             "handover",
             {"kubewin_handover": "to_kubewin"},
-            "kubewin_drivers is not given and kubewin_handover to_kubewin; one",
+            "kubewin_drivers is not given and kubewin_handover to_kubewin, expected one driver",
         ),
-        ("handover", {"kubewin_drivers": "smb"}, "kubewin_drivers is smb and kubewin_handover not given; one driver"),
+        (
+            "handover",
+            {"kubewin_drivers": "smb"},
+            "kubewin_drivers is smb and kubewin_handover not given, expected one driver",
+        ),
         (
             "handover",
             {"kubewin_drivers": "smb,vsphere", "kubewin_handover": "to_platform"},
@@ -87,7 +91,7 @@ def test_what_looks_at_no_host_cannot_be_limited(playbook: str) -> None:
         (
             "convert_volumes",
             {"kubewin_convert_claims": ""},
-            "kubewin_convert_claims is not given; nothing is converted",
+            "kubewin_convert_claims is not given, expected claims",
         ),
         ("convert_volumes", {"kubewin_convert_claims": "shop/db"}, ""),
         ("verify", {}, ""),
@@ -102,7 +106,7 @@ def test_what_a_playbook_cannot_guess_has_to_be_named(playbook: str, given: dict
 def test_what_goes_from_all_nodes_at_once_cannot_be_limited_and_csi_proxy_goes_from_hosts() -> None:
     limited = Chosen(limit="win-1", hosts=("win-1",), windows=WINDOWS)
     (sentence,) = not_named("remove", {"kubewin_drivers": "smb"}, limited)
-    assert sentence.startswith("--limit leaves out win-2, and the node plugin of smb goes from all nodes")
+    assert sentence.startswith("--limit leaves out win-2, but the node plugin of smb is removed from all nodes")
     assert list(not_named("remove", {"kubewin_remove_csi_proxy": True}, limited)) == []
     (sentence,) = not_named("remove", {"kubewin_remove_csi_proxy": True}, Chosen(hosts=("localhost",), pattern="win"))
     assert "no host of the inventory matches kubewin_hosts (win)" in sentence
