@@ -423,7 +423,7 @@ def test_decoding_keeps_variables_in_which_a_node_plugin_says_where_its_socket_i
     (projected,) = decoded["items"]
     found = FACTS[wire.TemplateList](projected)
     assert found == FACTS[wire.TemplateList](plugin)
-    assert found.plugin.seen.registers == ("csi.example.com",)
+    assert found.plugin.observed.registers == ("csi.example.com",)
 
 
 @pytest.mark.parametrize("path", LISTS)
