@@ -15,6 +15,9 @@ from lab.cluster import plugin
 from lab.cluster.api import Object
 
 RETRY = 0.2
+# Refusals of admission in a server that has just started, also to accounts that may do everything.
+# https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go
+STARTING = "not yet ready to handle request"
 
 
 def notify(text: str) -> None:
@@ -47,7 +50,7 @@ class Cluster:
                     if answer.status < 300:
                         found: Object = json.loads(text)
                         return found
-                    if answer.status < 500 and answer.status != 429:
+                    if answer.status < 500 and answer.status != 429 and STARTING not in text:
                         raise Refused(method, path, answer.status, text)
             except (aiohttp.ClientError, OSError, asyncio.TimeoutError):
                 pass
