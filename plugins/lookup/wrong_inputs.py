@@ -41,7 +41,7 @@ _raw:
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,7 @@ class LookupModule(LookupBase):
         if "hostvars" in here:
             # The plays may run on another host, where only variables of a play are the same as here.
             there = here["hostvars"][windows[0] if windows and playbook in ON_HOSTS else "localhost"]
-            of_play = self._of_play(values, here)
+            of_play = _of_play(self._templar.template, values, here)
             named = {name: there[name] for name in INPUTS if name in there and not blank(there[name])}
             named |= {name: value for name, value in values.items() if name in of_play}
             said += [*nothing_to_do(playbook, chosen), *not_named(playbook, named, chosen)]
@@ -159,17 +159,18 @@ class LookupModule(LookupBase):
         for host in dict.fromkeys([own, "localhost", *matching]):
             raw = _set_outside(here["hostvars"], host)
             found |= {name for name in OF_PLAYS if name not in extra and not blank(raw.get(name))}
-        return found - self._of_play(values, here)
-
-    def _of_play(self, values: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
-        """Those of these variables that a play or the command line sets; the others are of the host of this task alone."""
-        mine = _set_outside(here["hostvars"], str(here.get("inventory_hostname", "localhost")))
-        return {name for name in values if name not in mine or self._templar.template(mine[name]) != values[name]}
+        return found - _of_play(self._templar.template, values, here)
 
     def _windows(self, pattern: str, here: Mapping[str, Any]) -> list[str]:
         """Every Windows host of the inventory that matches, with or without --limit."""
         find = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=self._loader, templar=self._templar)
         return [str(name) for name in find.run([pattern], variables=here)] if "groups" in here else []
+
+
+def _of_play(template: Callable[[Any], Any], values: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
+    """Those of these variables that a play or the command line sets; the others are of the host of this task alone."""
+    mine = _set_outside(here["hostvars"], str(here.get("inventory_hostname", "localhost")))
+    return {name for name in values if name not in mine or template(mine[name]) != values[name]}
 
 
 def _set_outside(hostvars: Any, host: str) -> Mapping[str, Any]:
